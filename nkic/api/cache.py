@@ -75,10 +75,7 @@ def traced(job: TracedCompilation, named: Folder) -> Artifact:
 
 
 def _cached(
-    key: str,
-    named: Folder,
-    is_current: Callable[[_Entry], bool],
-    compile: Callable[[], _Entry],
+    key: str, named: Folder, is_current: Callable[[_Entry], bool], compile: Callable[[], _Entry]
 ) -> Artifact:
     """Return the artifact of a current entry, from this process or the folder, or of a new one."""
     with raising(CompileError):

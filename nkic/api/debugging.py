@@ -14,7 +14,7 @@ from nkic.simulate.debug.dumps import Dump, Dumps, Tap
 from nkic.simulate.debug.expectations import Expectations, Expected
 from nkic.simulate.debug.observed import Observed, Observer
 from nkic.simulate.debug.parts import part
-from nkic.simulate.debug.watches import Changed, Watches, text
+from nkic.simulate.debug.watches import Watches, text
 from nkic.simulate.debug.writes import Region
 from nkic.simulate.stage import MachineMaker, plain
 
@@ -52,7 +52,7 @@ class Inspection:
         observers: list[Observer] = []
         rtol, atol = call_options.get("rtol"), call_options.get("atol")
         if dump := _as_list(call_options.get("dump")):
-            taps = [_tap(word) for word in dump if word != EVERYTHING]
+            taps = [_tap(request) for request in dump if request != EVERYTHING]
             self.dumps = Dumps(taps, EVERYTHING in dump)
             observers.append(self.dumps)
         if (expected := call_options.get("expect_at")) is not None:
@@ -64,7 +64,8 @@ class Inspection:
             message = "rtol and atol apply to expect_at, which is not given"
             raise UsageFailed([make("conflicting-options", message, help="leave them out")])
         if watched := _as_list(call_options.get("watch")):
-            observers.append(Watches([part(word) for word in watched], _show))
+            parts = [part(selection) for selection in watched]
+            observers.append(Watches(parts, lambda changed: print(text(changed))))
         self.make: MachineMaker = partial(Observed, observers=observers) if observers else plain
 
     def dumped(self, rank: int) -> tuple[Dumped, ...]:
@@ -100,10 +101,6 @@ def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
             raise bad_value(message, "pass a NumPy array")
         offers[name] = offer(array)
     return offers
-
-
-def _show(changed: Changed) -> None:
-    print(text(changed))
 
 
 def _dumped(dump: Dump) -> Dumped:

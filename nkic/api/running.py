@@ -21,13 +21,7 @@ from nkic.api.html import table
 from nkic.api.options import Running
 from nkic.arrays.offers import Offer
 from nkic.base import levels
-from nkic.base.diagnostics import (
-    Diagnostic,
-    NkicError,
-    ProgramFault,
-    UsageFailed,
-    make,
-)
+from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFailed, make
 from nkic.base.levels import DEFAULT, Settings
 from nkic.base.suggest import did_you_mean
 from nkic.driver.figures import blas_threads, figures, is_precise

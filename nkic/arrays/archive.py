@@ -211,12 +211,12 @@ class Content:
     def fill(self, target: memoryview) -> None:
         """Fill all of `target`, a view of bytes."""
         while target:
-            part = self._some(min(len(target), CHUNK))
-            if not part:
+            chunk = self._some(min(len(target), CHUNK))
+            if not chunk:
                 raise Damaged("its data is truncated")
-            self.crc = zlib.crc32(part, self.crc)
-            target[: len(part)] = part
-            target = target[len(part) :]
+            self.crc = zlib.crc32(chunk, self.crc)
+            target[: len(chunk)] = chunk
+            target = target[len(chunk) :]
 
     def finish(self) -> None:
         """Check that nothing is left, and the checksum of all bytes read."""
@@ -232,9 +232,9 @@ class Content:
         while not self.inflate.eof:
             tail = self.inflate.unconsumed_tail
             data = tail or self._packed(CHUNK)
-            part = _inflated(self.inflate, data, count)
-            if part or not data:
-                return part
+            chunk = _inflated(self.inflate, data, count)
+            if chunk or not data:
+                return chunk
         return b""
 
     def _packed(self, count: int) -> bytes:

@@ -35,7 +35,7 @@ class Offer:
     member: str = ""
 
     def __str__(self) -> str:
-        name = self.known.name if self.known else f"{self.element}"
+        name = self.nki_dtype.name if self.nki_dtype else f"{self.element}"
         return f"{name}[{', '.join(map(str, self.shape))}]"
 
     @property
@@ -44,7 +44,7 @@ class Offer:
         return called(self.path)
 
     @property
-    def known(self) -> DType | None:
+    def nki_dtype(self) -> DType | None:
         """The NKI type, if the source names one that the stored elements can represent."""
         if self.dtype is not None and self.element in (raw(self.dtype), natural(self.dtype)):
             return self.dtype
@@ -52,8 +52,8 @@ class Offer:
 
     def is_of(self, dtype: DType) -> bool:
         """Whether its bytes are of `dtype`: by name, or as far as NumPy's types can tell."""
-        if self.known is not None:
-            return self.known is dtype
+        if self.nki_dtype is not None:
+            return self.nki_dtype is dtype
         if _numpy_has(dtype):
             return self.element == natural(dtype)
         return self.element == raw(dtype) or (dtype.lanes > 1 and self.element == natural(dtype))

@@ -10,15 +10,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 from nkic.calibrate.profiles import AFTER, PROBE
-from nkic.machine.clock.probes import (
-    ARRIVAL,
-    PROBES,
-    REPEATS,
-    ROW_LENGTH,
-    SPAN,
-    WARMING,
-    Probe,
-)
+from nkic.machine.clock.probes import ARRIVAL, PROBES, REPEATS, ROW_LENGTH, SPAN, WARMING, Probe
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Tile
 from nkic.machine.memory import PARTITIONS

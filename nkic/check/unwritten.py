@@ -55,9 +55,12 @@ class _Finder:
                     self.write(tensor, area.box)
 
     def write(self, tensor: Tensor, area: Box) -> None:
+        if area == _whole(tensor.shape, tensor.dtype.size):
+            self.settled.add(tensor.number)
+            return
         boxes = self.written.setdefault(tensor.number, {})
         boxes[area] = None
-        if area == _whole(tensor.shape, tensor.dtype.size) or len(boxes) > MAX_BOXES:
+        if len(boxes) > MAX_BOXES:
             self.settled.add(tensor.number)
 
     def read(self, instruction: Instruction, touch: Touch) -> None:

@@ -120,7 +120,8 @@ class _Finder:
         """Record the tensors that `code` uses, and the boxes of outputs that it writes."""
         used, outputs = self.used, self.outputs
         destinations: dict[Row, list[int]] = {}  # the indices of written operands
-        for row, operands, *_ in code:
+        for instruction in code:
+            row, operands = instruction.row, instruction.operands
             for operand in operands:
                 if type(operand) is View or type(operand) is AccessPattern:
                     used.add(operand.tensor.number)

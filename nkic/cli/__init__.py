@@ -36,7 +36,7 @@ def _start(tool: str, module: str) -> int:
     from nkic.limits import watcher
 
     ended = watcher.fork()
-    if ended is not None and ended.why is watcher.Why.ITSELF:
+    if ended is not None and ended.reason is watcher.Reason.ITSELF:
         os._exit(ended.code)  # nothing is open here, and shutting down the interpreter is slow
     if ended is not None:
         from nkic.cli.common import ended as ending  # rarely needed

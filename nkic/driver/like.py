@@ -20,7 +20,7 @@ def read_like(path: str) -> dict[str, TensorType]:
 
 
 def _type(offer: Offer, origin: str) -> TensorType:
-    dtype, note = offer.known or of_numpy(offer.element), ""
+    dtype, note = offer.nki_dtype or of_numpy(offer.element), ""
     if dtype is None:
         note = f"its NumPy type {offer.element} is not an NKI dtype"
     elif not offer.shape:

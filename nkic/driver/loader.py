@@ -185,13 +185,13 @@ class Loader:
         """Return the paths without suffix at which the module may be, in order of preference."""
         name = request.lstrip(".")
         dots = len(request) - len(name)
-        parts = [part for part in name.split(".") if part]
-        if dots:
-            return [_joined(_up(importer, dots), parts)]
+        path = name.replace(".", "/")
+        if dots:  # the first one denotes the importer's own package
+            return [importer / f"{'../' * dots}{path}"]
         root = self._package_root(importer.parent)
         bases = [root] if root is not None else []
         bases += [SourcePath(root, ".") for root in (self.kernel, *self.includes)]
-        return [*self._by_name(name), *(_joined(base, parts) for base in bases)]
+        return [*self._by_name(name), *(base / path for base in bases)]
 
     def _file(self, module: SourcePath) -> SourcePath | None:
         """Return the file of `module`: a package's `__init__.py`, or the `.py`
@@ -225,7 +225,7 @@ class Loader:
             if name == module or name.startswith(module + "."):
                 root = Root(str(Path(path).parent), f"{module}:")
                 base = SourcePath(root, Path(path).name.removesuffix(".py"))
-                yield _joined(base, name[len(module) :].split(".")[1:])
+                yield base / name[len(module) :].replace(".", "/")
 
 
 def _labelled(folders: Sequence[str], probes: Probes) -> Iterator[tuple[str, str]]:
@@ -243,20 +243,6 @@ def _labelled(folders: Sequence[str], probes: Probes) -> Iterator[tuple[str, str
 
 def _missing(option: str, path: str) -> UsageFailed:
     return UsageFailed([make("cannot-read", f"{option}: there is no `{path}`")])
-
-
-def _up(importer: SourcePath, dots: int) -> SourcePath:
-    """Return the package that this number of leading dots denotes; one is the importer's own."""
-    package = importer.parent
-    for _ in range(dots - 1):
-        package = package.parent
-    return package
-
-
-def _joined(path: SourcePath, names: Sequence[str]) -> SourcePath:
-    for name in names:
-        path = path / name
-    return path
 
 
 def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:

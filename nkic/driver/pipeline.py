@@ -22,13 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from nkic import allocate, check, prove, schedule
 from nkic.base.collector import without_collector
-from nkic.base.diagnostics import (
-    ArtifactFailed,
-    CompileFailed,
-    Diagnostic,
-    Reporter,
-    UsageFailed,
-)
+from nkic.base.diagnostics import ArtifactFailed, CompileFailed, Diagnostic, Reporter, UsageFailed
 from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.check import Locate
@@ -290,19 +284,12 @@ def _from_program(
         raise CompileFailed(report.all)
     if options.machine is not None:
         program = replace(program, target=options.machine.applied(program.target))
-    sound, groups = check.find(program, report, locate)
-    if not report.errors:
-        check.check_rendezvous(program, report)
-        check.find_edges(program, report)
-    if report.errors:
-        _look_further(sound, report)
-    check.warn(program, groups, report)
-    del groups
+    _check(program, locate, report)
     yield "check", None
 
     written = prove.written(program)
     lowered = lower(program, report)
-    del program, sound
+    del program
     yield "lower", lowered
     check.find_unwritten(lowered, report)
     check.find_foreign_accumulation(lowered, report)
@@ -343,6 +330,17 @@ def _dependences(lowered: Program, graphs: Graphs) -> Graphs:
     return graphs or depend(lowered)
 
 
+def _check(program: Program, locate: Locate | None, report: Reporter) -> None:
+    """Report the errors and warnings of a program. Raises `CompileFailed` if there are errors."""
+    sound, groups = check.find(program, report, locate)
+    if not report.errors:
+        check.check_rendezvous(program, report)
+        check.find_edges(program, report)
+    if report.errors:
+        _look_further(sound, report)
+    check.warn(program, groups, report)
+
+
 def _proven(
     written: prove.Written,
     lowered: Program,
@@ -352,9 +350,10 @@ def _proven(
     options: CompileOptions,
     notes: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """Run the proofs, and make the file with them. `written` is what the program wrote before
-    lower;
-    `notes` are made here if they could not be made before the proofs.
+    """Run the proofs, and make the file with them.
+
+    `written` is what the program wrote before lower. `notes` are made here if they could not be
+    made before the proofs.
     """
     readings = prove.read(lowered)
     _prove("lower", prove.prove_returned(written, lowered))

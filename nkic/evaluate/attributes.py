@@ -112,9 +112,13 @@ def bound(m: Machine, member: Any, owner: Any) -> Any:
         return member.function
     if kind is ClassMethod:
         return Method(member.function, m.class_of(owner))
-    if kind in INSTANCES and member.cls.find("__get__") is not UNSET:
-        return m.call(member.cls.find("__get__"), (member, owner, m.class_of(owner)), {})
-    return member
+    return _through_get(m, member, owner, m.class_of(owner)) if kind in INSTANCES else member
+
+
+def _through_get(m: Machine, member: Any, owner: Any, cls: Class) -> Any:
+    """Return what the `__get__` of an object in a class returns, or the object if it has none."""
+    hook = member.cls.find("__get__")
+    return member if hook is UNSET else m.call(hook, (member, owner, cls), {})
 
 
 def _is_data_descriptor(member: Any) -> bool:
@@ -142,9 +146,7 @@ def _of_class(m: Machine, owner: Class, name: str) -> Any:
         return member.function
     if kind is ClassMethod:
         return Method(member.function, owner)
-    if kind in INSTANCES and member.cls.find("__get__") is not UNSET:
-        return m.call(member.cls.find("__get__"), (member, None, owner), {})
-    return member
+    return _through_get(m, member, None, owner) if kind in INSTANCES else member
 
 
 def _mro(m: Machine, owner: Class) -> Any:
@@ -226,6 +228,8 @@ def _of_property(m: Machine, owner: Property, name: str) -> Any:
         return Builtin(f"property.{name}", _PROPERTY[name](owner))
     if name in ("fget", "fset", "fdel"):
         return getattr(owner, name)
+    if name == "__doc__":
+        return owner.doc
     raise missing(m, owner, name)
 
 

@@ -292,11 +292,7 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
         text = "issubclass() arg 2 must be a class, a tuple of classes, or a union"
         raise TypeError(text)
     m.charge(_CALL_STEPS * len(kinds))
-    m.deepen()
-    try:
-        return any(_is_subclass(m, cls, member) for member in kinds)
-    finally:
-        m.level -= 1
+    return any(m.nested(_is_subclass, m, cls, member) for member in kinds)
 
 
 @builtin("getattr", _FUNCTIONS)

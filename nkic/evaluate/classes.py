@@ -355,11 +355,7 @@ def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
         return bool(hook(m, value)) if hook is not None else False
     if isinstance(kinds, tuple):
         m.charge(16 + len(kinds))
-        m.deepen()
-        try:
-            return any(is_instance(m, value, member) for member in kinds)
-        finally:
-            m.level -= 1
+        return any(m.nested(is_instance, m, value, member) for member in kinds)
     if isinstance(kinds, Union):
         return any(is_instance(m, value, member) for member in kinds.parts)
     if kinds is None:

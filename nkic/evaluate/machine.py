@@ -129,6 +129,14 @@ class Machine(Budget):
             self.level -= 1
             raise TooDeep(self.limits.depth)
 
+    def nested(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Return `function(*args)`, called one level deeper."""
+        self.deepen()
+        try:
+            return function(*args)
+        finally:
+            self.level -= 1
+
     def note(self, error: BaseException) -> None:
         """Attach the active frames to an exception, the first time that it is seen."""
         if not hasattr(error, "nkic_frames"):
@@ -330,11 +338,7 @@ def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[Str, Any]
 
 
 def _wrapped(m: Machine, wrapper: Any, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
-    m.deepen()
-    try:
-        return m.call(wrapper.function, args, named)
-    finally:
-        m.level -= 1
+    return m.nested(m.call, wrapper.function, args, named)
 
 
 CALLABLES: dict[type, Callable[..., Any]] = {

@@ -176,9 +176,9 @@ def _number_cells(
     }
     count = len(first)
     for tensor, areas in parts.items():
-        cells = Cells(areas)
+        cells = Cells(areas, count)
         for area in areas.values():
-            area.cells = tuple([count + number for number in cells[area.box]])
+            area.cells = cells[area.box]
         cells_by_tensor[tensor] = range(count, count + cells.count)
         count += cells.count
     return cells_by_tensor

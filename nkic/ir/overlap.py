@@ -164,12 +164,13 @@ def _hull(axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...],
 
 
 class Cells:
-    """A tensor cut at the boundaries of the given boxes, into cells numbered from 0 to `count`.
+    """A tensor cut at the boundaries of the given boxes, into `count` cells numbered from `first`.
 
     Each of the boxes is a set of whole cells.
     """
 
-    def __init__(self, boxes: Iterable[Box]) -> None:
+    def __init__(self, boxes: Iterable[Box], first: int = 0) -> None:
+        self._first = first
         distinct = list(boxes if isinstance(boxes, Mapping) else dict.fromkeys(boxes))
         self._axes: list[tuple[int, dict[int, int], dict[int, int]]] = []
         if len(distinct) == 1:
@@ -188,21 +189,21 @@ class Cells:
     def __getitem__(self, box: Box) -> tuple[int, ...]:
         """Return the cells of `box`, which must be one of the given boxes."""
         if not self._axes:
-            return (0,)
+            return (self._first,)
         number = 0
         for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
             first = lows[low]
             if highs[high] > first + 1:
                 return self._multiple(box)
             number = number * size + first
-        return (number,)
+        return (self._first + number,)
 
     def _multiple(self, box: Box) -> tuple[int, ...]:
         numbers = [0]
         for (low, high), (size, lows, highs) in zip(box, self._axes, strict=True):
             positions = range(lows[low], max(lows[low] + 1, highs[high]))
             numbers = [number * size + position for number in numbers for position in positions]
-        return tuple(numbers)
+        return tuple([self._first + number for number in numbers])
 
 
 def _coarsened(cuts: list[list[int]]) -> list[list[int]]:

@@ -41,8 +41,8 @@ class Limit:
     unit: str  # bytes, seconds, or what is counted
     defaults: Mapping[str, int | None]
     when: str = ""  # conditions on the default
-    least: int = 0  # with less, libraries abort the process
-    most: int | None = None  # with more, Python's own stack would overflow first
+    minimum: int = 0  # with less, libraries abort the process
+    maximum: int | None = None  # with more, Python's own stack would overflow first
 
     def read(self, text: str) -> int | None:
         """Parse a value; None for `none`. Raises `ValueError`."""
@@ -67,10 +67,10 @@ def _both(value: int | None) -> dict[str, int | None]:
     return {"nkic": value, "nki-run": value}
 
 
-def _evaluation(name: str, meaning: str, unit: str, most: int | None = None) -> Limit:
+def _evaluation(name: str, meaning: str, unit: str, maximum: int | None = None) -> Limit:
     """Return a limit on evaluating a kernel. It cannot be `none`: evaluation has to end."""
     value: int = getattr(DEFAULT_LIMITS, name)
-    return Limit(name, None, meaning, unit, {"nkic": value}, most=most)
+    return Limit(name, None, meaning, unit, {"nkic": value}, maximum=maximum)
 
 
 LIMITS = {
@@ -104,10 +104,7 @@ LIMITS = {
         ),
         _evaluation("bits", "size of an integer", "bits"),
         _evaluation("width", "characters of one formatted field", "characters"),
-        _evaluation(
-            *("depth", "nested calls, nested values", "levels"),
-            DEFAULT_LIMITS.depth,
-        ),
+        _evaluation("depth", "nested calls, nested values", "levels", DEFAULT_LIMITS.depth),
     )
 }
 
@@ -138,15 +135,15 @@ def read(tool: str, options: Sequence[str]) -> dict[str, int | None]:
             raise bad_value(
                 f"{OPTION} {option}: expected a number of {limit.unit}", advice
             ) from None
-        if value is not None and value < limit.least:
-            raise bad_value(f"{OPTION} {option}: must be at least {limit.shown(limit.least)}")
-        if value is not None and limit.most is not None and value > limit.most:
-            raise bad_value(f"{OPTION} {option}: must be at most {limit.shown(limit.most)}")
+        if value is not None and value < limit.minimum:
+            raise bad_value(f"{OPTION} {option}: must be at least {limit.shown(limit.minimum)}")
+        if value is not None and limit.maximum is not None and value > limit.maximum:
+            raise bad_value(f"{OPTION} {option}: must be at most {limit.shown(limit.maximum)}")
     return parsed
 
 
 def values(
-    tool: str, given: Mapping[str, int | None], seconds: float | None, environ: Mapping[str, str]
+    tool: str, explicit: Mapping[str, int | None], seconds: float | None, environ: Mapping[str, str]
 ) -> dict[str, int | None]:
     """Return the value of every limit of a command, by name: the given one, or the default.
 
@@ -159,13 +156,13 @@ def values(
     if seconds is not None:
         limits["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
     if environ.get(THREADS, "1") != "1":
-        if given.get("processes") == 0:
+        if explicit.get("processes") == 0:
             text = (
                 f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} cannot be used together"
             )
             raise bad_value(text, "a thread counts as a process here")
         limits["processes"] = None
-    return {**limits, **given}
+    return {**limits, **explicit}
 
 
 def machine_memory() -> int | None:

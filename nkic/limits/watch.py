@@ -31,7 +31,7 @@ _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 
 @contextmanager
 def watched(
-    seconds: float, place: Callable[[], Span], see: Callable[[Span], None] = lambda place: None
+    seconds: float, current: Callable[[], Span], see: Callable[[Span], None] = lambda current: None
 ) -> Iterator[None]:
     """Raise `LimitHit` inside the block once time or memory is used up.
 
@@ -45,7 +45,7 @@ def watched(
     end, memory_limit = time.monotonic() + seconds, used() + SHARE * free()
 
     def check(number: int, frame: FrameType | None) -> None:
-        span = _quietly(place, NOWHERE)
+        span = _quietly(current, NOWHERE)
         if time.monotonic() > end:
             text = f"the compilation takes more than {seconds:g} seconds"
             raise _Over("time-limit", text, span, _LATER)

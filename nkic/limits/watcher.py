@@ -24,7 +24,7 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _IS_POSSIBLE = hasattr(os, "fork") and hasattr(signal, "sigtimedwait")
 
 
-class Why(Enum):
+class Reason(Enum):
     """The reason for which the worker ended."""
 
     ITSELF = "itself"
@@ -38,7 +38,7 @@ class Why(Enum):
 class Ended(NamedTuple):
     """The end of the worker: `code` is the exit code, 128 + number for a signal."""
 
-    why: Why
+    reason: Reason
     code: int
     page: Page
 
@@ -127,19 +127,19 @@ class _Watcher:
     def _verdict(self, status: int) -> Ended:
         code = os.waitstatus_to_exitcode(status)
         if code >= 0:
-            return Ended(Why.ITSELF, code, self.page)
+            return Ended(Reason.ITSELF, code, self.page)
         if self.by_force:
-            why, number = (
-                (Why.SIGNAL, self.forwarded) if self.forwarded else (Why.TIME, signal.SIGKILL)
+            reason, number = (
+                (Reason.SIGNAL, self.forwarded) if self.forwarded else (Reason.TIME, signal.SIGKILL)
             )
-            return Ended(why, 128 + number, self.page)
-        return Ended(_WHY.get(-code, Why.SIGNAL), 128 - code, self.page)
+            return Ended(reason, 128 + number, self.page)
+        return Ended(_REASONS.get(-code, Reason.SIGNAL), 128 - code, self.page)
 
 
-_WHY: dict[int, Why] = {
-    signal.SIGXCPU: Why.CPU,
-    signal.SIGKILL: Why.KILLED,
+_REASONS: dict[int, Reason] = {
+    signal.SIGXCPU: Reason.CPU,
+    signal.SIGKILL: Reason.KILLED,
     **dict.fromkeys(
-        (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE), Why.CRASH
+        (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE), Reason.CRASH
     ),
 }

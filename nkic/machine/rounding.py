@@ -57,11 +57,15 @@ def _wide_rounder(dtype: DType) -> Rounder:
     """Round bfloat16 and tfloat32: add half of the last bit kept, less one if that bit is 0."""
     drop = 23 - dtype.mantissa_bits
     shift, half, mask = _uint32s(drop, (1 << (drop - 1)) - 1, -1 << drop & 0xFFFFFFFF)
+    dropped = (1 << drop) - 1
 
     def round_wide(values: Floats, out: Floats) -> None:
         bits, result = values.view(np.uint32), out.view(np.uint32)
         highest = np.maximum.reduce(values, axis=None)
         nans = np.isnan(values) if highest != highest else None
+        if nans is None and not np.bitwise_or.reduce(bits, axis=None) & dropped:
+            np.copyto(out, values)  # as copies of rounded values are
+            return
         odd = scratch("round", values.shape, np.uint32)
         np.right_shift(bits, shift, out=odd)
         np.bitwise_and(odd, _ONE, out=odd)

@@ -90,6 +90,11 @@ def replaced(call: cst.Call, old: cst.Arg, new: cst.Arg) -> cst.Call:
     return call.with_changes(args=[new if arg is old else arg for arg in call.args])
 
 
+def with_value(call: cst.Call, argument: cst.Arg, value: cst.BaseExpression) -> cst.Call:
+    """Return the call with another value of one argument."""
+    return replaced(call, argument, argument.with_changes(value=value))
+
+
 def _closed(call: cst.Call, args: list[cst.Arg]) -> list[cst.Arg]:
     """Give the last argument the whitespace between the old last one and the parenthesis."""
     if args and call.args:

@@ -101,7 +101,7 @@ class Flow:
         if id(scope) not in self._setters:
             setters: defaultdict[str, list[cst.CSTNode]] = defaultdict(list)
             for inner in walk(scope.body if scope is not None else self.sheet.tree):
-                if scope_of(self.sheet, inner) is scope if inner is not self.sheet.tree else False:
+                if inner is not self.sheet.tree and scope_of(self.sheet, inner) is scope:
                     for name in set_by(inner):
                         setters[name].append(inner)
             self._setters[id(scope)] = setters

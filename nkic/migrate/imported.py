@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import libcst as cst
 
-from nkic.migrate.tree import children, code, names_set, walk
+from nkic.migrate.tree import bound, code, visible
 
 Scope = cst.FunctionDef | cst.Module
 
@@ -22,7 +22,7 @@ class Imports:
         self._tree = tree
         self._around = around
         self._of: dict[int, Mapping[str, str]] = {}
-        self._set: dict[int, frozenset[str]] = {}
+        self._set: dict[int, set[str]] = {}
 
     def meaning(self, node: cst.CSTNode) -> str:
         """Return the qualified name of an expression; "" if it is not imported."""
@@ -57,28 +57,16 @@ class Imports:
 
     def _imported(self, scope: Scope) -> Mapping[str, str]:
         if id(scope) not in self._of:
+            body = scope.body if isinstance(scope, cst.FunctionDef) else scope
             self._of[id(scope)] = {
-                name: meant for node in _own(scope.body) for name, meant in _imports(node)
+                name: meant for node in visible(body) for name, meant in _imports(node)
             }
         return self._of[id(scope)]
 
-    def _bound(self, scope: Scope) -> frozenset[str]:
+    def _bound(self, scope: Scope) -> set[str]:
         if id(scope) not in self._set:
-            names = {name for node in _own(scope.body) for name in names_set(node)}
-            if isinstance(scope, cst.FunctionDef):
-                params = (inner for inner in walk(scope.params) if isinstance(inner, cst.Param))
-                names |= {param.name.value for param in params}
-            self._set[id(scope)] = frozenset(names)
+            self._set[id(scope)] = bound(scope)
         return self._set[id(scope)]
-
-
-def _own(body: object) -> Iterator[cst.CSTNode]:
-    """Yield the nodes of a body; of nested functions and classes only their headers."""
-    nodes = body if isinstance(body, tuple | list) else (body,)
-    for node in nodes:
-        yield node
-        if not isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            yield from _own(tuple(children(node)))
 
 
 def _imports(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
@@ -90,5 +78,5 @@ def _imports(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
     elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
         package = "." * len(node.relative) + (code(node.module) if node.module else "")
         for alias in node.names:
-            bound = alias.asname.name if alias.asname else alias.name
-            yield code(bound), f"{package}.{code(alias.name)}"
+            name_node = alias.asname.name if alias.asname else alias.name
+            yield code(name_node), f"{package}.{code(alias.name)}"

@@ -16,7 +16,7 @@ from nkic.base.profiles import Profile
 from nkic.language.enums import OPERATORS
 from nkic.language.versions import rewritten
 from nkic.machine.operands import AttributeKind
-from nkic.migrate.arguments import find, parameter_of, replaced, row_of
+from nkic.migrate.arguments import find, parameter_of, row_of, with_value
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 from nkic.specialise.request import Request
@@ -52,7 +52,7 @@ def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         value = _written(sheet, argument.value) if parameter in wanted else None
         if value is not None:
             current = call.args[position]
-            call = replaced(call, current, current.with_changes(value=value))
+            call = with_value(call, current, value)
     return call if call is not new else None
 
 
@@ -111,4 +111,4 @@ def _written(sheet: Sheet, value: cst.BaseExpression) -> cst.BaseExpression | No
     today = rewritten.OPERATORS.get(name, name)
     if module != "numpy" or today not in OPERATORS:
         return None
-    return sheet.of_module("nki.language", today)
+    return sheet.nl(today)

@@ -1,4 +1,4 @@
-"""The names that a part of a function sets and reads."""
+"""The function around a node, and the names that a part of a function reads."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Collection, Iterator
 import libcst as cst
 
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import children, code, names_set, walk
-
-_FUNCTION = cst.FunctionDef | cst.Lambda
+from nkic.migrate.tree import children
 
 
 def scope_of(sheet: Sheet, node: cst.CSTNode) -> cst.FunctionDef | None:
@@ -17,17 +15,6 @@ def scope_of(sheet: Sheet, node: cst.CSTNode) -> cst.FunctionDef | None:
     around = (p for p in sheet.parents(node) if isinstance(p, cst.FunctionDef | cst.ClassDef))
     nearest = next(around, None)
     return nearest if isinstance(nearest, cst.FunctionDef) else None
-
-
-def bound(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
-    """Return the names that statements in `node` set, without those in `outside` (by `id`)."""
-    names: set[str] = set()
-    if isinstance(node, cst.FunctionDef):
-        names |= {p.name.value for p in walk(node.params) if isinstance(p, cst.Param)}
-        node = node.body
-    for visible in _visible(node, outside):
-        names |= set(_targets(visible))
-    return names
 
 
 def read_in(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
@@ -73,20 +60,3 @@ def _read_by_setting(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
             yield from _read_by_setting(element.value)
     elif not isinstance(target, cst.Name):
         yield target
-
-
-def _visible(node: cst.CSTNode, outside: Collection[int]) -> Iterator[cst.CSTNode]:
-    """Yield the nodes of this scope; of a nested function only its name."""
-    if id(node) in outside:
-        return
-    yield node
-    if not isinstance(node, _FUNCTION | cst.ClassDef):
-        for child in children(node):
-            yield from _visible(child, outside)
-
-
-def _targets(node: cst.CSTNode) -> Iterator[str]:
-    """Yield the names that one node sets."""
-    yield from names_set(node)
-    if isinstance(node, cst.ImportAlias) and node.asname is None:
-        yield code(node.name).partition(".")[0]

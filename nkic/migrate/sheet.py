@@ -19,7 +19,8 @@ from nkic.migrate.imported import Imports
 from nkic.migrate.tree import code, names_in, parents
 from nkic.resolve.former import ROOT
 
-ALIASES = {"nki": "nki", "nki.language": "nl", "nki.isa": "nisa"}  # the customary aliases
+LANGUAGE = "nki.language"
+ALIASES = {"nki": "nki", LANGUAGE: "nl", "nki.isa": "nisa"}  # the customary aliases
 
 
 class Sheet:
@@ -98,6 +99,19 @@ class Sheet:
             self._modules[module] = alias
             self.wanted[alias] = module
         return cst.parse_expression(f"{alias}.{name}")
+
+    def nl(self, name: str) -> cst.BaseExpression:
+        """Return `nl.name`."""
+        return self.of_module(LANGUAGE, name)
+
+    def nisa(self, name: str) -> cst.BaseExpression:
+        """Return `nisa.name`."""
+        return self.of_module("nki.isa", name)
+
+    def function(self, call: cst.Call) -> str:
+        """Return the name of the function of `nki.language` that is called; "" for others."""
+        module, _, name = self.name_of(call.func).rpartition(".")
+        return name if module == LANGUAGE else ""
 
     # ---- rules and what they left ----------------------------------------------------------
 

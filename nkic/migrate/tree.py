@@ -6,7 +6,7 @@ migration.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields
 from functools import cache
 
@@ -53,6 +53,32 @@ def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
     """Yield all names in a node, those of attributes and keywords included."""
     return (inner for inner in walk(node) if isinstance(inner, cst.Name))
+
+
+def visible(node: cst.CSTNode, outside: Collection[int] = ()) -> Iterator[cst.CSTNode]:
+    """Yield the nodes of this scope, without those in `outside` (by `id`).
+
+    Nested functions and classes are yielded, but not what is inside.
+    """
+    if id(node) in outside:
+        return
+    yield node
+    if not isinstance(node, cst.FunctionDef | cst.Lambda | cst.ClassDef):
+        for child in children(node):
+            yield from visible(child, outside)
+
+
+def bound(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
+    """Return the names that statements in `node` set, without those in `outside` (by `id`)."""
+    names: set[str] = set()
+    if isinstance(node, cst.FunctionDef):
+        names |= {p.name.value for p in walk(node.params) if isinstance(p, cst.Param)}
+        node = node.body
+    for inner in visible(node, outside):
+        names |= set(names_set(inner))
+        if isinstance(inner, cst.ImportAlias) and inner.asname is None:
+            names.add(code(inner.name).partition(".")[0])
+    return names
 
 
 def parents(tree: cst.Module) -> dict[int, cst.CSTNode]:

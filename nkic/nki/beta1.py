@@ -89,7 +89,7 @@ _MAKERS: tuple[tuple[Any, Callable[[str, str, Any], Any]], ...] = (
     (DType, lambda module, name, value: value.name),
     (Buffer, lambda module, name, value: host.region(value)),
     (TileSize, lambda module, name, value: TileSizes()),
-    (provide.TensorAnnotation, lambda module, name, value: _annotation(module, name)),
+    (provide.TensorAnnotation, lambda module, name, value: host.annotation(module, name)),
     (operators.Function | FunctionType, _function),
     (Operator, lambda module, name, value: host.Function(module, name, None, f"`nl.{name}`.")),
 )
@@ -99,10 +99,6 @@ class TileSizes(host.HostTileSize, names.TileSizes):
     """`nl.tile_size`: sizes of the target that calls are compiled for."""
 
     __getattribute__ = object.__getattribute__
-
-
-def _annotation(module: str, name: str) -> type:
-    return host.kernel_type(module, name, "A tensor argument: `tensor[128, 512]`.")
 
 
 def static_cast(input_data: Any, dtype: Any) -> Any:

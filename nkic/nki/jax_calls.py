@@ -33,7 +33,7 @@ def traced(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
     def run(*values: Any) -> Any:
         arguments, named = rebuild([np.asarray(operand) for operand in values])
-        return _flat(kernel.run(arguments, named).values)
+        return tuple(_arrays(kernel.run(arguments, named).values))
 
     results = _callback(kernel, run, tuple(shapes), operands)
     return _formed(artifact.returned, results)
@@ -77,7 +77,7 @@ def _called(
     def run(*values: Any) -> tuple[Array, ...]:
         positional, named = filled_arguments([np.asarray(operand) for operand in values])
         called = kernel.run(positional, named)
-        return tuple(called.updated[n] for n in names) if names else _flat(called.values)
+        return tuple(called.updated[n] for n in names) if names else tuple(_arrays(called.values))
 
     return _callback(kernel, run, shapes, operands)
 
@@ -156,14 +156,11 @@ def _shape(shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
     return make(tuple(shape), dtype)
 
 
-def _flat(values: Any) -> tuple[Array, ...]:
-    return tuple(_arrays(values))
-
-
 def _arrays(values: Any) -> Iterator[Array]:
+    """Yield the arrays of a kernel's result, in order."""
     if isinstance(values, tuple):
-        for one in values:
-            yield from _arrays(one)
+        for value in values:
+            yield from _arrays(value)
     elif values is not None:
         yield values
 

@@ -85,18 +85,18 @@ class Kernel:
     `kernel[2](a, b)` runs it on two cores, `kernel[4, 2](a, b)` as a grid of instances.
     """
 
-    def __init__(self, func: Callable[..., Any], how: LaunchOptions | None = None) -> None:
+    def __init__(self, func: Callable[..., Any], launch: LaunchOptions | None = None) -> None:
         functools.update_wrapper(self, func)
         self.func = func
-        self.how = how or LaunchOptions()
+        self.launch = launch or LaunchOptions()
 
     @property
     def grid(self) -> Any:
         """The contents of the brackets, or None."""
-        return self.how.axes
+        return self.launch.axes
 
     def __getitem__(self, axes: Any) -> Kernel:
-        return Kernel(self.func, replace(self.how, axes=axes))
+        return Kernel(self.func, replace(self.launch, axes=axes))
 
     __iter__ = None  # otherwise Python would iterate over the grids 0, 1, 2 … forever
 
@@ -105,7 +105,7 @@ class Kernel:
 
         ("b", "a") or ("b", ["a", "c"]) makes the instruction named b wait for the others.
         """
-        return Kernel(self.func, replace(self.how, schedule=(*self.how.schedule, *edges)))
+        return Kernel(self.func, replace(self.launch, schedule=(*self.launch.schedule, *edges)))
 
     @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -162,17 +162,17 @@ class Kernel:
 
     def nkic_options(self) -> dict[str, Any]:
         """Return the kernel's own settings as options of `nkic.call`. Raises `CompileError`."""
-        former = self.how.former or _is_former(self.func)
+        former = self.launch.former or _is_former(self.func)
         with raising(CompileError):
             check_environment()
-            spmd = self.how.spmd or former
-            return replace(self.how, former=former, spmd=spmd).options()
+            spmd = self.launch.spmd or former
+            return replace(self.launch, former=former, spmd=spmd).options()
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
     def __repr__(self) -> str:
-        axes = "" if self.how.axes is None else f"[{self.how.axes!r}]"
+        axes = "" if self.launch.axes is None else f"[{self.launch.axes!r}]"
         name = getattr(self.func, "__qualname__", None) or repr(self.func)
         return f"<nki kernel {name}{axes}>"
 
@@ -213,25 +213,25 @@ def nki_jit(fn: Any = None, **options: Any) -> Any:
 
 def _decorator(fn: Any, options: Mapping[str, Any], former: bool) -> Any:
     with raising(CompileError):
-        how = _how(options, former)
-    return (lambda f: kernel_of(f, how)) if fn is None else kernel_of(fn, how)
+        launch = _launch(options, former)
+    return (lambda f: kernel_of(f, launch)) if fn is None else kernel_of(fn, launch)
 
 
-def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
-    """Return the kernel of a function, or a kernel with the additional settings in `how`."""
+def kernel_of(fn: Any, launch: LaunchOptions | None = None) -> Kernel:
+    """Return the kernel of a function, or a kernel with the additional settings of `launch`."""
     inside = getattr(fn, "kernel", None)  # of a measured or simulated kernel
     if isinstance(inside, Kernel):
         fn = inside
     if not isinstance(fn, Kernel):
-        return Kernel(fn, how)
-    if how is None:
+        return Kernel(fn, launch)
+    if launch is None:
         return fn
-    former, spmd = how.former or fn.how.former, how.spmd or fn.how.spmd
-    target = how.target or fn.how.target
-    return Kernel(fn.func, replace(fn.how, target=target, former=former, spmd=spmd))
+    former, spmd = launch.former or fn.launch.former, launch.spmd or fn.launch.spmd
+    target = launch.target or fn.launch.target
+    return Kernel(fn.func, replace(fn.launch, target=target, former=former, spmd=spmd))
 
 
-def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
+def _launch(options: Mapping[str, Any], former: bool) -> LaunchOptions:
     names = ("mode", "platform_target", *MESSAGES, *_COMPILER, *configs.OPTIONS)
     names += _FORMER_OPTIONS if former else ()
     for name in options:

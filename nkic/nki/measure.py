@@ -147,11 +147,11 @@ def _decorator(
 ) -> Measured | Callable[[Any], Measured]:
     with raising(CompileError):
         _check(name, options, _COMMON | extra)
-    how = LaunchOptions(target=options.get("platform_target"))
+    launch = LaunchOptions(target=options.get("platform_target"))
     files = _files(name, options)
 
     def decorate(function: Any) -> Measured:
-        return Measured(kernel_of(function, how), files)
+        return Measured(kernel_of(function, launch), files)
 
     return decorate if kernel is None else decorate(kernel)
 

@@ -59,7 +59,7 @@ _MEASURES = (measure.baremetal, measure.benchmark, measure.profile)
 _FORMER: dict[str, Any] = {
     **{name: value for name, value in _HOST.items() if name != "simulate"},
     **{"jit": former_jit, "trace": former_jit, "simulate_kernel": simulate_kernel},
-    **{one.__name__: measure.former(one) for one in _MEASURES},
+    **{decorator.__name__: measure.former(decorator) for decorator in _MEASURES},
 }
 _REMOVED = {
     **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
@@ -75,7 +75,7 @@ def _spaces() -> dict[str, Namespace]:
     return provide.namespaces(max(Profile), _no_library)
 
 
-def known() -> tuple[str, ...]:
+def module_names() -> tuple[str, ...]:
     """Return the modules of `nki`, packages first."""
     return tuple(_DOCS)
 
@@ -174,12 +174,8 @@ _MAKERS: tuple[tuple[Any, Callable[[str, str, Any], Any]], ...] = (
     (DType, lambda module, name, value: value.name),
     (Buffer, lambda module, name, value: names.region(value)),
     (TileSize, lambda module, name, value: names.HostTileSize()),
-    (provide.TensorAnnotation, lambda module, name, value: _annotation(name)),
+    (provide.TensorAnnotation, lambda module, name, value: names.annotation(module, name)),
 )
-
-
-def _annotation(name: str) -> type:
-    return names.kernel_type("nki.typing", name, "A tensor argument: `tensor[128, 512]`.")
 
 
 class NkiValidationError(Exception):
@@ -190,7 +186,7 @@ NkiValidationError.__module__ = "nki.isa"
 _EXTRA: dict[str, dict[str, Any]] = {
     "nki.language": {"DType": str, "nc": NeuronCores, "spmd_dim": SpmdDim},
     "nki.isa": {"NkiValidationError": NkiValidationError},
-    "nki.typing": {"mutable_tensor": _annotation("mutable_tensor")},
+    "nki.typing": {"mutable_tensor": names.annotation("nki.typing", "mutable_tensor")},
 }
 
 

@@ -135,6 +135,11 @@ def kernel_type(module: str, name: str, doc: str, inside: type | None = None) ->
     return KernelType(name, (), {"__module__": module, "__doc__": doc, "inside": inside})
 
 
+def annotation(module: str, name: str) -> type:
+    """Return the class that annotates tensor arguments."""
+    return kernel_type(module, name, "A tensor argument: `tensor[128, 512]`.")
+
+
 def enumeration(module: str, enum: type[Enum]) -> type[Enum]:
     """Make the enumeration a class of `module`, where unpickling finds it."""
     enum.__module__ = module  # kernels and host code share one class

@@ -18,7 +18,7 @@ Contents = dict[str, Any]
 
 def module(name: str) -> ModuleType:
     """Return the module called `name`, built on first use; always the same object."""
-    if name.startswith(modules.OLD) or name in modules.known():
+    if name.startswith(modules.OLD) or name in modules.module_names():
         return modules.built(name)
     return _beside(name)
 
@@ -26,7 +26,7 @@ def module(name: str) -> ModuleType:
 @cache
 def names() -> frozenset[str]:
     """Return the names of all modules."""
-    return frozenset({*modules.known(), *_former(), *_BESIDE})
+    return frozenset({*modules.module_names(), *_former(), *_BESIDE})
 
 
 def is_package(name: str) -> bool:
@@ -36,7 +36,7 @@ def is_package(name: str) -> bool:
 
 def _former() -> Iterator[str]:
     yield modules.OLD
-    yield from (f"{modules.OLD}.{name}" for name in modules.known())
+    yield from (f"{modules.OLD}.{name}" for name in modules.module_names())
     yield from BETA1
 
 

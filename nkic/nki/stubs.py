@@ -195,9 +195,9 @@ def write(folder: Path) -> None:
 def texts() -> dict[str, str]:
     """Return the files of the package by path."""
     files = {}
-    for module in modules.known():
+    for module in modules.module_names():
         parts = module.split(".")[1:]
-        inner = any(other.startswith(f"{module}.") for other in modules.known())
+        inner = any(other.startswith(f"{module}.") for other in modules.module_names())
         name = "/".join([*parts, "__init__"]) if inner else "/".join(parts)
         files[f"nki/{name}.pyi"] = stub(module)
     return files

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from functools import lru_cache
 from math import prod
 
-from nkic.prove.model import Box
+from nkic.prove.model import Box, Range
 
 Dims = tuple[tuple[int, int], ...]
 MOST_CELLS = 1 << 16  # per tensor; beyond it neighbouring cells are merged
@@ -90,34 +90,40 @@ class Grid:
 
     def __init__(self, boxes: Collection[Box], base: int = 0) -> None:
         rank = len(next(iter(boxes)))
-        sides = [sorted({side for box in boxes for side in box[axis]}) for axis in range(rank)]
-        cuts = _thinned([list(axis) for axis in sides])
+        sides = [{box[axis] for box in boxes} for axis in range(rank)]
+        cuts = _thinned([sorted({end for side in axis for end in side}) for axis in sides])
         sizes = [max(1, len(axis) - 1) for axis in cuts]
         self.base = base
         self.count = prod(sizes)
-        # By side: the first cell of a box that begins there, and the end cell of a box that ends
-        # there.
-        both = list(zip(sides, cuts, strict=True))
-        firsts = [{side: bisect_right(cut, side) - 1 for side in own} for own, cut in both]
-        lasts = [{side: bisect_left(cut, side) for side in own} for own, cut in both]
-        self.along = list(zip(firsts, lasts, sizes, strict=True))
+        # The cells along each axis, by the side of a box, and the axis's number of cells.
+        self.along = [
+            ({side: _between(cut, side) for side in axis}, size)
+            for axis, cut, size in zip(sides, cuts, sizes, strict=True)
+        ]
 
     def cells(self, box: Box) -> Sequence[int]:
         """Return the numbers of the cells that `box`, one of the grid's own boxes, covers."""
         number = 0
-        for (low, high), (firsts, lasts, size) in zip(box, self.along, strict=True):
-            first = firsts[low]
-            if lasts[high] > first + 1:
+        for side, (spans, size) in zip(box, self.along, strict=True):
+            first, count = spans[side]
+            if count > 1:
                 return self._several(box)
             number = number * size + first
         return (self.base + number,)
 
     def _several(self, box: Box) -> Sequence[int]:
         numbers: Sequence[int] = (0,)
-        for (low, high), (firsts, lasts, size) in zip(box, self.along, strict=True):
-            cells = range(firsts[low], max(lasts[high], firsts[low] + 1))
+        for side, (spans, size) in zip(box, self.along, strict=True):
+            first, count = spans[side]
+            cells = range(first, first + count)
             numbers = [number * size + cell for number in numbers for cell in cells]
         return [self.base + number for number in numbers]
+
+
+def _between(cuts: Sequence[int], side: Range) -> tuple[int, int]:
+    """Return the first cell of a side of a box, and the number of cells, which is at least 1."""
+    first = bisect_right(cuts, side[0]) - 1
+    return first, max(1, bisect_left(cuts, side[1]) - first)
 
 
 def _thinned(cuts: list[list[int]]) -> list[list[int]]:

@@ -34,6 +34,8 @@ KINDS = {"scalar": 0, "vector": 1, "columns": 2}
 
 Record = tuple[Any, ...]
 Ordered = tuple[int, Record]  # a record and its index in the stream
+# A tensor of the file: its record without the byte, shared by delta-encoded records, and its byte.
+Declared = tuple[Record, int]
 Sections = Mapping[str, bytes | memoryview]  # contents, by name
 
 
@@ -216,16 +218,14 @@ class _Comparison:
         self.taken[index], self.indices[number] = True, index
         return True
 
-    def expected(self, tensor: Tensor) -> _Declared:
+    def expected(self, tensor: Tensor) -> Declared:
         """Return what the file must declare for `tensor`."""
         number, buffer = tensor.number, tensor.buffer
         core = -1 if buffer is Buffer.SHARED_HBM else self.core
         role = self.roles.get(number, INTERNAL)
         partition, byte = self.program.addresses.get(number, (0, 0))
         code = BUFFER_CODES[buffer]
-        return _Declared(
-            (TENSOR, tensor.dtype.code, tensor.shape, code, core, role, partition), byte
-        )
+        return (TENSOR, tensor.dtype.code, tensor.shape, code, core, role, partition), byte
 
     def parameters(self, what: str, kind: int, expected: Sequence[TensorParameter]) -> None:
         actual = [record[1:] for record in self.ports if record[0] == kind]
@@ -263,26 +263,19 @@ def _records(data: bytes | memoryview) -> Iterator[Record]:
         raise ValueError("bytes follow the last record")
 
 
-class _Declared(NamedTuple):
-    """A tensor of the file: its record without the byte, shared by delta-encoded records."""
-
-    kind: Record
-    byte: int
-
-
-def _declared(records: Iterator[Record]) -> tuple[list[_Declared], list[Record]]:
+def _declared(records: Iterator[Record]) -> tuple[list[Declared], list[Record]]:
     """Return the tensors, with delta-encoded ones resolved, and the other records."""
-    tensors: list[_Declared] = []
+    tensors: list[Declared] = []
     others: list[Record] = []
     for record in records:
         if record[0] == TENSOR:
-            tensors.append(_Declared(record[:-1], record[-1]))
+            tensors.append((record[:-1], record[-1]))
         elif record[0] == PLACED:
             _, back, step = record
             kind, byte = tensors[-back]
             if back < 1 or others:
                 raise ValueError("the base of a placed tensor is not a tensor")
-            tensors.append(_Declared(kind, byte + step))
+            tensors.append((kind, byte + step))
         else:
             others.append(record)
     return tensors, others

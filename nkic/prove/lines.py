@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from nkic.ir.program import Body, Instruction, Loop
+from nkic.ir.program import Body, Instruction, Loop, instructions
 from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop
 from nkic.machine.facts import Register
 from nkic.prove.model import Finding, Item, Line, Round
@@ -34,10 +35,9 @@ class _Streams:
 
     body: Body
     findings: list[Finding] = field(default_factory=list)
-    expected: dict[int, Instruction] = field(default_factory=dict)
+    missing: dict[int, Instruction] = field(default_factory=dict)  # not yet in a stream
     paths: dict[int, Path] = field(default_factory=dict)  # of instructions in loops
     loops: dict[int, tuple[Loop, Path]] = field(default_factory=dict)
-    seen: set[int] = field(default_factory=set)
     entered: set[int] = field(default_factory=set)  # loops that this stream has entered
 
     def __post_init__(self) -> None:
@@ -49,7 +49,7 @@ class _Streams:
                 self.loops[item.number] = (item, path)
                 self.expect(item.body, (*path, item.number))
             else:
-                self.expected[item.number] = item
+                self.missing[item.number] = item
                 if path:
                     self.paths[item.number] = path
 
@@ -62,7 +62,7 @@ class _Streams:
         self, items: Sequence[StreamItem], path: Path, stream: Stream
     ) -> tuple[Item | Round, ...]:
         converted: list[Item | Round] = []
-        expected, paths, engine, new = self.expected, self.paths, stream.id.engine, tuple.__new__
+        take, paths, engine, new = self.missing.pop, self.paths, stream.id.engine, tuple.__new__
         for item in items:
             if not isinstance(item, Slot):
                 converted.append(self.loop(item, path, stream))
@@ -72,10 +72,10 @@ class _Streams:
                 converted.append(Item(-1, waits, signals))
                 continue
             number, row = instruction.number, instruction.row
-            fits = expected.get(number) is instruction and paths.get(number, ()) == path
-            if not fits or instruction.engine is not engine or number in self.seen:
-                self.misplaced(instruction, path, stream)
-            self.seen.add(number)
+            expected = take(number, None)
+            fits = expected is instruction and (not paths or paths.get(number, ()) == path)
+            if not fits or instruction.engine is not engine:
+                self.misplaced(instruction, expected, path, stream)
             rendezvous_row = row if row.rendezvous_rule is not None else None
             converted.append(new(Item, (number, waits, signals, rendezvous_row)))
         return tuple(converted)
@@ -92,21 +92,27 @@ class _Streams:
         nested = self.items(item.items, (*path, loop.number), stream)
         return Round(loop.number, bounds, condition, nested)
 
-    def misplaced(self, instruction: Instruction, path: Path, stream: Stream) -> None:
-        if self.expected.get(instruction.number) != instruction:
+    def misplaced(
+        self, instruction: Instruction, expected: Instruction | None, path: Path, stream: Stream
+    ) -> None:
+        """Report an instruction that is out of place; `expected` has its number, if missing."""
+        if instruction != (expected or self.program.get(instruction.number)):
             self.complain(instruction, "is not in the program")
         elif self.paths.get(instruction.number, ()) != path:
             self.complain(instruction, "is in other loops than in the program")
         elif instruction.engine is not stream.id.engine:
             self.complain(instruction, f"is in the stream {stream.id}")
-        elif instruction.number in self.seen:
+        elif expected is None:
             self.complain(instruction, "is in the streams twice")
+
+    @cached_property
+    def program(self) -> dict[int, Instruction]:
+        return {instruction.number: instruction for instruction in instructions(self.body)}
 
     def finish(self) -> None:
         """Report the instructions that are in no stream."""
-        for number, instruction in self.expected.items():
-            if number not in self.seen:
-                self.complain(instruction, "is in no stream")
+        for instruction in self.missing.values():
+            self.complain(instruction, "is in no stream")
 
     def complain(self, instruction: Instruction, problem: str) -> None:
         self.findings.append(

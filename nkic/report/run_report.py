@@ -74,11 +74,11 @@ class OutputRow:
     def line(self) -> str:
         """The output in one line."""
         figures = [("min", self.minimum), ("mean", self.mean), ("max", self.maximum)]
-        known = [f"{word} {value:.6g}" for word, value in figures if value is not None]
+        shown = [f"{name} {value:.6g}" for name, value in figures if value is not None]
         counts = [f"nan {grouped(self.nan)}", f"inf {grouped(self.inf)}"]
         sizes = ", ".join(map(str, self.shape))
         head = f"{clean(self.name)}  {self.dtype}[{sizes}]"
-        return "  ".join([head, *known, *counts, f"sha256 {self.sha256[:_HASH_SHOWN]}"])
+        return "  ".join([head, *shown, *counts, f"sha256 {self.sha256[:_HASH_SHOWN]}"])
 
     @property
     def bound_line(self) -> str:
@@ -98,8 +98,8 @@ class PrintRow:
 
     def lines(self, cores: int) -> str:
         """Return the print for people, with the core if there are several."""
-        where = f" (core {self.core})" if cores > 1 else ""
-        return f"{self.prefix}{where} {self.dtype}{list(self.shape)}\n{self.text}"
+        core_label = f" (core {self.core})" if cores > 1 else ""
+        return f"{self.prefix}{core_label} {self.dtype}{list(self.shape)}\n{self.text}"
 
 
 @dataclass(frozen=True)

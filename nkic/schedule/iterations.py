@@ -90,4 +90,4 @@ class _UnrolledBody:
             for copy in self.copies
             for instruction, stream in order
         ]
-        return replayed(placed, self.waits, self.classes, self.orderer.timings)
+        return replayed(placed, self.waits, self.classes, self.orderer.target)

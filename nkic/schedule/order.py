@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -82,11 +82,11 @@ class _Queues:
         """Return the queue for rendezvous on `pipe`, among those that take data away."""
         return len(self.busy) - 1 - pipe % self.half
 
-    def choose(self, start: int, queues: range, timing_of: Callable[[int], Timing]) -> int:
+    def choose(self, start: int, queues: range, times: Sequence[Timing]) -> int:
         """Return the cheapest of `queues` for a transfer that can start at `start`.
 
-        `timing_of` returns the transfer's timing on a queue. An engine with other work is chosen
-        only if this saves more time than the trigger costs the engine.
+        `times` has the transfer's timing on every queue. An engine with other work is chosen only
+        if this saves more time than the trigger costs the engine.
         """
         first_free = (
             self.busy.__getitem__
@@ -96,7 +96,7 @@ class _Queues:
             return min(groups[0], key=first_free)
         busy = self.busy
         candidates = [g[0] if len(g) == 1 else min(g, key=first_free) for g in groups]
-        return min([(self._cost(q, start, timing_of(q)), busy[q], q) for q in candidates])[2]
+        return min([(self._cost(q, start, times[q]), busy[q], q) for q in candidates])[2]
 
     def _grouped(self, queues: range) -> list[list[int]]:
         """Return `queues` grouped by the engine that triggers their transfers."""
@@ -163,7 +163,7 @@ class Orderer:
         start, scheduler = self.now, ListScheduler(self, instructions, waits, in_order, classes)
         order, self.busiest = scheduler.run(), scheduler.busiest()
         del scheduler  # its tables are large
-        time = replayed(order, waits, classes, self.timings)
+        time = replayed(order, waits, classes, self.target)
         self.is_timed = self.is_timed and time is not None
         return order, self.now - start if time is None else time
 
@@ -304,9 +304,12 @@ class ListScheduler:
         number = lane.take(start, self.heights)
         instruction, cost_class, queue = self.code[number], self.classes[number], 0
         if lane.engine is _DMA:
-            queue = self._queue(instruction, cost_class, start)
-            times = self.orderer.timings.on(queue, cost_class, instruction)
-            free, done = self._transfer(times, lane, queue, start)
+            queue = (
+                self._rendezvous_queue(instruction)
+                if cost_class.is_rendezvous
+                else self.queues.choose(start, cost_class.queues, cost_class.times)
+            )
+            free, done = self._transfer(cost_class.times[queue], lane, queue, start)
         else:
             free = lane.free = self._busy(cost_class, start)
             done = free + cost_class.first.latency
@@ -380,14 +383,10 @@ class ListScheduler:
         if self.missing[number] == 0:
             self._make_ready(number)
 
-    def _queue(self, instruction: Instruction, cost_class: CostClass, start: int) -> int:
-        if cost_class.is_rendezvous:  # the same on all cores
-            pipe = instruction.row.queue
-            return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
-        timings = self.orderer.timings
-        return self.queues.choose(
-            start, cost_class.queues, lambda queue: timings.on(queue, cost_class, instruction)
-        )
+    def _rendezvous_queue(self, instruction: Instruction) -> int:
+        """Return the queue for a rendezvous, which is the same on all cores."""
+        pipe = instruction.row.queue
+        return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
 
     def next_start(self) -> int | None:
         """Return when the next instruction can start, or None if none is ready or pending."""

@@ -41,13 +41,18 @@ class CostClass:
         self.engine = engine_of(instruction)
         self.first = timing(instruction.row, facts, self.engine)
         self.length = self.first.start + self.first.hold + self.first.latency
-        self.times = {target.queue_engines[0]: self.first}  # by the triggering engine
+        self.times = [self.first]  # by queue
         self.table = table_of(instruction)
         self.is_fixed = not any(_offset_kind(operand) for operand in instruction.operands)
         self.is_rendezvous = instruction.row.is_rendezvous
         self.queues, modes = range(1), list[Access]()
         if self.engine is Engine.DMA:
             self.queues = queues_of(instruction, target)
+            by = {
+                engine: timing(instruction.row, facts, self.engine, queue)
+                for queue, engine in enumerate(target.queue_engines)
+            }
+            self.times = [by[engine] for engine in target.queue_engines]
         else:
             modes = [
                 instruction.row.access_of(operand, facts) for operand in instruction.row.operands
@@ -80,20 +85,7 @@ class Timings:
 
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
         """Return the timing of `instruction` on its engine or, for a transfer, on that queue."""
-        return self.on(queue, self.cost_class(instruction), instruction)
-
-    def on(self, queue: int, cost_class: CostClass, instruction: Instruction) -> Timing:
-        """Return the same as `of` for an instruction of `cost_class`."""
-        if not queue:
-            return cost_class.first
-        engine = self.target.queue_engines[queue]
-        cached = cost_class.times.get(engine)
-        if cached is None:
-            facts = instruction.facts(self.target)
-            cached = cost_class.times[engine] = timing(
-                instruction.row, facts, cost_class.engine, queue
-            )
-        return cached
+        return self.cost_class(instruction).times[queue]
 
 
 def table_of(instruction: Instruction) -> str:

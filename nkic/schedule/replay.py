@@ -18,7 +18,7 @@ from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.clock.simulation import Entry, Line, Queue, TimeSimulation
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.schedule.placed import CostClass, Placed, Timings
+from nkic.schedule.placed import CostClass, Placed
 
 _DMA = Engine.DMA
 
@@ -27,7 +27,7 @@ def replayed(
     placed: Sequence[Placed],
     waits: Mapping[int, Sequence[int]],
     classes: Mapping[int, CostClass],
-    timings: Timings,
+    target: Target,
 ) -> int | None:
     """Return the picoseconds from the first issue to the last completion, or None on deadlock.
 
@@ -40,12 +40,12 @@ def replayed(
     lines = [
         Line(
             *(index, 0, stream_id.engine, stream_id.queue),
-            _entries(streams[stream_id], stream_id, waits, classes, timings),
-            timings.target,
+            _entries(streams[stream_id], stream_id, waits, classes),
+            target,
         )
         for index, stream_id in enumerate(sorted(streams, key=_file_position))
     ]
-    return _OrderSimulation(lines, timings.target).run()
+    return _OrderSimulation(lines, target).run()
 
 
 class _OrderSimulation(TimeSimulation):
@@ -83,18 +83,17 @@ def _entries(
     stream: StreamId,
     waits: Mapping[int, Sequence[int]],
     classes: Mapping[int, CostClass],
-    timings: Timings,
 ) -> Iterator[Entry]:
     """Yield the timing entries of one stream's items, lazily: a million take 100 MB."""
     written: Collection[Tensor] = ()  # by the previous item
-    new, engine, queue, on = tuple.__new__, stream.engine, stream.queue, timings.on
+    new, engine, queue = tuple.__new__, stream.engine, stream.queue
     meets = False  # the other cores are unknown here
     for instruction in code:
         number = instruction.number
         cost, sources = classes[number], waits[number]
         timing, follows = cost.first, not cost.is_fixed
         if engine is _DMA:  # a queue does not wait for its own transfers
-            timing = on(queue, cost, instruction)
+            timing = cost.times[queue]
         else:  # a compute engine sees its own results
             if sources:
                 sources = [source for source in sources if classes[source].engine is not engine]

@@ -1,4 +1,4 @@
-"""The instances of a kernel and its inputs, for both kinds of evaluation."""
+"""The trace of a kernel, its inputs and its instances, for both kinds of evaluation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 
 from nkic.base.diagnostics import Reporter
-from nkic.base.source import CallChain
+from nkic.base.source import CallChain, Span
 from nkic.base.text import grouped
 from nkic.ir.program import TensorParameter
 from nkic.ir.tensors import Tensor
@@ -18,13 +18,24 @@ from nkic.machine.memory import Buffer
 from nkic.machine.tiles import AS_INT32
 from nkic.specialise.request import Request, Spread, TensorType
 from nkic.specialise.signature import BoundArguments
-from nkic.syntax.bindings import Kernel
+from nkic.syntax import nodes
+from nkic.syntax.bindings import Kernel, Resolved
 
 MAX_INSTANCES = 2**20  # instances of a launch grid; each is evaluated on its own
 
 
-def check_cores(request: Request, report: Reporter) -> None:
-    """Report launch grids that the target cannot run."""
+def start_trace(resolved: Resolved, request: Request, report: Reporter) -> Trace:
+    """Return the trace of a kernel for `request`. Reports grids that the target cannot run."""
+    _check_cores(request, report)
+    trace = Trace(request.target, request.profile, report, grid(request))
+    trace.lnc = request.lnc
+    trace.name_of = Names(resolved).of
+    trace.locate = resolved.locate
+    trace.module_of = resolved.library.modules.get
+    return trace
+
+
+def _check_cores(request: Request, report: Reporter) -> None:
     target, lnc = request.target, request.lnc
     if lnc > target.max_cores:
         report.fatal(
@@ -59,18 +70,21 @@ def instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield from ((core, ids) for ids in all_ids if cores == 1 or spread.core(ids, cores) == core)
 
 
-def inputs_of(
+def declare_inputs(
     bound: BoundArguments, request: Request, trace: Trace, kernel: Kernel
-) -> Iterator[TensorParameter]:
-    """Yield a tensor in shared HBM for every tensor argument, or part of an argument.
+) -> tuple[TensorParameter, ...]:
+    """Declare a tensor in shared HBM for every tensor argument, or part of an argument.
 
     They are in the order of the signature.
     """
     at = CallChain(kernel.node.name_span)
     order = {parameter.name: n for n, parameter in enumerate(bound.parameters)}
     kinds = {**bound.tensors, **request.parts}
-    for name in sorted(kinds, key=lambda name: order.get(name.partition(".")[0], len(order))):
-        yield TensorParameter(name, _input(name, kinds[name], trace, at))
+    names = sorted(kinds, key=lambda name: order.get(name.partition(".")[0], len(order)))
+    inputs = tuple(TensorParameter(name, _input(name, kinds[name], trace, at)) for name in names)
+    if request.lnc == 1:
+        trace.own_inputs = frozenset(parameter.tensor.number for parameter in inputs)
+    return inputs
 
 
 def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
@@ -87,3 +101,29 @@ def _check_wide(name: str, dtype: DType, trace: Trace, at: CallChain) -> None:
     if trace.profile < since:
         text = f"argument `{name}` is {dtype}, which is not a dtype of NKI {label}"
         trace.report.fatal("unknown-dtype", text, at.primary, help=AS_INT32.partition(";")[0])
+
+
+class Names:
+    """The names of tensors in messages and listings: the variables to which they are assigned.
+
+    They are looked up in the source, and memoised by location.
+    """
+
+    def __init__(self, resolved: Resolved) -> None:
+        self.modules = resolved.library.modules
+        self._cache: dict[int, tuple[CallChain, str]] = {}  # by id of the location
+
+    def of(self, at: CallChain) -> str:
+        """Return `x` for `x = nl.ndarray(…)`, or "" if the call is part of a larger expression."""
+        cached = self._cache.get(id(at))
+        if cached is None:
+            cached = self._cache[id(at)] = (at, self._find(at.primary))
+        return cached[1]
+
+    def _find(self, span: Span) -> str:
+        module = self.modules.get(span.path)
+        statement = module.statement_at(span) if module is not None else None
+        if not isinstance(statement, nodes.Assign) or statement.value.span != span:
+            return ""
+        target = statement.targets[0]
+        return target.id if isinstance(target, nodes.Name) else ""

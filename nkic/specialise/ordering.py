@@ -27,7 +27,7 @@ class Ordering:
         self._at = kernel.scheduled or kernel.node.name_span
         self._report = report
         self._edges: tuple[Edge, ...] = ()
-        self._known: dict[str, None] = {}
+        self._names: dict[str, None] = {}
 
     def read(self, schedule: Sequence[Any]) -> None:
         """Parse the argument of `with_schedule`."""
@@ -52,7 +52,7 @@ class Ordering:
         for instruction in instructions(tuple(body[start:])):
             if instruction.name:
                 named[instruction.name].append(instruction)
-        self._known |= dict.fromkeys(named)
+        self._names |= dict.fromkeys(named)
         after: dict[int, tuple[int, ...]] = {}
         for waits, producer in self._edges:
             if waits in named and producer in named:
@@ -87,8 +87,8 @@ class Ordering:
     def finish(self) -> None:
         """Report names that no instruction of any instance has."""
         for name in dict.fromkeys(name for edge in self._edges for name in edge):
-            if name not in self._known:
-                near = did_you_mean(name, self._known)
+            if name not in self._names:
+                near = did_you_mean(name, self._names)
                 text = f"the schedule names `{name}`, but no instruction has that name"
                 self._error(text, near or f'pass name="{name}" to the instruction that you mean')
 

@@ -15,13 +15,12 @@ from nkic.base.profiles import Profile
 from nkic.ir.program import Program, TensorParameter
 from nkic.language import provide
 from nkic.language.objects import Kernel
-from nkic.language.trace import Trace, tracing
+from nkic.language.trace import tracing
 from nkic.specialise import makers
 from nkic.specialise.closed import World
 from nkic.specialise.constants import Constants
-from nkic.specialise.instances import check_cores, grid, inputs_of, instances
+from nkic.specialise.instances import declare_inputs, instances, start_trace
 from nkic.specialise.missing_names import report_missing
-from nkic.specialise.naming import Names
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.rebuild import Rebuilder
@@ -39,18 +38,11 @@ def specialise(
     what was recorded until then: it serves to find further errors. `limits` apply to each instance
     of the kernel.
     """
-    check_cores(request, report)
-    trace = Trace(request.target, request.profile, report, grid(request))
-    trace.lnc = request.lnc
-    trace.name_of = Names(resolved).of
-    trace.locate = resolved.locate
-    trace.module_of = resolved.library.modules.get
+    trace = start_trace(resolved, request, report)
     with tracing(trace):
         annotation = World(resolved, trace, limits).interpreter.value
         bound = bind(resolved.kernel, request, report, annotation, request.entry is not None)
-        inputs = tuple(inputs_of(bound, request, trace, resolved.kernel))
-        if request.lnc == 1:
-            trace.own_inputs = frozenset(p.tensor.number for p in inputs)
+        inputs = declare_inputs(bound, request, trace, resolved.kernel)
         outputs = Outputs(trace, inputs, resolved.kernel)
         order = Ordering(resolved.kernel, report)
         for core, ids in instances(request):

@@ -188,4 +188,4 @@ def _numbered(items: Sequence[tuple[Item, bool]]) -> Body:
             new[item.number] = number
         return item._replace(number=number, after=tuple(new[n] for n in item.after))
 
-    return tuple([renumbered(item, own) for item, own in items])
+    return tuple([renumbered(item, is_own) for item, is_own in items])

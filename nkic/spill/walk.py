@@ -94,8 +94,8 @@ class _Tile:
     size: int
     uses: list[int] = field(default_factory=list)
     next: int = 0  # index into the uses
-    held: Tensor | None = None  # the tile that holds it in SBUF
-    copy: Tensor | None = None  # the tensor that holds it in HBM
+    in_sbuf: Tensor | None = None  # the tile that holds it in SBUF
+    in_hbm: Tensor | None = None  # the tensor that holds it in HBM
     maker: int = -1  # the item that recomputes or reloads it
     changed: bool = False  # since it was last in HBM, or computed
     written: int = -1  # the item that last wrote it
@@ -138,11 +138,15 @@ class Walk:
         """Walk the body, and return the plan."""
         for index, step in enumerate(self.steps):
             needed = [self.tiles[tensor.number] for tensor in step.tensors]
-            missing = sum(tile.size for tile in needed if tile.held is None)
+            missing = sum(tile.size for tile in needed if tile.in_sbuf is None)
             self._make_room(index, step, missing + step.inner)
             for tile in needed:
                 self._reload(tile, index)
-            moved = {h.tensor.number: h.held for h in needed if h.held and h.held is not h.tensor}
+            moved = {
+                h.tensor.number: h.in_sbuf
+                for h in needed
+                if h.in_sbuf and h.in_sbuf is not h.tensor
+            }
             if moved:
                 self.plan.names[index] = moved
             for tile in needed:
@@ -180,31 +184,31 @@ class Walk:
     def _is_valid(self, entry: tuple[int, int], changed: bool) -> bool:
         """Return whether a heap entry is still valid."""
         tile = self.tiles[entry[1]]
-        return tile.held is not None and tile.next_use == -entry[0] and tile.changed is changed
+        return tile.in_sbuf is not None and tile.next_use == -entry[0] and tile.changed is changed
 
     def _evict(self, tile: _Tile) -> None:
-        assert tile.held is not None
+        assert tile.in_sbuf is not None
         if tile.changed:
-            tile.copy = tile.copy or self.declare(tile.tensor, Buffer.HBM)
-            self.plan.after[tile.written].append(Move(tile.copy, tile.held))
+            tile.in_hbm = tile.in_hbm or self.declare(tile.tensor, Buffer.HBM)
+            self.plan.after[tile.written].append(Move(tile.in_hbm, tile.in_sbuf))
             tile.stored += 1
             tile.changed = False
-        tile.held = None
+        tile.in_sbuf = None
         self.used -= tile.size
 
     def _reload(self, tile: _Tile, index: int) -> None:
-        if tile.held is not None:
+        if tile.in_sbuf is not None:
             return
         self.used += tile.size
         if not tile.started:
-            tile.started, tile.held = True, tile.tensor
+            tile.started, tile.in_sbuf = True, tile.tensor
             return
-        tile.held = self.declare(tile.tensor, tile.tensor.buffer)
-        if tile.copy is not None or self._is_loaded(tile):
+        tile.in_sbuf = self.declare(tile.tensor, tile.tensor.buffer)
+        if tile.in_hbm is not None or self._is_loaded(tile):
             tile.loaded += 1
         else:
             tile.remade += 1
-        self.plan.before[index].append(Move(tile.held, tile.copy, tile.maker))
+        self.plan.before[index].append(Move(tile.in_sbuf, tile.in_hbm, tile.maker))
 
     def _is_loaded(self, tile: _Tile) -> bool:
         """Return whether its maker is a transfer."""
@@ -220,7 +224,7 @@ class Walk:
             tile.written = index
         tile.next += 1
         if tile.next == len(tile.uses):
-            tile.held = None
+            tile.in_sbuf = None
             self.used -= tile.size
         elif tile.tensor.number not in self.fixed:
             kind = (tile.size, tile.changed)

@@ -89,7 +89,7 @@ class Trace:
     end: int
     complete: bool = True
 
-    def by_trigger(self, after: Event) -> bool:
+    def waited_for_trigger(self, after: Event) -> bool:
         """Return whether the last wait of `after` was for an engine busy with a trigger."""
         if after.before < 0 or after.cause not in (Cause.ENGINE, Cause.TRIGGER):
             return False
@@ -97,10 +97,10 @@ class Trace:
         is_other = after.cause is Cause.TRIGGER or before.stream != after.stream
         return is_other and self.streams[before.stream].engine is Engine.DMA
 
-    def let_go(self, after: Event) -> int:
+    def released_at(self, after: Event) -> int:
         """Return when the event before `after` released it."""
         before = self.events[after.before]
-        if self.by_trigger(after):
+        if self.waited_for_trigger(after):
             return before.ready + before.trigger
         is_hold = after.cause in (Cause.ENGINE, Cause.TRIGGER)
         return before.free if is_hold else before.done

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import importlib
 import linecache
 import subprocess
 import sys
@@ -347,29 +346,6 @@ def test_threads() -> None:
     cache.clear()
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(call, range(20)))
-
-
-@in_the_closed_world
-def test_a_changed_module_that_the_kernel_imports_makes_another_artifact(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    helper = tmp_path / "cached_helper.py"
-    helper.write_text("def factor():\n    return 2.0\n")
-    (tmp_path / "cached_kernel.py").write_text(
-        "import cached_helper\nimport nki.isa as nisa\nimport nki.language as nl\n\n"
-        "def kernel(x):\n    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)\n"
-        "    nl.store(out, nl.load(x) * cached_helper.factor())\n    return out\n"
-    )
-    modules_of_nki = {name: types.ModuleType(name) for name in ("nki", "nki.isa", "nki.language")}
-    for name, module in modules_of_nki.items():
-        monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(modules_of_nki["nki"], "isa", modules_of_nki["nki.isa"], raising=False)
-    monkeypatch.setattr(modules_of_nki["nki"], "language", modules_of_nki["nki.language"], False)
-    monkeypatch.syspath_prepend(tmp_path)
-    kernel = importlib.import_module("cached_kernel").kernel
-    np.testing.assert_array_equal(values(kernel, X), X * 2)
-    helper.write_text("def factor():\n    return 3.0\n")
-    np.testing.assert_array_equal(values(kernel, X), X * 3)
 
 
 @in_the_closed_world

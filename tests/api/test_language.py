@@ -74,6 +74,29 @@ def test_a_changed_file_of_data_makes_another_artifact(
         assert np.array_equal(called.values, wanted)
 
 
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_changed_module_that_the_kernel_imports_makes_another_artifact(
+    kernels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_disk: bool
+) -> None:
+    folder = str(tmp_path / "cache") if on_disk else None
+    helper = tmp_path / "lang_helper.py"
+    helper.write_text("def factor():\n    return 2.0\n")
+    (tmp_path / "lang_scaled.py").write_text(
+        "import lang_helper\nimport nki.language as nl\n\n\ndef kernel(x):\n"
+        "    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)\n"
+        "    nl.store(out, nl.load(x) * lang_helper.factor())\n    return out\n"
+    )
+    for name in ("lang_helper", "lang_scaled"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    kernel = importlib.import_module("lang_scaled").kernel
+    x = np.ones((2, 3), np.float32)
+    for factor in (2.0, 2.0, 3.0):
+        helper.write_text(f"def factor():\n    return {factor}\n")
+        if on_disk:
+            api.cache.clear()
+        assert np.array_equal(api.call(kernel, (x,), cache_dir=folder).values, x * factor)
+
+
 def test_an_array_of_the_module_is_a_constant(kernels: Any) -> None:
     assert np.array_equal(api.call(kernels.from_global).values, kernels.TABLE)
 

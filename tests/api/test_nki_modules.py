@@ -142,7 +142,7 @@ def test_nothing_is_importable_without_an_act() -> None:
 def test_install_makes_it_importable() -> None:
     lines = "import nkic; nkic.install(); import nki.isa as i, nki; print(nki.isa is i, nki.jit)"
     assert python(lines).stdout.startswith("True <function jit")
-    names = ", ".join(name for name in modules.known())
+    names = ", ".join(name for name in modules.module_names())
     assert python(f"import nkic; nkic.install(); import {names}").returncode == 0
 
 

@@ -82,7 +82,7 @@ def only_kernel(module: ModuleType, name: str | None) -> Kernel:
 
 def given_of(request: Request, kernel: Kernel | None = None) -> RequestOptions:
     """Return the same request as the options of a call."""
-    schedule = kernel.how.schedule if kernel is not None else ()
+    schedule = kernel.launch.schedule if kernel is not None else ()
     return RequestOptions(
         target=request.target,
         profile=request.profile,

@@ -10,7 +10,7 @@ from nkic.base.source import Span
 from nkic.cli.common import streams
 from nkic.cli.common.session import Session
 from nkic.limits import places
-from nkic.limits.watcher import Ended, Why
+from nkic.limits.watcher import Ended, Reason
 
 LIMIT, INTERNAL = 6, 70
 TIME_OPTIONS = {"nkic": "--time-limit", "nki-run": "--timeout"}
@@ -20,26 +20,26 @@ def report(ended: Ended, tool: str, argv: list[str]) -> int:
     """Report in the format that the command line requests, and return the exit code."""
     streams.settle()
     session = Session.before_parsing(tool, argv)
-    if ended.why is Why.SIGNAL:
+    if ended.reason is Reason.SIGNAL:
         return ended.code
     with suppress(NkicError, OSError):  # a failed write does not change the verdict
         session.report([_diagnostic(ended, tool)])
         session.close()
         session.end()
     streams.release()
-    return INTERNAL if ended.why is Why.CRASH else LIMIT
+    return INTERNAL if ended.reason is Reason.CRASH else LIMIT
 
 
 def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
     span = places.read(ended.page.seen)
-    if ended.why is Why.TIME:
+    if ended.reason is Reason.TIME:
         text = f"{tool} takes more than {TIME_OPTIONS[tool]} {ended.page.seconds:g} s"
         advice = f"a single operation takes that long; {TIME_OPTIONS[tool]} sets another limit"
         return _timely(f"{text}, and does not stop by itself", span, advice)
-    if ended.why is Why.CPU:
+    if ended.reason is Reason.CPU:
         advice = "--limit cpu=SECONDS sets another limit"
         return _timely(f"{tool} has used up its processor time", span, advice)
-    if ended.why is Why.KILLED:
+    if ended.reason is Reason.KILLED:
         text = f"{tool} was killed from outside, as the system does when it runs out of memory"
         return make("out-of-memory", text, span, help="try smaller shapes")
     name = signal.Signals(ended.code - 128).name

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import click
@@ -13,7 +13,7 @@ from nkic.base import explain
 from nkic.base.levels import Wish
 from nkic.base.render import FORMATS
 from nkic.cli.common import pages
-from nkic.cli.common.help import Function, Tool, adding, option
+from nkic.cli.common.help import Tool, adding, option
 from nkic.cli.common.session import Session
 from nkic.cli.common.streams import COLOUR_CHOICES
 
@@ -74,127 +74,72 @@ def _explain(ctx: click.Context, param: click.Parameter, wanted: str | None) -> 
         _print_and_leave(ctx, pages.markdown(explain.page(wanted), colour).rstrip())
 
 
-def _option(*names: str, group: str = "General", **settings: Any) -> Callable[[Function], Function]:
-    return option(group, *names, expose_value=False, **settings)
-
-
-_WISHES = (
-    (
-        "-W",
-        "warn",
-        "Warn about CODE, even if it is off by default. -Werror: treat every warning as an "
-        "error; -Werror=CODE: only this one. CODE is a number, a name or a family (05).",
-    ),
-    ("-A", "allow", "Suppress the warning CODE."),
-    ("-D", "deny", "Treat the warning CODE as an error."),
-)
+_message = partial(option, "Messages", expose_value=False)
+_level = partial(_message, metavar="CODE", multiple=True, callback=_wishes)
+_about = partial(option, "Help", expose_value=False, is_eager=True)
 _OPTIONS = (
-    _option(
+    _message(
         "--message-format",
         "format",
         type=click.Choice(FORMATS),
         default="human",
         show_default=True,
         callback=_store,
-        group="Messages",
         common=True,
         help="Format of the messages on standard error.",
     ),
-    _option(
+    _message(
         "--message-file",
         metavar="PATH",
         callback=_store,
-        group="Messages",
         help="Also write the messages to PATH: SARIF if it ends in .sarif, else JSON lines.",
     ),
-    *(
-        _option(
-            name,
-            dest,
-            metavar="CODE",
-            multiple=True,
-            callback=_wishes,
-            group="Messages",
-            help=meaning,
-        )
-        for name, dest, meaning in _WISHES
+    _level(
+        "-W",
+        "warn",
+        help="Warn about CODE, even if it is off by default. -Werror: treat every warning as an "
+        "error; -Werror=CODE: only this one. CODE is a number, a name or a family (05).",
     ),
-    _option(
+    _level("-A", "allow", help="Suppress the warning CODE."),
+    _level("-D", "deny", help="Treat the warning CODE as an error."),
+    _message(
         "--color",
         type=click.Choice(COLOUR_CHOICES),
         default="auto",
         show_default=True,
         callback=_store,
-        group="Messages",
         help="Colour; auto respects NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
     ),
-    _option(
-        "-q",
-        "--quiet",
-        count=True,
-        callback=_adjust_verbosity,
-        group="Messages",
-        help="Print less.",
-    ),
-    _option(
-        "-v",
-        "--verbose",
-        count=True,
-        callback=_adjust_verbosity,
-        group="Messages",
-        help="Print more.",
-    ),
-    _option(
+    _message("-q", "--quiet", count=True, callback=_adjust_verbosity, help="Print less."),
+    _message("-v", "--verbose", count=True, callback=_adjust_verbosity, help="Print more."),
+    _message(
         "--crash-dir",
         metavar="DIR",
         envvar="NKIC_CRASH_DIR",
         callback=_store,
-        group="Messages",
         help="Folder for the report of an internal error. [env: NKIC_CRASH_DIR]",
     ),
-    _option(
+    option(
+        "Limits",
         "--limit",
         metavar="NAME=VALUE",
         multiple=True,
         callback=_limits,
-        group="Limits",
+        expose_value=False,
         help="Limit the command's use of the machine (memory, cpu, core, files, file-size, "
         "processes; `none` for no limit), and in nkic the evaluation of a kernel (steps, length, "
         "bits, width, depth). docs/security.md lists the defaults.",
     ),
-    _option(
+    _about(
         "--explain",
         metavar="CODE",
-        is_eager=True,
         callback=_explain,
-        group="Help",
         common=True,
         help="Explain a message's code, such as NKI0501; `all` prints every page.",
     ),
-    _option(
-        "--version",
-        is_flag=True,
-        is_eager=True,
-        callback=_version,
-        group="Help",
-        help="Print name and version.",
-    ),
-    _option(
-        "-h",
-        is_flag=True,
-        is_eager=True,
-        callback=_help,
-        group="Help",
-        help="Show the short help.",
-    ),
-    _option(
-        "--help",
-        is_flag=True,
-        is_eager=True,
-        callback=_help,
-        group="Help",
-        help="Show this help.",
-    ),
+    _about("--version", is_flag=True, callback=_version, help="Print name and version."),
+    _about("-h", is_flag=True, callback=_help, help="Show the short help."),
+    _about("--help", is_flag=True, callback=_help, help="Show this help."),
 )
 
 # A decorator that adds them. Their values go to the `Session`, not to the decorated function.

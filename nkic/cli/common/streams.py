@@ -35,13 +35,7 @@ def _buffered(stream: io.TextIOWrapper) -> TextIO:
     Without one (PYTHONUNBUFFERED), Python silently drops what the system does not accept at once,
     such as the rest of a text larger than a pipe's buffer.
     """
-    return open(
-        stream.fileno(),
-        "w",
-        encoding=stream.encoding,
-        errors=FALLBACK,
-        closefd=False,
-    )
+    return open(stream.fileno(), "w", encoding=stream.encoding, errors=FALLBACK, closefd=False)
 
 
 class _Closed(io.TextIOBase):

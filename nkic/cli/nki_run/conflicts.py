@@ -17,10 +17,7 @@ _MODES = {
     "print": ((), "prints and exits"),
     "calibrate": (("target",), "prints and exits"),
     "info": (("artifact", "json"), "inspects the file and does not run it"),
-    "disasm": (
-        ("artifact", "json", "engine", "lines"),
-        "inspects the file and does not run it",
-    ),
+    "disasm": (("artifact", "json", "engine", "lines"), "inspects the file and does not run it"),
     "verify": (("artifact", "json"), "inspects the file and does not run it"),
 }
 _OF_MACHINE = ("json", "machine")  # options that --print machine accepts

@@ -39,11 +39,11 @@ class Debugging:
             self.dumps = Dumps(dumping.taps(first), everything, first.lines)
             observers.append(self.dumps)
         if first.expect_at:
-            expected = [[_expected(word) for word in line.expect_at] for line in lines]
+            expected = [[_expected(value) for value in line.expect_at] for line in lines]
             self.expectations = Expectations(expected, settings)
             observers.append(self.expectations)
         if first.watch:
-            observers.append(Watches([part(word) for word in first.watch], self._tell))
+            observers.append(Watches([part(value) for value in first.watch], self._tell))
         if first.stop_at:
             breakpoints = [breakpoint_of(text) for text in first.stop_at]
             observers.append(Debugger(breakpoints, Prompt().talk))

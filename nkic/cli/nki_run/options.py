@@ -223,9 +223,7 @@ _OPTIONS = (
     ),
     _comparison("--equal-nan", is_flag=True, help="Treat NaN as equal to NaN."),
     _comparison(
-        "--fail-on",
-        metavar="nan,inf",
-        help="Exit with code 5 if an output contains these.",
+        "--fail-on", metavar="nan,inf", help="Exit with code 5 if an output contains these."
     ),
     _run(
         "--ranks",
@@ -360,9 +358,7 @@ _OPTIONS = (
         help="Write the profile of this run, for comparison with later ones.",
     ),
     _report(
-        "--baseline",
-        metavar="FILE.json",
-        help="Report how this run differs from the one in FILE.",
+        "--baseline", metavar="FILE.json", help="Report how this run differs from the one in FILE."
     ),
     _report(
         "--fail-if",

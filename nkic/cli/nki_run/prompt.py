@@ -60,8 +60,8 @@ class Prompt(cmd.Cmd):
 
     def onecmd(self, line: str) -> bool:
         """Execute one command; an error is reported, and the next command is read."""
-        word, _, argument = line.strip().partition(" ")
-        name = SHORT.get(word, word)
+        typed, _, argument = line.strip().partition(" ")
+        name = SHORT.get(typed, typed)
         if argument and name in ALONE:
             self._show([f"error: `{name}` takes no argument, but was given `{argument.strip()}`"])
             return False

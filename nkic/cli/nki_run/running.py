@@ -16,14 +16,7 @@ from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, process_limits
-from nkic.cli.nki_run import (
-    debugging,
-    fuzzing,
-    insights,
-    progress,
-    reporting,
-    tolerances,
-)
+from nkic.cli.nki_run import debugging, fuzzing, insights, progress, reporting, tolerances
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
@@ -312,23 +305,20 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
 
 def _fail_on(text: str | None) -> list[str]:
     """Return the words of --fail-on."""
-    words = [word.strip() for word in text.split(",")] if text is not None else []
-    for word in words:
-        if word not in ("nan", "inf"):
-            message = f"--fail-on: `{word}` is not a kind of value to look for"
+    kinds = [kind.strip() for kind in text.split(",")] if text is not None else []
+    for kind in kinds:
+        if kind not in ("nan", "inf"):
+            message = f"--fail-on: `{kind}` is not a kind of value to look for"
             raise bad_value(message, "write nan, inf, or nan,inf")
-    return words
+    return kinds
 
 
 def _refuse_values(run: RunReport, fail_on: list[str]) -> None:
     diagnostics = [
-        make(
-            "not-finite",
-            f"output `{clean(row.name)}` has {plural(count, f'{word} element')}",
-        )
+        make("not-finite", f"output `{clean(row.name)}` has {plural(count, f'{kind} element')}")
         for row in run.outputs
-        for word, count in (("nan", row.nan), ("inf", row.inf))
-        if count and word in fail_on
+        for kind, count in (("nan", row.nan), ("inf", row.inf))
+        if count and kind in fail_on
     ]
     if diagnostics:
         raise ProgramFault(diagnostics)

@@ -34,22 +34,22 @@ def budgets(values: Sequence[str]) -> list[Budget]:
     return [_budget(budget.strip()) for value in values for budget in value.split(",")]
 
 
-def _budget(word: str) -> Budget:
-    match = _RULE.fullmatch(word)
+def _budget(text: str) -> Budget:
+    match = _RULE.fullmatch(text)
     if match is None:
-        _bad(word, "expected MEMORY=LIMIT", "write sbuf=90%, sbuf=20MiB or psum=6")
+        _bad(text, "expected MEMORY=LIMIT", "write sbuf=90%, sbuf=20MiB or psum=6")
     memory, number, unit = match.groups()
     if memory not in ("sbuf", "psum"):
         near = did_you_mean(memory, ("sbuf", "psum")) or "the memories are sbuf and psum"
-        _bad(word, f"there is no memory `{memory}`", near)
+        _bad(text, f"there is no memory `{memory}`", near)
     if memory == "psum" and unit not in ("", "%"):
-        _bad(word, "PSUM is counted in banks", "write psum=6 or psum=75%")
+        _bad(text, "PSUM is counted in banks", "write psum=6 or psum=75%")
     scale = 1 if unit == "%" else _UNITS[unit[:1]]
-    return Budget(memory, float(number) * scale, unit == "%", word)
+    return Budget(memory, float(number) * scale, unit == "%", text)
 
 
-def _bad(word: str, why: str, help: str) -> NoReturn:
-    raise bad_value(f"--max {clean(word)}: {why}", help)
+def _bad(text: str, why: str, help: str) -> NoReturn:
+    raise bad_value(f"--max {clean(text)}: {why}", help)
 
 
 def exceeded(wanted: Sequence[Budget], resources: Resources) -> list[Diagnostic]:
@@ -69,11 +69,11 @@ def exceeded(wanted: Sequence[Budget], resources: Resources) -> list[Diagnostic]
     return errors
 
 
-def report_path(word: str) -> str:
+def report_path(value: str) -> str:
     """Return the path in `resources[=FILE]`, by default standard output. Raises `UsageFailed`."""
-    kind, equals, path = word.partition("=")
+    kind, equals, path = value.partition("=")
     if kind != RESOURCES or (equals and not path):
-        text = f"--report {clean(word)}: there is no such report"
+        text = f"--report {clean(value)}: there is no such report"
         help = f"write {RESOURCES}, {RESOURCES}=FILE.txt, FILE.json or FILE.svg"
         raise bad_value(text, help)
     return path or STANDARD

@@ -26,10 +26,7 @@ _MODES = {
         ("source", "stdin_name", "nki", "json", *_ALWAYS),
         "lists the kernels and exits",
     ),
-    "migrate": (
-        (*_OF_FILES, "output", "in_place", "verify"),
-        "writes source, not a program",
-    ),
+    "migrate": ((*_OF_FILES, "output", "in_place", "verify"), "writes source, not a program"),
     "check": ((*_OF_FILES, "spill", "time_passes"), "writes nothing"),  # --spill: what fits
 }
 

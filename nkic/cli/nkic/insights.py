@@ -31,11 +31,7 @@ def check(line: CommandLine) -> None:
 
 
 def write(
-    line: CommandLine,
-    colour: str,
-    compiled: Compiled,
-    level: int,
-    shown: Callable[[str], str],
+    line: CommandLine, colour: str, compiled: Compiled, level: int, shown: Callable[[str], str]
 ) -> None:
     """Write the requested reports. `shown` maps a path to the user's spelling of it."""
     if line.print_changed:

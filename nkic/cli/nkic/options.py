@@ -61,8 +61,8 @@ def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
     from nkic.cli.nkic.prints import kernel_names  # the shell waits: only when it asks
 
     # Click cannot parse the file: a line that ends in `-k` is incomplete.
-    words = os.environ.get("COMP_WORDS", "").split()
-    files = [word for word in words if word.endswith(".py")]
+    arguments = os.environ.get("COMP_WORDS", "").split()
+    files = [argument for argument in arguments if argument.endswith(".py")]
     return [name for path in files for name in kernel_names(path) if name.startswith(incomplete)]
 
 
@@ -134,10 +134,7 @@ _OPTIONS = (
         "allocated, sched, asm, neff, deps.",
     ),
     _output(
-        "--check",
-        is_flag=True,
-        common=True,
-        help="Report the errors in the kernel; write nothing.",
+        "--check", is_flag=True, common=True, help="Report the errors in the kernel; write nothing."
     ),
     _output(
         "-O",
@@ -188,10 +185,7 @@ _OPTIONS = (
         help="Compile and run the old and the new source on random inputs, and compare every bit.",
     ),
     _source(
-        "--include",
-        metavar="PATH",
-        multiple=True,
-        help="Search this folder for imported modules.",
+        "--include", metavar="PATH", multiple=True, help="Search this folder for imported modules."
     ),
     _source(
         "--module",

@@ -75,12 +75,12 @@ def _escaped(path: str) -> str:
     return re.sub(r"([ #\\])", r"\\\1", path).replace("$", "$$")
 
 
-def _kind(word: str) -> tuple[str, str | None]:
-    kind, equals, path = word.partition("=")
+def _kind(request: str) -> tuple[str, str | None]:
+    kind, equals, path = request.partition("=")
     if kind not in KINDS:
         raise _bad(f"--emit: there is no output `{kind}`", suggestion(kind, KINDS))
     if equals and not path:
-        raise _bad(f"--emit {word}: no path after `=`", f"--emit {kind}=FILE, or {kind}=-")
+        raise _bad(f"--emit {request}: no path after `=`", f"--emit {kind}=FILE, or {kind}=-")
     return kind, path or None
 
 

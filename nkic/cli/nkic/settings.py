@@ -22,11 +22,11 @@ _JOINED = frozenset({"warn", "allow", "deny", "quiet", "verbose"})  # have rows 
 
 
 def rows(
-    line: CommandLine, given: RequestOptions, source: SourceFile | None, session: Session
+    line: CommandLine, request_options: RequestOptions, source: SourceFile | None, session: Session
 ) -> Iterator[Setting]:
     """Yield the header, the kernel's settings, then every option."""
     yield "setting", "value", "from"
-    yield from settings(source, given, os.environ)
+    yield from settings(source, request_options, os.environ)
     context = click.get_current_context()
     for option in context.command.params:
         name = str(option.name)

@@ -34,14 +34,8 @@ def deep(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
     copied = memo.get(id(value))
     if copied is not None:
         return copied[1]
-    m.deepen()
-    try:
-        m.charge(20)
-        if kind in INSTANCES:
-            return _deep_object(m, value, memo)
-        return _COPIERS[kind](m, value, memo)
-    finally:
-        m.level -= 1
+    m.charge(20)
+    return m.nested(_COPIERS.get(kind, _deep_object), m, value, memo)
 
 
 def _keep(memo: dict[int, Any], value: Any, copied: Any) -> Any:

@@ -100,23 +100,23 @@ def _as_tuple(m: Machine, pairs: list[tuple[str, Any]], factory: Any) -> Any:
 
 def _plain(m: Machine, value: Any, make: Any) -> Any:
     """Convert a value and all dataclass objects in it. Containers are copied."""
-    m.deepen()
-    try:
-        m.charge(4)
-        fields = _of_object(m, value)
-        if fields is not None:
-            parts = [(s.name, attributes.get(m, value, s.name)) for s in fields]
-            return make([(name, _plain(m, part, make)) for name, part in parts])
-        if isinstance(value, list | tuple):
-            m.elements(len(value), "the list")
-            return _like(m, value, [_plain(m, part, make) for part in m.iterate(value)])
-        if isinstance(value, dict):
-            m.elements(3 * len(value), "the dict")
-            pairs = [(_plain(m, k, make), _plain(m, v, make)) for k, v in dict.items(value)]
-            return dict(pairs) if value.__class__ is dict else _like_dict(m, value, pairs)
-        return deep(m, value, {})
-    finally:
-        m.level -= 1
+
+    def plain(part: Any) -> Any:
+        return m.nested(_plain, m, part, make)
+
+    m.charge(4)
+    fields = _of_object(m, value)
+    if fields is not None:
+        parts = [(s.name, attributes.get(m, value, s.name)) for s in fields]
+        return make([(name, plain(part)) for name, part in parts])
+    if isinstance(value, list | tuple):
+        m.elements(len(value), "the list")
+        return _like(m, value, [plain(part) for part in m.iterate(value)])
+    if isinstance(value, dict):
+        m.elements(3 * len(value), "the dict")
+        pairs = [(plain(k), plain(v)) for k, v in dict.items(value)]
+        return dict(pairs) if value.__class__ is dict else _like_dict(m, value, pairs)
+    return deep(m, value, {})
 
 
 def _like(m: Machine, value: Any, parts: list[Any]) -> Any:

@@ -83,11 +83,8 @@ def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
     if "func" not in fields:
         raise TypeError("the partial object has no function")
     charge_arguments(m, fields["args"], fields["keywords"])
-    m.deepen()
-    try:
-        return m.call(fields["func"], (*fields["args"], *args), {**fields["keywords"], **named})
-    finally:
-        m.level -= 1
+    arguments = (*fields["args"], *args), {**fields["keywords"], **named}
+    return m.nested(m.call, fields["func"], *arguments)
 
 
 @repr_of(PARTIAL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.objects import UNSET, Builtin, Class, LazyIterator
@@ -35,6 +35,17 @@ def _steps(name: str) -> Callable[[Callable[..., Iterator[Any]]], None]:
 
 def _iterator(m: Machine, value: Any) -> Iterator[Any]:
     return iter(m.iterate(value))
+
+
+def _paid(m: Machine, iterable: Any, steps: int = _ELEMENT_STEPS) -> Iterator[Any]:
+    """Return an iterator over the iterable that charges `steps` for each value."""
+    return _paying(m, _iterator(m, iterable), steps)
+
+
+def _paying(m: Machine, values: Iterator[Any], steps: int) -> Iterator[Any]:
+    for value in values:
+        m.charge(steps)
+        yield value
 
 
 # ---- chain --------------------------------------------------------------------------------------
@@ -116,72 +127,38 @@ def _repeated(m: Machine, value: Any, times: int | None) -> Iterator[Any]:
 
 @_steps("accumulate")
 def _accumulate(m: Machine, iterable: Any, func: Any = None, *, initial: Any = None) -> Any:
-    return _accumulated(m, _iterator(m, iterable), func, initial)
+    add = partial(OPERATIONS["+"], m)
+    combine = add if func is None else _calling(m, func)
+    return itertools.accumulate(_paid(m, iterable), combine, initial=initial)
 
 
-def _accumulated(m: Machine, values: Iterator[Any], func: Any, total: Any) -> Iterator[Any]:
-    if total is None:
-        total = next(values, UNSET)
-        if total is UNSET:
-            return
-    yield total
-    for value in values:
-        m.charge(_ELEMENT_STEPS)
-        add = OPERATIONS["+"]
-        total = add(m, total, value) if func is None else m.call(func, (total, value), None)
-        yield total
+def _calling(m: Machine, function: Any) -> Callable[..., Any]:
+    return lambda *args: m.call(function, args, None)
+
+
+def _test(m: Machine, predicate: Any) -> Callable[[Any], bool]:
+    return lambda value: m.truth(m.call(predicate, (value,), None))
 
 
 @_steps("starmap")
 def _starmap(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
-    return _star_mapped(m, function, _iterator(m, iterable))
-
-
-def _star_mapped(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
-    for value in values:
-        m.charge(_ELEMENT_STEPS)
-        yield m.call(function, tuple(m.to_list(value)), None)
+    return itertools.starmap(_calling(m, function), map(m.to_list, _paid(m, iterable)))
 
 
 @_steps("takewhile")
 def _takewhile(m: Machine, predicate: Any, iterable: Any, /) -> Iterator[Any]:
-    return _taken_while(m, predicate, _iterator(m, iterable))
-
-
-def _taken_while(m: Machine, predicate: Any, values: Iterator[Any]) -> Iterator[Any]:
-    for value in values:
-        m.charge(_ELEMENT_STEPS)
-        if not m.truth(m.call(predicate, (value,), None)):
-            return
-        yield value
+    return itertools.takewhile(_test(m, predicate), _paid(m, iterable))
 
 
 @_steps("dropwhile")
 def _dropwhile(m: Machine, predicate: Any, iterable: Any, /) -> Iterator[Any]:
-    return _dropped_while(m, predicate, _iterator(m, iterable))
-
-
-def _dropped_while(m: Machine, predicate: Any, values: Iterator[Any]) -> Iterator[Any]:
-    dropping = True
-    for value in values:
-        m.charge(_ELEMENT_STEPS)
-        if dropping and m.truth(m.call(predicate, (value,), None)):
-            continue
-        dropping = False
-        yield value
+    return itertools.dropwhile(_test(m, predicate), _paid(m, iterable))
 
 
 @_steps("filterfalse")
 def _filterfalse(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
-    return _filtered_false(m, function, _iterator(m, iterable))
-
-
-def _filtered_false(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
-    for value in values:
-        m.charge(_ELEMENT_STEPS)
-        verdict = value if function is None else m.call(function, (value,), None)
-        if not m.truth(verdict):
-            yield value
+    test = m.truth if function is None else _test(m, function)
+    return itertools.filterfalse(test, _paid(m, iterable))
 
 
 # ---- selections ---------------------------------------------------------------------------------
@@ -211,7 +188,7 @@ def _islice(m: Machine, iterable: Any, /, *bounds: Any) -> Iterator[Any]:
         step = _bound(m, bounds[2], 1, _STEP)
         if step == 0:
             raise ValueError(_STEP)
-    return _sliced(m, _iterator(m, iterable), start, stop, step)
+    return itertools.islice(_paid(m, iterable), start, stop, step)
 
 
 _STEP = "Step for islice() must be a positive integer or None."
@@ -229,47 +206,14 @@ def _bound(m: Machine, value: Any, default: Any, text: str) -> Any:
     return number
 
 
-def _sliced(m: Machine, values: Iterator[Any], start: int, stop: Any, step: int) -> Iterator[Any]:
-    index, next_index = 0, start
-    while stop is None or index < stop:
-        if stop is not None and next_index >= stop:
-            next_index = stop  # elements before the end are consumed nevertheless
-        m.charge(_ELEMENT_STEPS)
-        value = next(values, UNSET)
-        if value is UNSET:
-            return
-        if index == next_index:
-            yield value
-            next_index += step
-        index += 1
-
-
 @_steps("compress")
 def _compress(m: Machine, data: Any, selectors: Any) -> Iterator[Any]:
-    return _compressed(m, _iterator(m, data), _iterator(m, selectors))
-
-
-def _compressed(m: Machine, data: Iterator[Any], selectors: Iterator[Any]) -> Iterator[Any]:
-    for value in data:
-        m.charge(_ELEMENT_STEPS)
-        chosen = next(selectors, UNSET)
-        if chosen is UNSET:
-            return
-        if m.truth(chosen):
-            yield value
+    return itertools.compress(_paid(m, data), map(m.truth, _iterator(m, selectors)))
 
 
 @_steps("pairwise")
 def _pairwise(m: Machine, iterable: Any, /) -> Iterator[Any]:
-    return _in_pairs(m, _iterator(m, iterable))
-
-
-def _in_pairs(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
-    before = next(values, UNSET)
-    for value in values:
-        m.charge(20)
-        yield (before, value)
-        before = value
+    return itertools.pairwise(_paid(m, iterable, 20))
 
 
 @_steps("batched")
@@ -299,22 +243,9 @@ def _in_batches(m: Machine, values: Iterator[Any], size: int, strict: bool) -> I
 @_steps("zip_longest")
 def _zip_longest(m: Machine, /, *iterables: Any, fillvalue: Any = None) -> Iterator[Any]:
     m.elements(len(iterables), "the arguments")
-    return _zipped(m, [_iterator(m, iterable) for iterable in iterables], fillvalue)
-
-
-def _zipped(m: Machine, waiting: list[Any], fill: Any) -> Iterator[Any]:
-    while waiting:
-        m.elements(len(waiting), "the tuple")
-        row, alive = [], False
-        for index, values in enumerate(waiting):
-            value = UNSET if values is None else next(values, UNSET)
-            if value is UNSET:
-                waiting[index] = None
-            alive = alive or value is not UNSET
-            row.append(fill if value is UNSET else value)
-        if not alive:
-            return
-        yield tuple(row)
+    iterators = [_iterator(m, iterable) for iterable in iterables]
+    rows = itertools.zip_longest(*iterators, fillvalue=fillvalue)
+    return _charged(m, rows, len(iterators))
 
 
 # ---- tee and groupby ----------------------------------------------------------------------------

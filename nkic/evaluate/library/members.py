@@ -116,11 +116,7 @@ def _number(m: Machine, value: Any, arguments: tuple[Any, str, int, list[Any]]) 
 
 
 def _computed(m: Machine, symbol: str, parts: Any, arguments: Any) -> Any:
-    m.deepen()
-    try:
-        numbers = [_number(m, part, arguments) for part in parts]
-    finally:
-        m.level -= 1
+    numbers = [m.nested(_number, m, operand, arguments) for operand in parts]
     if len(numbers) == 1:
         return unary(m, symbol, numbers[0])
     return OPERATIONS[symbol](m, *numbers)

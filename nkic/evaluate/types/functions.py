@@ -96,30 +96,23 @@ def _doc(function: Any) -> Any:
     return function.doc if isinstance(function, Function) else None
 
 
-getter(PROPERTY, "__doc__")(lambda m, owner: owner.doc)
+def _wrapping(cls: Class, kind: type[StaticMethod | ClassMethod]) -> None:
+    """Register the constructor and the attributes of `staticmethod` or `classmethod`."""
+
+    def make(m: Machine, _: Class, /, *args: Any, **named: Any) -> StaticMethod | ClassMethod:
+        check_call(cls.name, args, named, 1, 1)
+        m.allocate(48)
+        return kind(args[0])
+
+    constructor(cls)(make)
+    getter(cls, "__func__")(lambda m, owner: owner.function)
+    getter(cls, "__wrapped__")(lambda m, owner: owner.function)
+    getter(cls, "__name__")(lambda m, owner: m.attribute(owner.function, "__name__"))
+    getter(cls, "__doc__")(lambda m, owner: m.attribute(owner.function, "__doc__"))
 
 
-@constructor(STATIC)
-def make_static(m: Machine, cls: Class, /, *args: Any, **named: Any) -> StaticMethod:
-    """Return `staticmethod(function)`."""
-    check_call("staticmethod", args, named, 1, 1)
-    m.allocate(48)
-    return StaticMethod(args[0])
-
-
-@constructor(CLASS_METHOD)
-def make_class_method(m: Machine, cls: Class, /, *args: Any, **named: Any) -> ClassMethod:
-    """Return `classmethod(function)`."""
-    check_call("classmethod", args, named, 1, 1)
-    m.allocate(48)
-    return ClassMethod(args[0])
-
-
-for _cls in (STATIC, CLASS_METHOD):
-    getter(_cls, "__func__")(lambda m, owner: owner.function)
-    getter(_cls, "__wrapped__")(lambda m, owner: owner.function)
-    getter(_cls, "__name__")(lambda m, owner: m.attribute(owner.function, "__name__"))
-    getter(_cls, "__doc__")(lambda m, owner: m.attribute(owner.function, "__doc__"))
+_wrapping(STATIC, StaticMethod)
+_wrapping(CLASS_METHOD, ClassMethod)
 
 
 @constructor(SUPER)

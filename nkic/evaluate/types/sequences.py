@@ -145,41 +145,32 @@ def _bounds(m: Machine, values: Any, start: Any, stop: Any) -> tuple[int, int]:
     return positions[0], min(positions[1], size)
 
 
-@method(LIST, "index")
-def _list_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
-    check_owner(m, values, list, "index")
-    index = _find(m, values, item, *_bounds(m, values, start, stop))
-    if index < 0:
-        raise ValueError(f"{m.repr(item)} is not in list")
-    return index
+def _searching(cls: Class, kind: Any) -> None:
+    """Register `index` and `count` for lists or tuples."""
+
+    def index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
+        check_owner(m, values, kind, "index")
+        position = _find(m, values, item, *_bounds(m, values, start, stop))
+        if position < 0:
+            absent = f"{m.repr(item)} is not in list" if kind is list else _NOT_IN_TUPLE
+            raise ValueError(absent)
+        return position
+
+    def count(m: Machine, values: Any, item: Any, /) -> int:
+        check_owner(m, values, kind, "count")
+        if item.__class__ in FLAT:
+            _charge_search(m, values, item)
+            return int(kind.count(values, item))
+        m.charge(2 * len(values))
+        return sum(m.equal(element, item) for element in kind.__iter__(values))
+
+    method(cls, "index")(index)
+    method(cls, "count")(count)
 
 
-@method(TUPLE, "index")
-def _tuple_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
-    check_owner(m, values, tuple, "index")
-    index = _find(m, values, item, *_bounds(m, values, start, stop))
-    if index < 0:
-        raise ValueError("tuple.index(x): x not in tuple")
-    return index
-
-
-def _count(m: Machine, values: Any, item: Any, kind: Any) -> int:
-    check_owner(m, values, kind, "count")
-    if item.__class__ in FLAT:
-        _charge_search(m, values, item)
-        return int(kind.count(values, item))
-    m.charge(2 * len(values))
-    return sum(m.equal(element, item) for element in kind.__iter__(values))
-
-
-@method(LIST, "count")
-def _list_count(m: Machine, values: Any, item: Any, /) -> int:
-    return _count(m, values, item, list)
-
-
-@method(TUPLE, "count")
-def _tuple_count(m: Machine, values: Any, item: Any, /) -> int:
-    return _count(m, values, item, tuple)
+_NOT_IN_TUPLE = "tuple.index(x): x not in tuple"
+_searching(LIST, list)
+_searching(TUPLE, tuple)
 
 
 def _charge_length(m: Machine, values: Any, args: Any) -> None:

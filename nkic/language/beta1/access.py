@@ -189,15 +189,15 @@ def _indexed(
 
 
 def _note_outside(
-    beyond: list[tuple[int, Index, int]], view: View, axis: int, part: Part, place: int
+    beyond: list[tuple[int, Index, int]], view: View, axis: int, part: Part, first_dim: int
 ) -> None:
-    """Append a part that exceeds its dimension; `place` is its first dimension in the result."""
+    """Append a part that exceeds its dimension; `first_dim` is its first one in the result."""
     size = view.shape[axis]
     if isinstance(part, slice):
         start, count, step = _sliced(view, axis, part)
         part = Index(start, (Dim(count, step if count > 1 else 0),))
     if isinstance(part, Index) and not 0 <= part.bounds[0] <= part.bounds[1] < size:
-        beyond.append((place, part, axis))
+        beyond.append((first_dim, part, axis))
 
 
 def _extend(
@@ -205,8 +205,8 @@ def _extend(
 ) -> tuple[Outside, ...]:
     """Extend the indices to all `rank` dimensions of the result."""
     extended = []
-    for place, index, axis in beyond:
-        before = (ONE,) * (place + shift)
+    for first_dim, index, axis in beyond:
+        before = (ONE,) * (first_dim + shift)
         dims = before + index.dims + (ONE,) * (rank - len(before) - len(index.dims))
         extended.append(Outside(Index(index.start, dims[:rank]), view.shape[axis], axis))
     return tuple(extended)
@@ -274,7 +274,7 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
         _check_partition(view, parts[0], partition, at, dims)
     elif dynamic is not None and dynamic is not view.dynamic and dynamic.kind == "vector":
         dims[at] = dims[at]._replace(stride=dynamic.stride)  # of the rows, wherever they are
-    shifted = [(place + rank, index, axis) for place, index, axis in after]
+    shifted = [(first_dim + rank, index, axis) for first_dim, index, axis in after]
     outside = _extend(view, [*beyond, *shifted], len(dims), int(len(dims) > length))
     return _indexed(view, dims, offset, dynamic, outside)
 

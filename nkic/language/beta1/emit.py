@@ -48,7 +48,7 @@ class Producer(NamedTuple):
     """
 
     body: list[Item]
-    place: int
+    position: int
     operand: int
     part: Box | None = None
     remaining: Mask | None = None
@@ -284,13 +284,13 @@ def redirect(value: Tile, target: Tile) -> bool:
     if (
         producer is None
         or producer.remaining is not None
-        or producer.place != len(producer.body) - 1
+        or producer.position != len(producer.body) - 1
     ):
         return False
     trace = active()
     if trace.body is not producer.body:
         return False
-    item = producer.body[producer.place]
+    item = producer.body[producer.position]
     aligned = shaped_like(target._access, value.shape)
     if (
         not isinstance(item, Instruction)
@@ -321,7 +321,7 @@ def redirect(value: Tile, target: Tile) -> bool:
     old = value._access.tensor
     operands = list(item.operands)
     operands[producer.operand] = _at_least_2d(view)
-    producer.body[producer.place] = item._replace(operands=tuple(operands))
+    producer.body[producer.position] = item._replace(operands=tuple(operands))
     trace.written.add(number)
     count_write(number)
     release(old)

@@ -140,9 +140,9 @@ def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
     result = [NO_AXES] * len(shape)
     for tile in tiles:
         shift = len(shape) - len(tile._axes)
-        for place, axes in enumerate(tile._axes):
-            if shift + place >= 0 and tile.shape[place] == shape[shift + place]:
-                result[shift + place] |= axes
+        for dim, axes in enumerate(tile._axes):
+            if shift + dim >= 0 and tile.shape[dim] == shape[shift + dim]:
+                result[shift + dim] |= axes
     return result
 
 

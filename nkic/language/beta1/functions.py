@@ -118,8 +118,8 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         return False
     if view.tensor.number in trace.out_of_bounds:
         return False
-    item = producer.body[producer.place]
-    if producer.place != len(producer.body) - 1 or not isinstance(item, Instruction):
+    item = producer.body[producer.position]
+    if producer.position != len(producer.body) - 1 or not isinstance(item, Instruction):
         return False
     if item.row.name != "nc_matmul" or view.dtype is not source.dtype:
         return False

@@ -24,6 +24,7 @@ from nkic.language.beta1.operators import operator, operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.hosted import plain
 from nkic.machine import dtypes
+from nkic.machine.instructions import ROWS
 
 
 def bn_stats(data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
@@ -38,16 +39,27 @@ def bn_aggr(data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
 
 def max8(*, src: Any, mask: Any = None, dtype: Any = None) -> Tile:
     """Return the 8 largest elements of each partition."""
-    return _per_partition("max8", src, 8, mask, dtype, "src")
+    return _per_partition("max8", src, 8, mask, dtype)
 
 
-def _per_partition(
-    row: str, data: Any, count: int, mask: Any, dtype: Any, name: str = "data"
-) -> Tile:
-    """Record an instruction that returns `count` numbers per partition of a tile."""
+def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None) -> Tile:
+    """Return the positions of 8 values in each partition."""
+    positions = kind(dtype, dtypes.UINT32)
+    return _per_partition("nc_find_index8", data, 8, mask, positions, vals=vals)
+
+
+_SEARCHES = ("max8", "nc_find_index8")  # the least number hides an element from them
+
+
+def _per_partition(row: str, data: Any, count: int, mask: Any, dtype: Any, **columns: Any) -> Tile:
+    """Record an instruction that returns `count` numbers per partition of a tile.
+
+    `columns` are its other operands, with one row per partition.
+    """
+    name = ROWS[row].operands[1].name
     source = tile(data, name)
     output = new((source.shape[0], count), kind(dtype, source.dtype))
-    if row == "max8":
+    if row in _SEARCHES:
         source, region = _visible(source, mask)
     else:
         region = check_box(extent_of(source, mask), row)
@@ -55,6 +67,7 @@ def _per_partition(
         hide(output)
         return output
     operands: dict[str, Any] = {name: part_inside(source, region)}
+    operands |= {other: column(tile(value, other), region) for other, value in columns.items()}
     return result(row, output, part=rows_of(region, count), **operands)
 
 
@@ -76,19 +89,6 @@ def rows_of(region: Extent, *counts: int) -> Box | None:
     if region.box is None:
         return None
     return Box((region.box.starts[0], *(0 for _ in counts)), (region.box.sizes[0], *counts))
-
-
-def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None) -> Tile:
-    """Return the positions of 8 values in each partition."""
-    source = tile(data, "data")
-    output = new((source.shape[0], 8), kind(dtype, dtypes.UINT32))
-    source, region = _visible(source, mask)
-    if region.empty:
-        hide(output)
-        return output
-    values = column(tile(vals, "vals"), region)
-    part = part_inside(source, region)
-    return result("nc_find_index8", output, part=rows_of(region, 8), data=part, vals=values)
 
 
 def nc_match_replace8(

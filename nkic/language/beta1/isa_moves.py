@@ -126,8 +126,8 @@ def _of_product(
     region = extent(mask, shape, axes, product=True)
     if region.remaining is not None and depends_on(region.remaining, 0):
         region = check_box(region, "nc_matmul, where it removes terms of the sum,")
-    for side, places in ((left, (0, 1)), (right, (0, 2))):
-        region = _within_side(region, side, places, shape)
+    for side, dims in ((left, (0, 1)), (right, (0, 2))):
+        region = _within_side(region, side, dims, shape)
     if region.empty or region.box is None:
         sides = part_inside(left, region), part_inside(right, region)
         return region, sides
@@ -140,7 +140,7 @@ def _of_product(
     return Extent(Box((m, n), (sm, sn)), remaining), sides
 
 
-def _within_side(region: Extent, side: Tile, places: Sequence[int], shape: Sequence[int]) -> Extent:
+def _within_side(region: Extent, side: Tile, dims: Sequence[int], shape: Sequence[int]) -> Extent:
     """Restrict the part of a product to the part of one side that its mask leaves."""
     if side._mask is None or region.empty:
         return region
@@ -149,7 +149,7 @@ def _within_side(region: Extent, side: Tile, places: Sequence[int], shape: Seque
         return Extent(empty=True)
     check_box(Extent(box, remaining), "a tile that a matmul takes")
     starts, sizes = map(list, region.box or whole(tuple(shape)))
-    for at, start, size in zip(places, *box, strict=True):
+    for at, start, size in zip(dims, *box, strict=True):
         end = min(starts[at] + sizes[at], start + size)
         starts[at] = max(starts[at], start)
         sizes[at] = end - starts[at]

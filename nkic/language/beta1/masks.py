@@ -243,13 +243,13 @@ def _aligned(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
     rank = len(shape)
     aligned = [ONE] * rank
     shift = rank - len(index.dims)
-    for place, dim in enumerate(index.dims):
+    for position, dim in enumerate(index.dims):
         if dim.size == 1 or not dim.step:
             continue
         at = next((n for n in range(rank) if dim.axes & axes[n] and shape[n] > 1), -1)
         if at < 0:  # partitions stay first if the tile has more dimensions
-            deeper = not place and shift > 0 and len(index.dims) > 1 and not product
-            at = 0 if deeper and shape[0] == dim.size else shift + place
+            deeper = not position and shift > 0 and len(index.dims) > 1 and not product
+            at = 0 if deeper and shape[0] == dim.size else shift + position
         if not 0 <= at < rank or shape[at] != dim.size:
             text = f"a mask over an index of shape {index.shape} does not fit a tile of {shape}"
             raise KernelError("bad-index", text, help="make the mask from the indices of the tile")
@@ -434,5 +434,5 @@ def elements(mask: Mask, shape: Shape) -> Iterator[bool]:
 
     For predicates, which are constants; the mask must be placed.
     """
-    for place in product(*(range(size) for size in shape)):
-        yield mask.holds(Box(place, (1,) * len(shape))) is True
+    for position in product(*(range(size) for size in shape)):
+        yield mask.holds(Box(position, (1,) * len(shape))) is True

@@ -198,13 +198,13 @@ class Blocks:
     def _counts(self) -> tuple[int, ...]:
         return self.shape[: len(self.shape) - len(self._tile_shape)]
 
-    def _tile(self, place: tuple[int, ...]) -> Tile:
-        tile = self._made.get(place)
+    def _tile(self, block: tuple[int, ...]) -> Tile:
+        tile = self._made.get(block)
         if tile is None:
-            outside = (n for n, at in enumerate(place) if not 0 <= at < self.shape[n])
+            outside = (n for n, at in enumerate(block) if not 0 <= at < self.shape[n])
             axis = next(outside, None)
-            tile = self._make(place) if axis is None else self._placeholder(axis, place[axis])
-            self._made[place] = tile
+            tile = self._make(block) if axis is None else self._placeholder(axis, block[axis])
+            self._made[block] = tile
         return tile
 
     def _placeholder(self, axis: int, index: int) -> Tile:
@@ -219,8 +219,8 @@ class Blocks:
 
     def _tiles(self) -> Iterator[Tile]:
         """Yield every block, in order."""
-        for place in product(*map(range, self._counts)):
-            yield self._tile(place)
+        for block in product(*map(range, self._counts)):
+            yield self._tile(block)
 
     def _within(self, key: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
         """Split a key into the coordinates of blocks that it fixes and the index of the block."""
@@ -229,16 +229,16 @@ class Blocks:
         if any(part is Ellipsis for part in parts):
             at = next(n for n, part in enumerate(parts) if part is Ellipsis)
             parts[at : at + 1] = [slice(None)] * (rank - len(parts) + 1)
-        place = tuple(self._number(axis, part) for axis, part in enumerate(parts[:count]))
-        return place, tuple(parts[count:])
+        block = tuple(self._number(axis, part) for axis, part in enumerate(parts[:count]))
+        return block, tuple(parts[count:])
 
-    def _inner(self, place: tuple[int, ...]) -> Blocks:
+    def _inner(self, block: tuple[int, ...]) -> Blocks:
         """Return the blocks with the given leading coordinates."""
-        inner_shape = self.shape[len(place) :]
-        left = len(self._counts) - len(place)
+        inner_shape = self.shape[len(block) :]
+        left = len(self._counts) - len(block)
 
         def make(inner: tuple[int, ...]) -> Tile:
-            return self._tile((*place, *inner))
+            return self._tile((*block, *inner))
 
         return Blocks(inner_shape, left, self.dtype, self.buffer, make)
 
@@ -268,10 +268,10 @@ class Blocks:
 
     def __getitem__(self, key: Any) -> Any:
         active().viewing()
-        place, inner_key = self._within(key)
-        if len(place) < len(self._counts):
-            return self._inner(place)
-        tile = self._tile(place)
+        block, inner_key = self._within(key)
+        if len(block) < len(self._counts):
+            return self._inner(block)
+        tile = self._tile(block)
         return tile[inner_key] if inner_key else tile
 
     def view(self, dtype: Any) -> Blocks:
@@ -290,9 +290,9 @@ class Blocks:
             text = f"blocks of shape {self._tile_shape} cannot become {wanted}"
             raise KernelError("block-dimension", text, help="reshape each block")
 
-        def same(place: tuple[int, ...]) -> Tile:
+        def same(block: tuple[int, ...]) -> Tile:
             number = 0
-            for size, at in zip(counts, place, strict=True):
+            for size, at in zip(counts, block, strict=True):
                 number = number * size + at
             old: list[int] = []
             for size in reversed(self._counts):

@@ -66,7 +66,7 @@ def _placed(
         if arg is not buffer:
             args.append(arg)
             continue
-        value = sheet.of_module("nki.language", memory.value)
+        value = sheet.nl(memory.value)
         if not address:
             args.append(arg.with_changes(value=value))
             continue

@@ -25,7 +25,7 @@ def written(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
         return cst.parse_expression(repr(FLOAT32.lowest))
     if isinstance(next(sheet.parents(old)), cst.Annotation) and name == "nki.tensor":
         sheet.done[NOTES] += 1
-        return sheet.of_module("nki.language", "NkiTensor")
+        return sheet.nl("NkiTensor")
     if text := blocks.attribute(old):
         sheet.done[BLOCKS] += 1
         return cst.parse_expression(text)

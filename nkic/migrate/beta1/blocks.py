@@ -16,14 +16,14 @@ import libcst as cst
 
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import KIB
-from nkic.migrate.arguments import find, is_plain, keyword_value, parameter_of, replaced
+from nkic.migrate.arguments import find, is_plain, keyword_value, parameter_of, with_value
 from nkic.migrate.beta1 import allocators
 from nkic.migrate.beta1.indices import Indices, code, tuple_of
 from nkic.migrate.beta1.placing import Place, place_of
 from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript
-from nkic.migrate.scopes import bound, scope_of
+from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import names_in, walk
+from nkic.migrate.tree import bound, names_in, walk
 
 BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"
@@ -375,7 +375,7 @@ def attribute_of(sheet: Sheet, name: cst.Name) -> str:
 def _shaped(call: cst.Call, texts: Sequence[str]) -> cst.Call:
     arg = find(call, (SHAPE,), SHAPE)
     assert arg is not None
-    return replaced(call, arg, arg.with_changes(value=cst.parse_expression(tuple_of(texts))))
+    return with_value(call, arg, cst.parse_expression(tuple_of(texts)))
 
 
 def _in_hbm(sheet: Sheet, call: cst.Call) -> bool:

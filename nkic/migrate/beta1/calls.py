@@ -15,9 +15,9 @@ from nkic.migrate.arguments import (
     keyword,
     keyword_of,
     mask_argument,
-    replaced,
     row_of,
     with_args,
+    with_value,
     without,
 )
 from nkic.migrate.beta1.indices import code
@@ -44,7 +44,7 @@ def method(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     sheet.done[METHODS] += 1
     tile = new.func.value.with_changes(lpar=(), rpar=())
     first = cst.Arg(tile, comma=COMMA)
-    function = sheet.of_module("nki.language", name)
+    function = sheet.nl(name)
     return new.with_changes(func=function, args=[first, *new.args])
 
 
@@ -100,7 +100,7 @@ def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     if not tensors or any(tensor.buffer is not Buffer.PSUM for tensor in tensors):
         return new
     args = [arg for arg in new.args if keyword_of(arg) != "lazy_initialization"]
-    return with_args(new, args).with_changes(func=sheet.of_module("nki.language", "ndarray"))
+    return with_args(new, args).with_changes(func=sheet.nl("ndarray"))
 
 
 def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
@@ -108,7 +108,7 @@ def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     reduce_op=…)`.
     """
     called, names, today = rewritten.COMBINED
-    if sheet.name_of(old.func) != f"nki.language.{called}":
+    if sheet.function(old) != called:
         return new
     dst, value = (find(new, names, name) for name in names[:2])
     op = find(old, names, names[2])
@@ -117,8 +117,8 @@ def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
         return new
     sheet.done[FOLDS] += 1
     operator = rewritten.OPERATORS.get(operator, operator)
-    by = code(sheet.of_module("nki.language", operator))
-    function = code(sheet.of_module("nki.isa", today))
+    by = code(sheet.nl(operator))
+    function = code(sheet.nisa(today))
     target = code(dst.value)
     text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={by})"
     rewritten_call = cst.parse_expression(text)
@@ -138,6 +138,6 @@ def as_bits(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     argument = keyword(new, PREDICATE)
     if argument is None or not views or not are_bool:
         return new
-    byte = code(sheet.of_module("nki.language", "uint8"))
+    byte = code(sheet.nl("uint8"))
     value = cst.parse_expression(f"{code(argument.value)}.view({byte})")
-    return replaced(new, argument, argument.with_changes(value=value))
+    return with_value(new, argument, value)

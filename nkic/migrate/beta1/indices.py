@@ -67,7 +67,7 @@ class Indices:
         self._assigned: defaultdict[tuple[int, str], list[Assigned]] = defaultdict(list)
         for assigned in _assignments(sheet.tree):
             self._assigned[id(scope_of(sheet, assigned[0])), assigned[0].value].append(assigned)
-        self._known: dict[tuple[int, str], bool] = {}
+        self._are_indices: dict[tuple[int, str], bool] = {}
         self.flow = Flow(sheet)
         # The axes that are loops around the current statement: variable and count, by place.
         self.loops: dict[int, tuple[str, str]] = {}
@@ -111,10 +111,12 @@ class Indices:
     def is_index(self, name: cst.Name) -> bool:
         """Whether the name is set from an index expression anywhere in its function."""
         key = (id(scope_of(self.sheet, name)), name.value)
-        if key not in self._known:
-            self._known[key] = False  # during the query: the name may be defined by itself
-            self._known[key] = any(self.has_index(value) for _, value in self.definitions(name))
-        return self._known[key]
+        if key not in self._are_indices:
+            self._are_indices[key] = False  # during the query: the name may be defined by itself
+            self._are_indices[key] = any(
+                self.has_index(value) for _, value in self.definitions(name)
+            )
+        return self._are_indices[key]
 
     # ---- names -----------------------------------------------------------------------------
 

@@ -117,9 +117,9 @@ def _selected(
     value = tile.value
     unreached = not instructions and is_in_psum(indices.sheet, indices, was.value)
     if unreached or _copied(instructions):
-        copy = indices.sheet.of_module("nki.language", "copy")
+        copy = indices.sheet.nl("copy")
         value = cst.Call(copy, [cst.Arg(value)])
-    operator = indices.sheet.of_module("nki.language", compared)
+    operator = indices.sheet.nl(compared)
     *choices, last = map(named, AS_CHOICE, (value, other.value, operator))
     separated = (choice.with_changes(comma=COMMA) for choice in choices)
     return new.with_changes(args=[*args, *separated, last])

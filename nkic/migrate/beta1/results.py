@@ -150,8 +150,8 @@ def _allocation(sheet: Sheet, result: Result, call: cst.Call, lookup: Lookup, co
     buffers = {tensor.buffer for tensor in result.tensors}
     if len(buffers) != 1:
         raise NoResult("it is not always in the same memory")
-    buffer = code(sheet.of_module("nki.language", buffers.pop().value))
-    make = code(sheet.of_module("nki.language", "ndarray"))
+    buffer = code(sheet.nl(buffers.pop().value))
+    make = code(sheet.nl("ndarray"))
     return f"{make}({shape}, dtype={dtype}, buffer={buffer})"
 
 
@@ -259,4 +259,4 @@ def _dtype(sheet: Sheet, result: Result, call: cst.Call, operands: Mapping[str, 
             return f"{operand.name}.dtype"
     if len(set(dtypes)) != 1:
         raise NoResult("its element type changes from iteration to iteration")
-    return code(sheet.of_module("nki.language", dtypes[0].name))
+    return code(sheet.nl(dtypes[0].name))

@@ -16,7 +16,7 @@ from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.memory import Buffer
-from nkic.migrate.arguments import keyword_of, named, with_args
+from nkic.migrate.arguments import keyword, named, with_args
 from nkic.migrate.beta1.wider import BINARY
 from nkic.migrate.facts import dst_of
 from nkic.migrate.sheet import Sheet
@@ -33,13 +33,13 @@ _OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
 def typed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Add the `dtype` that Beta 1 wrote to a call of `nki.language`."""
     name = sheet.name_of(old.func)
-    if not name.startswith("nki.language.") or any(keyword_of(arg) == "dtype" for arg in old.args):
+    if not sheet.function(old) or keyword(old, "dtype") is not None:
         return new
     dtype = _direct(sheet, old, is_binary=name in BINARY)
     if dtype is None:
         return new
     sheet.done[ROUNDED] += 1
-    return with_args(new, [*new.args, named("dtype", sheet.of_module("nki.language", dtype.name))])
+    return with_args(new, [*new.args, named("dtype", sheet.nl(dtype.name))])
 
 
 def operator(
@@ -54,8 +54,8 @@ def operator(
         _leave(sheet, old, dtype)
         return new
     sheet.done[ROUNDED] += 1
-    type_ = named("dtype", sheet.of_module("nki.language", dtype.name))
-    function = sheet.of_module("nki.language", name)
+    type_ = named("dtype", sheet.nl(dtype.name))
+    function = sheet.nl(name)
     return cst.Call(function, [cst.Arg(new.left), cst.Arg(new.right), type_])
 
 

@@ -137,7 +137,7 @@ def span(indices: Indices, low: str, high: str, count: str = "") -> str:
     """Return `low:high`, or `nl.ds(low, count)` if low is an expression and the count is known."""
     if not count or isinstance(cst.parse_expression(low), cst.Integer | cst.Name):
         return f"{low}:{high}"
-    return f"{code(indices.sheet.of_module('nki.language', 'ds'))}({low}, {count})"
+    return f"{code(indices.sheet.nl('ds'))}({low}, {count})"
 
 
 def limited(axis: Axis, limits: Limits) -> Axis:

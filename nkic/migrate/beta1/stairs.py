@@ -96,8 +96,8 @@ class Stairs:
     ) -> list[str]:
         """Return the definition of a tile, and the transfers to its parts."""
         tile = code(now.targets[0].target)
-        make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
-        copy = code(self.sheet.of_module("nki.isa", BY_DMA))
+        make, place = (code(self.sheet.nl(n)) for n in ("ndarray", "sbuf"))
+        copy = code(self.sheet.nisa(BY_DMA))
         requested = keyword_value(new_call, "dtype")
         source = find(new_call, ("src",), "src")
         assert source is not None and isinstance(source.value, cst.Subscript)

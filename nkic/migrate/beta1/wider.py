@@ -13,7 +13,7 @@ import libcst as cst
 from nkic.ir.tensors import View
 from nkic.language.versions.rewritten import REPEATED
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import find, replaced
+from nkic.migrate.arguments import find, with_value
 from nkic.migrate.beta1.indices import Indices, code
 from nkic.migrate.sheet import Sheet
 
@@ -65,10 +65,10 @@ class Wider:
 
     def _broadcast(self, call: cst.Call, arg: cst.Arg, shape: tuple[int, ...]) -> cst.Call:
         """Return the call with an argument broadcast to a shape."""
-        function = self.sheet.of_module("nki.language", "broadcast_to")
+        function = self.sheet.nl("broadcast_to")
         text = cst.parse_expression(str(shape))
         value = cst.Call(function, [cst.Arg(arg.value), cst.Arg(text)])
-        return replaced(call, arg, arg.with_changes(value=value))
+        return with_value(call, arg, value)
 
     def _shape(self, value: cst.BaseExpression) -> tuple[int, ...] | None:
         """Return the only shape of a tile of this name; None if there are several."""

@@ -18,9 +18,9 @@ from nkic.migrate.arguments import (
     keyword_of,
     keyword_value,
     mask_argument,
-    replaced,
     whole_numbers,
     with_args,
+    with_value,
 )
 from nkic.migrate.beta1 import allocators, attributes, calls, rounding
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
@@ -179,7 +179,7 @@ class Writer(cst.CSTTransformer):
         axis = keyword(new, AXIS)
         if last is None or axis is None:
             return new
-        return replaced(new, axis, axis.with_changes(value=cst.parse_expression(str(last))))
+        return with_value(new, axis, cst.parse_expression(str(last)))
 
     def _column(self, old: cst.Subscript, new: cst.Subscript) -> cst.Subscript:
         """Rewrite `nl.load(t[0:128, k])`, a tile of one column, with `k:k + 1`."""
@@ -332,8 +332,7 @@ class Writer(cst.CSTTransformer):
         """Rewrite `t += nl.matmul(x, y, transpose_x=True)` in PSUM to an instruction that adds to
         t. Without the flag, x is transposed and copied first.
         """
-        module, _, name = self.sheet.name_of(old.func).rpartition(".")
-        product = rewritten.PRODUCTS.get(name) if module == "nki.language" else None
+        product = rewritten.PRODUCTS.get(self.sheet.function(old))
         if product is None:
             return new
         value = keyword_value(old, product.flag)
@@ -345,7 +344,7 @@ class Writer(cst.CSTTransformer):
         args[-1] = args[-1].with_changes(comma=_POSITIONAL)
         if flag == "False":
             args[0] = args[0].with_changes(value=self._transposed(args[0].value))
-        func = self.sheet.of_module("nki.isa", product.by)
+        func = self.sheet.nisa(product.by)
         try:
             result = result_of(self.sheet, old, None, only=product.by)
         except NoResult:
@@ -365,7 +364,7 @@ class Writer(cst.CSTTransformer):
 
     def _transposed(self, factor: cst.BaseExpression) -> cst.Call:
         """Return `nl.copy(nl.transpose(x))`."""
-        turn, copy = (self.sheet.of_module("nki.language", name) for name in ("transpose", "copy"))
+        turn, copy = (self.sheet.nl(name) for name in ("transpose", "copy"))
         return cst.Call(copy, [cst.Arg(cst.Call(turn, [cst.Arg(factor)]))])
 
     def _with_result(

@@ -21,8 +21,8 @@ from nkic.migrate.arguments import (
     keyword_of,
     named,
     parameter_of,
-    replaced,
     row_of,
+    with_value,
     without,
 )
 from nkic.migrate.sheet import Sheet
@@ -41,8 +41,8 @@ def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         name = parameter_of(argument, position, row.parameters)
         member = _member(row, name, argument.value)
         if member:
-            value, current = sheet.of_module("nki.isa", member), call.args[position]
-            call = replaced(call, current, current.with_changes(value=value))
+            value, current = sheet.nisa(member), call.args[position]
+            call = with_value(call, current, value)
     return call if call is not new else None
 
 
@@ -69,8 +69,7 @@ def buffer_names(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     name = argument.value.evaluated_value
     if name not in {buffer.value for buffer in Buffer}:
         return None
-    value = sheet.of_module("nki.language", str(name))
-    return replaced(new, argument, argument.with_changes(value=value))
+    return with_value(new, argument, sheet.nl(str(name)))
 
 
 def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -82,8 +81,7 @@ def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | Non
         return None
     if code(argument.value).strip("'\"").rpartition(".")[2] != "hbm":
         return None
-    value = sheet.of_module("nki.language", "shared_hbm")
-    return replaced(new, argument, argument.with_changes(value=value))
+    return with_value(new, argument, sheet.nl("shared_hbm"))
 
 
 def whole_fill(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -99,8 +97,7 @@ def whole_fill(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     is_whole = any(isinstance(node, cst.Integer) for node in walk(argument.value))
     if number is None or not number.is_integer() or is_whole:
         return None
-    value = cst.parse_expression(f"{number:.0f}")
-    return replaced(new, argument, argument.with_changes(value=value))
+    return with_value(new, argument, cst.parse_expression(f"{number:.0f}"))
 
 
 def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
@@ -183,16 +180,15 @@ def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         today = rewritten.OPERATORS.get(name, name)
         foreign = module == "numpy" or (module == "nki.language" and today != name)
         if foreign and today in OPERATORS and position < len(call.args):
-            value = sheet.of_module("nki.language", today)
+            value = sheet.nl(today)
             current = call.args[position]
-            call = replaced(call, current, current.with_changes(value=value))
+            call = with_value(call, current, value)
     return call if call is not new else None
 
 
 def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.shared_constant(array, dtype=d)` to `nl.shared_constant(array.astype(d))`."""
-    module, _, name = sheet.name_of(old.func).rpartition(".")
-    parameter = rewritten.CONVERTED.get(name) if module == "nki.language" else None
+    parameter = rewritten.CONVERTED.get(sheet.function(old))
     dtype = keyword(new, parameter) if parameter is not None else None
     if dtype is None or keyword_of(new.args[0]):
         return None
@@ -200,7 +196,7 @@ def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     simple = isinstance(first.value, cst.Name | cst.Call | cst.Attribute) or first.value.lpar
     array = code(first.value) if simple else f"({code(first.value)})"
     value = cst.parse_expression(f"{array}.astype({code(dtype.value)})")
-    return without(replaced(new, first, first.with_changes(value=value)), dtype)
+    return without(with_value(new, first, value), dtype)
 
 
 def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -216,15 +212,14 @@ def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         today = replacements.get(str(literal.evaluated_value))
         if today is not None:
             value = literal.with_changes(value=f"{literal.quote}{today}{literal.quote}")
-            return replaced(new, argument, argument.with_changes(value=value))
+            return with_value(new, argument, value)
     return None
 
 
 def defaults(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.rand(shape)` to `nl.rand(shape, dtype=nl.float32)`, the former default."""
-    module, _, name = sheet.name_of(old.func).rpartition(".")
-    default = rewritten.DEFAULTS.get(name) if module == "nki.language" else None
+    default = rewritten.DEFAULTS.get(sheet.function(old))
     if default is None or not sheet.is_before(Profile.BETA2) or len(new.args) != 1:
         return None
-    value = sheet.of_module("nki.language", default[1])
+    value = sheet.nl(default[1])
     return new.with_changes(args=[*new.args, named(default[0], value)])

@@ -11,9 +11,9 @@ import libcst as cst
 
 from nkic.language.versions import deprecated
 from nkic.migrate.arguments import find, is_plain
-from nkic.migrate.scopes import bound, read_in, scope_of
+from nkic.migrate.scopes import read_in, scope_of
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import children, names_in, walk
+from nkic.migrate.tree import bound, children, names_in, walk
 
 Made = cst.FlattenSentinel[cst.BaseStatement]
 _RANGE = ("nki.language.dynamic_range", ("start", "stop", "step"))
@@ -40,7 +40,7 @@ def counted(sheet: Sheet, old: cst.For, new: cst.For) -> Made | None:
     counter = old.target.value
     start = _function(name, cst.Name(counter), new, _carried(sheet, old, counter))
     start = _spaced(sheet, old, start)
-    return _pair(start, cst.Call(sheet.of_module("nki.language", "fori_loop"), args))
+    return _pair(start, cst.Call(sheet.nl("fori_loop"), args))
 
 
 def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
@@ -61,7 +61,7 @@ def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
     last = cst.SimpleStatementLine([cst.Return(cst.Name(register))])
     start = _spaced(sheet, old, start.with_changes(body=_with_last(start.body, last)))
     args = [cst.Arg(cst.Name(register)), cst.Arg(cst.Name(name))]
-    return _pair(start, cst.Call(sheet.of_module("nki.language", "while_loop"), args))
+    return _pair(start, cst.Call(sheet.nl("while_loop"), args))
 
 
 # ---- obstacles -----------------------------------------------------------------------------------

@@ -132,8 +132,8 @@ def _has_dst(call: cst.Call, parameters: tuple[str, ...]) -> bool:
 
 def hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.affine_range(n, directives=...)` to `nl.affine_range(n)`."""
-    module, _, function = sheet.name_of(old.func).rpartition(".")
-    if module != "nki.language" or function not in _HINTED:
+    function = sheet.function(old)
+    if function not in _HINTED:
         return None
     args = [arg for arg in new.args if not _is_hint(sheet, function, keyword_of(arg))]
     return with_args(new, args) if len(args) < len(new.args) else None

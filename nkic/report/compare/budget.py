@@ -26,7 +26,7 @@ class Rule(NamedTuple):
     percent: bool
     text: str
 
-    def most(self, baseline: Mapping[str, float] | None) -> float:
+    def maximum(self, baseline: Mapping[str, float] | None) -> float:
         """Return the greatest allowed value."""
         if not self.above or baseline is None:
             return self.limit
@@ -36,26 +36,26 @@ class Rule(NamedTuple):
 
 def rules(text: str) -> list[Rule]:
     """Parse the comma-separated rules of --fail-if. Raises `UsageFailed`."""
-    return [_rule(word.strip()) for word in text.split(",")]
+    return [_rule(rule.strip()) for rule in text.split(",")]
 
 
-def _rule(word: str) -> Rule:
-    match = _RULE.fullmatch(word)
+def _rule(text: str) -> Rule:
+    match = _RULE.fullmatch(text)
     if match is None:
         help = "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0"
-        raise _bad(word, "expected FIGURE>LIMIT", help)
+        raise _bad(text, "expected FIGURE>LIMIT", help)
     figure, plus, number, unit = match.groups()
     if figure not in FIGURES:
-        raise _bad(word, f"there is no figure `{figure}`", suggestion(figure, FIGURES))
+        raise _bad(text, f"there is no figure `{figure}`", suggestion(figure, FIGURES))
     if unit == "%" and not plus:
         help = f"write {figure}>+{number}% to compare with a baseline"
-        raise _bad(word, "a percentage needs a baseline", help)
+        raise _bad(text, "a percentage needs a baseline", help)
     scale = 1 if unit == "%" else _UNITS[unit[:1]]
-    return Rule(figure, float(number) * scale, bool(plus), unit == "%", word)
+    return Rule(figure, float(number) * scale, bool(plus), unit == "%", text)
 
 
-def _bad(word: str, why: str, help: str) -> UsageFailed:
-    return bad_value(f"--fail-if {clean(word)}: {why}", help)
+def _bad(text: str, why: str, help: str) -> UsageFailed:
+    return bad_value(f"--fail-if {clean(text)}: {why}", help)
 
 
 def broken(
@@ -63,13 +63,13 @@ def broken(
 ) -> list[Diagnostic]:
     """Return an error for each rule that the run breaks."""
     return [
-        _exceeded(rule, figures[rule.figure], rule.most(baseline))
+        _exceeded(rule, figures[rule.figure], rule.maximum(baseline))
         for rule in rules
-        if figures[rule.figure] > rule.most(baseline)
+        if figures[rule.figure] > rule.maximum(baseline)
     ]
 
 
-def _exceeded(rule: Rule, value: float, most: float) -> Diagnostic:
-    text = f"{FIGURES[rule.figure]}: {rule.figure} is {value:,.0f}, more than {most:,.0f}"
+def _exceeded(rule: Rule, value: float, maximum: float) -> Diagnostic:
+    text = f"{FIGURES[rule.figure]}: {rule.figure} is {value:,.0f}, more than {maximum:,.0f}"
     help = "nki-run --diff shows which lines cost more; --save-baseline accepts what they cost"
     return make("budget-exceeded", text, notes=[f"--fail-if {rule.text}"], help=help)

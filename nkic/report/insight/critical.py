@@ -58,10 +58,10 @@ def _backwards(trace: Trace) -> Iterator[Segment]:
             continue
         released = 0
         if event.before >= 0:
-            released = min(trace.let_go(event), event.ready)
+            released = min(trace.released_at(event), event.ready)
         if released < event.ready:
             yield Segment(number, _GAPS.get(event.cause, Spent.SIGNAL), released, event.ready)
-        triggered = trace.by_trigger(event)
+        triggered = trace.waited_for_trigger(event)
         number, until = event.before, released
 
 

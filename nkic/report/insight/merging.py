@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.timing import Timing, timing
@@ -12,27 +13,36 @@ from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.report.insight.sources import Line
 from nkic.trace import Event, Trace
 
-Numbered = tuple[int, Event]
-Chain = list[Numbered]
 _Key = tuple[object, ...]
 
 
-def chains(transfers: Iterable[tuple[Line, Numbered]]) -> Iterator[tuple[Line, Chain]]:
+class Transfer(NamedTuple):
+    """A transfer of contiguous columns: its number and event, and its operands."""
+
+    number: int
+    event: Event
+    patterns: list[PatternRecord]
+
+
+Chain = list[Transfer]
+
+
+def chains(transfers: Iterable[tuple[Line, int, Event]]) -> Iterator[tuple[Line, Chain]]:
     """Yield, by line, two or more transfers that together move contiguous columns from one tensor
     to another.
 
     They are in the order of the columns; several queues may have run them in any order.
     """
-    groups: dict[_Key, list[dict[int, Numbered]]] = defaultdict(list)
+    groups: dict[_Key, list[dict[int, Transfer]]] = defaultdict(list)
     lines: dict[_Key, Line] = {}
-    for line, transfer in transfers:
-        patterns = _patterns(transfer[1].record)
+    for line, number, event in transfers:
+        patterns = _patterns(event.record)
         if patterns is None:
             continue
         first = patterns[0].offset
         key: _Key = (
             line,
-            transfer[1].record.row,
+            event.record.row,
             *(p._replace(offset=p.offset - first) for p in patterns),
         )
         lines[key] = line
@@ -40,23 +50,22 @@ def chains(transfers: Iterable[tuple[Line, Numbered]]) -> Iterator[tuple[Line, C
         free = next((by_offset for by_offset in passes if first not in by_offset), None)
         if free is None:
             passes.append(free := {})
-        free[first] = transfer
+        free[first] = Transfer(number, event, patterns)
     for key, passes in groups.items():
         for by_offset in passes:
             yield from ((lines[key], chain) for chain in _runs(by_offset) if len(chain) > 1)
 
 
-def _runs(by_offset: dict[int, Numbered]) -> Iterator[Chain]:
+def _runs(by_offset: dict[int, Transfer]) -> Iterator[Chain]:
     """Yield the transfers that move contiguous columns, as long as possible."""
     chain: Chain = []
     expected = 0
     for first in sorted(by_offset):
-        patterns = _patterns(by_offset[first][1].record) or []
         if chain and first != expected:
             yield chain
             chain = []
         chain.append(by_offset[first])
-        expected = first + patterns[0].dims[-1][1]
+        expected = first + by_offset[first].patterns[0].dims[-1][1]
     if chain:
         yield chain
 
@@ -78,32 +87,29 @@ class Accesses:
 
         Then it makes no difference which of them moves all of it.
         """
-        numbers = {number for number, _ in chain}
-        for pattern in _patterns(chain[0][1].record) or []:
+        numbers = {transfer.number for transfer in chain}
+        for pattern in chain[0].patterns:
             if self.tensors[pattern.tensor].buffer.on_chip:
                 accesses = self.by_tensor[pattern.tensor]
-                first, end = (
-                    bisect_left(accesses, min(numbers)),
-                    bisect_right(accesses, max(numbers)),
-                )
+                first = bisect_left(accesses, min(numbers))
+                end = bisect_right(accesses, max(numbers))
                 if not numbers.issuperset(accesses[first:end]):
                     return False
         return True
 
 
-def times(trace: Trace, chain: Sequence[Numbered]) -> dict[int, Timing]:
+def times(trace: Trace, chain: Chain) -> dict[int, Timing]:
     """Return timings in which the transfer that ran last does the work of all, and the others take
     no time.
     """
-    number, event = max(chain, key=lambda each: each[0])
-    patterns = _patterns(chain[0][1].record) or []
-    wide = tuple(_widened(pattern, len(chain)) for pattern in patterns)
+    number, event, _ = max(chain, key=lambda transfer: transfer.number)
+    wide = tuple(_widened(pattern, len(chain)) for pattern in chain[0].patterns)
     record = event.record._replace(operands=wide)
     stream = trace.streams[event.stream]
     facts = trace.executable.facts(record, trace.target, Engine.DMA)
     row = record.row
     assert row is not None
-    timings = {each: Timing(0, 0) for each, _ in chain}
+    timings = {transfer.number: Timing(0, 0) for transfer in chain}
     return timings | {number: timing(row, facts, Engine.DMA, stream.queue)}
 
 

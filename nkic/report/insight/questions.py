@@ -54,12 +54,14 @@ class Question:
     code: str = ""
 
 
-def questions(accounts: Accounts, path: list[Segment], found: list[LiveRange]) -> list[Question]:
+def questions(
+    accounts: Accounts, path: list[Segment], live_ranges: list[LiveRange]
+) -> list[Question]:
     """Return the questions for this run, greatest weight first.
 
     Events off the critical path are left out, because changing them would gain nothing.
     """
-    source = _Questions(accounts, path, found)
+    source = _Questions(accounts, path, live_ranges)
     candidates = [
         *source.loaded_once(),
         *source.long_rows(),
@@ -77,7 +79,7 @@ def questions(accounts: Accounts, path: list[Segment], found: list[LiveRange]) -
 
 def _times(events: Mapping[int, Timing]) -> Change:
     """Return a change that gives these events other timings."""
-    return Change(retimed=lambda number, event, known: events.get(number, known))
+    return Change(retimed=lambda number, event, original: events.get(number, original))
 
 
 class _Questions:
@@ -189,7 +191,7 @@ class _Questions:
         events: dict[Line, dict[int, Timing]] = defaultdict(dict)
         counts: dict[Line, int] = defaultdict(int)
         accesses = Accesses(self.trace)
-        for line, chain in chains((self.line(e), (n, e)) for n, e in self.transfers()):
+        for line, chain in chains((self.line(e), n, e) for n, e in self.transfers()):
             if not accesses.none_between(chain):
                 continue
             events[line] |= times(self.trace, chain)
@@ -230,8 +232,8 @@ class _Questions:
         }
         if not narrow:
             return None
-        other = Facts(facts.target, {**facts.operands, **narrow}, facts.attributes, facts.engine)
-        return timing(row, other, engine)
+        narrowed = Facts(facts.target, {**facts.operands, **narrow}, facts.attributes, facts.engine)
+        return timing(row, narrowed, engine)
 
     def room(self) -> Iterator[Question]:
         """Ask about more memory for the tensors of a line, so that nothing waits to overwrite
@@ -337,10 +339,10 @@ def _at_full_rate(best: Mapping[int, int]) -> Change:
     time.
     """
 
-    def retimed(number: int, event: Event, known: Timing) -> Timing:
+    def retimed(number: int, event: Event, original: Timing) -> Timing:
         if number not in best:
-            return known
-        return known._replace(hold=min(known.hold, best[number]), pool=best[number])
+            return original
+        return original._replace(hold=min(original.hold, best[number]), pool=best[number])
 
     return Change(retimed=retimed)
 
@@ -365,14 +367,14 @@ def _wired(dependences: list[Edge], by_slots: list[tuple[int, int]]) -> Change:
     return Change(wires=sorted({*by_slots, *((edge.before, edge.after) for edge in dependences)}))
 
 
-def _untriggered(number: int, event: Event, known: Timing) -> Timing:
-    return known._replace(trigger=0)
+def _untriggered(number: int, event: Event, original: Timing) -> Timing:
+    return original._replace(trigger=0)
 
 
-def _side_by_side(number: int, event: Event, known: Timing) -> Timing:
+def _side_by_side(number: int, event: Event, original: Timing) -> Timing:
     """Return the timing of a transfer that does not block its queue, and completes as late as
     before.
     """
-    if not known.pool:
-        return known
-    return known._replace(hold=0, latency=known.latency + known.hold)
+    if not original.pool:
+        return original
+    return original._replace(hold=0, latency=original.latency + original.hold)

@@ -117,8 +117,10 @@ class Uses:
             box = Box((pattern.tensor, "hbm"), 0, 1, low, high)
             return Use(box, pattern.tensor, pattern, reads, writes)
         first = tensor.partition + pattern.start
-        place = (first, first + pattern.partitions, tensor.byte + low, tensor.byte + high)
-        return Use(Box((core, tensor.buffer.value), *place), pattern.tensor, pattern, reads, writes)
+        extent = (first, first + pattern.partitions, tensor.byte + low, tensor.byte + high)
+        return Use(
+            Box((core, tensor.buffer.value), *extent), pattern.tensor, pattern, reads, writes
+        )
 
 
 def relation(before: tuple[Use, ...], after: tuple[Use, ...]) -> tuple[Relation, int]:

@@ -14,7 +14,7 @@ from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.report.insight.costs import Accounts
 from nkic.report.insight.critical import Segment, critical_path, spending
-from nkic.report.insight.memory import LiveRange, Peak, live_ranges, peak
+from nkic.report.insight.memory import LiveRange, live_ranges, peak
 from nkic.report.insight.questions import Question, questions
 from nkic.report.resources import resources
 from nkic.trace import Change, Trace
@@ -175,14 +175,14 @@ def insight(trace: Trace, again: Again | None, max_events: int = QUESTION_EVENTS
 
 
 def _answers(
-    accounts: Accounts, path: list[Segment], found: list[LiveRange], again: Again, max_events: int
+    accounts: Accounts, path: list[Segment], ranges: list[LiveRange], again: Again, max_events: int
 ) -> list[Answer]:
     """Answer as many questions as the budget allows, greatest weight first, advice before
     limits.
     """
     trace = accounts.trace
     count = max(MIN_QUESTIONS, max_events // max(1, len(trace.events)))
-    chosen = sorted(questions(accounts, path, found), key=lambda question: not question.is_advice)[
+    chosen = sorted(questions(accounts, path, ranges), key=lambda question: not question.is_advice)[
         :count
     ]
     fair = {id(q.given): again(q.given) == trace.end for q in chosen if q.given is not None}
@@ -219,13 +219,9 @@ def _verdict(
         sbuf_peak=sbuf.bytes,
         sbuf_limit=target.sbuf_usable * PARTITIONS * cores,
         psum_peak=psum.bytes,
-        owners=_owners(sbuf),
+        owners=[Owner(name, line.short, size) for name, line, size in sbuf.owners[:LINES]],
         spilled=resources(trace.executable).spilled_bytes,
     )
-
-
-def _owners(memory_peak: Peak) -> list[Owner]:
-    return [Owner(name, line.short, size) for name, line, size in memory_peak.owners[:LINES]]
 
 
 def _busy(accounts: Accounts, time: int) -> dict[str, float]:

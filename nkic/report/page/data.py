@@ -17,10 +17,10 @@ class _Names:
     """Interned texts by number."""
 
     def __init__(self) -> None:
-        self.known: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
 
     def __call__(self, name: str) -> int:
-        return self.known.setdefault(name, len(self.known))
+        return self.numbers.setdefault(name, len(self.numbers))
 
 
 def column(values: Iterable[float], kind: str) -> str:
@@ -39,8 +39,8 @@ def columns(insight: Insight) -> dict[str, Any]:
         "triggers": _triggers(insight),
         "path": _path(insight),
         "memory": [_memory(insight, buffer, names, lines) for buffer in ("sbuf", "psum")],
-        "names": [clean(name) for name in names.known],
-        "lines": [clean(line) for line in lines.known],
+        "names": [clean(name) for name in names.numbers],
+        "lines": [clean(line) for line in lines.numbers],
         "iterations": [clean(iterations) for iterations in insight.trace.executable.iterations],
         "causes": list(_causes(insight)),
     }

@@ -185,8 +185,8 @@ def _row(insight: Insight, line: Line, source: SourceFile | None) -> str:
     if cost is None:
         return f"<tr>{'<td></td>' * len(annotate.HEAD)}{source_cells}</tr>"
     inner = "".join(
-        f'<tr class="inner">{_cells(insight, line_cost)}<td></td><td>in {escaped(place)}</td></tr>'
-        for (caller, place), line_cost in sorted(
+        f'<tr class="inner">{_cells(insight, line_cost)}<td></td><td>in {escaped(inner)}</td></tr>'
+        for (caller, inner), line_cost in sorted(
             insight.accounts.inside.items(), key=lambda pair: pair[0]
         )
         if caller == line

@@ -49,8 +49,8 @@ def streams(insight: Insight) -> tuple[StreamRecord, ...]:
     traced = insight.trace.streams
     present = {(stream.core, stream.engine) for stream in traced}
     by = {(traced[e.stream].core, e.by) for e in insight.trace.events if e.trigger}
-    more = sorted(by - present, key=lambda pair: (pair[0], pair[1].value))
-    return (*traced, *(StreamRecord(core, engine, 0, ()) for core, engine in more))
+    only_triggering = sorted(by - present, key=lambda pair: (pair[0], pair[1].value))
+    return (*traced, *(StreamRecord(core, engine, 0, ()) for core, engine in only_triggering))
 
 
 def track_names(insight: Insight) -> dict[int, str]:
@@ -93,7 +93,7 @@ def _slices(insight: Insight) -> Iterator[Slice]:
             "complete_ps": event.done,
         }
         inner = accounts.lines.inner(record.place)
-        more = {
+        optional = {
             "inside": str(inner) if inner is not None else "",
             "iteration": places.iterations(insight.trace.executable, record),
             "iterations": list(event.iterations),
@@ -101,7 +101,7 @@ def _slices(insight: Insight) -> Iterator[Slice]:
             "critical_ps": critical.get(number, 0),
             **{f"stall_{cause}_ps": time for cause, time in accounts.stalls(event)},
         }
-        args |= {name: value for name, value in more.items() if value}
+        args |= {name: value for name, value in optional.items() if value}
         yield Slice(number, event.stream, record.row.name, event.start, event.free, args)
 
 

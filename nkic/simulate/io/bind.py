@@ -150,8 +150,8 @@ def _unrepresentable(dtype: DType, number: float) -> str:
 def _castable(offer: Offer, dtype: DType) -> bool:
     if dtype.lanes > 1:
         return False
-    if offer.known is not None:
-        return offer.known.lanes == 1
+    if offer.nki_dtype is not None:
+        return offer.nki_dtype.lanes == 1
     return offer.element.kind != "V" and offer.element.readable
 
 
@@ -196,8 +196,8 @@ def _array(parameter: ArrayParameter, choice: Choice, remarks: list[Diagnostic])
 
 def offered_numbers(offer: Offer) -> numbers.Numbers:
     """Return the data as numbers, by its own type."""
-    if offer.known is not None:
-        return numbers.numbers(offer.load_as(offer.known), offer.known)
+    if offer.nki_dtype is not None:
+        return numbers.numbers(offer.load_as(offer.nki_dtype), offer.nki_dtype)
     values: numbers.Numbers = offer.load().astype(np.float64)
     return values
 

@@ -75,10 +75,10 @@ def shape_as(offer: Offer, shape: tuple[int, ...], dtype: DType) -> tuple[int, .
 
 def _type(offer: Offer, dtype: DType) -> DType | None:
     """Return the NKI type of the offer's elements: its own, or the output's if it matches."""
-    return offer.known or (dtype if offer.is_of(dtype) else None)
+    return offer.nki_dtype or (dtype if offer.is_of(dtype) else None)
 
 
 def numbers_of(offer: Offer, dtype: DType) -> Numbers:
     """Return the offer's elements as numbers, for a comparison with an array of `dtype`."""
-    known = _type(offer, dtype)
-    return offered_numbers(offer) if known is None else numbers(offer.load_as(known), known)
+    stored = _type(offer, dtype)
+    return offered_numbers(offer) if stored is None else numbers(offer.load_as(stored), stored)

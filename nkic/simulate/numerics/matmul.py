@@ -51,8 +51,7 @@ def matmul(
 
     `out` must not share memory with the factors.
     """
-    if order != "pairwise" and _is_identity(moving) and np.isfinite(stationary).all():
-        _transposed(stationary, out, accumulate)
+    if order != "pairwise" and by_identity(stationary, moving, out, accumulate):
         return
     (rows, columns), size = stationary.shape, moving.shape[1]
     padded = (-(-columns // 32) * 32, -(-size // 16) * 16)
@@ -76,6 +75,13 @@ def matmul(
         _store(total[:columns, :size], out, accumulate)
 
 
+def by_identity(stationary: Factor, moving: Factor, out: Floats, accumulate: bool) -> bool:
+    """Compute `matmul` in any sequential order if `moving` is an identity matrix and the other
+    factor is finite; return whether this is so.
+    """
+    return _is_identity(moving) and _transposed(stationary, out, accumulate)
+
+
 def _is_identity(values: Factor) -> bool:
     rows, columns = values.shape
     if rows != columns or values[0, 0] != 1 or values[-1, -1] != 1:
@@ -88,14 +94,26 @@ def _identity(size: int) -> Floats:
     return np.eye(size, dtype=np.float32)
 
 
-def _transposed(values: Factor, out: Floats, accumulate: bool) -> None:
-    """Write the transpose of `values` plus zero: -0 becomes 0."""
-    shape = values.shape[::-1]
-    rounded = scratch("matmul.rounded", shape, np.float32) if accumulate else out
+def _transposed(values: Factor, out: Floats, accumulate: bool) -> bool:
+    """Write the transpose of `values` plus zero: -0 becomes 0. Return whether all are finite, as
+    they must be.
+    """
+    rounded = scratch("matmul.rounded", values.shape[::-1], np.float32)
     transpose(values, rounded)
-    np.add(rounded, _ZERO, out=rounded)
+    if not _is_finite(rounded):
+        return False
     if accumulate:
+        np.add(rounded, _ZERO, out=rounded)
         np.add(out, rounded, out=out)
+    else:
+        np.add(rounded, _ZERO, out=out)
+    return True
+
+
+def _is_finite(values: Floats) -> bool:
+    """Return whether all values, in C order, are finite: so they are if their squares' sum is."""
+    flat = values.reshape(-1)
+    return bool(np.isfinite(np.dot(flat, flat)) or np.isfinite(flat).all())
 
 
 def _store(total: Array, out: Floats, accumulate: bool) -> None:
@@ -116,6 +134,9 @@ def _padded(slot: str, operand: Factor, columns: int, kind: type[np.generic]) ->
     """Return the operand in the type `kind`, padded with zeros to `columns`."""
     rows, used = operand.shape
     wide = scratch(slot, (rows, columns), kind)
+    if used == columns:
+        np.copyto(wide, operand, casting="same_kind")
+        return wide
     np.copyto(wide[:, :used], operand, casting="same_kind")
     wide[:, used:] = 0
     return wide

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.operators import SummationOrder
 from nkic.simulate.decode import NOT_MEASURED, Decoded
-from nkic.simulate.numerics.matmul import Factor, matmul
+from nkic.simulate.numerics.matmul import Factor, by_identity, matmul
 from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.remarks import Remark, Remarks
 
@@ -49,7 +49,12 @@ class Product:
 
     def __call__(self, left: Factor, right: Factor, out: Floats, accumulate: bool) -> None:
         """Multiply as `numerics.matmul.matmul`."""
-        if self.order == "exact" and _size(left) * _size(right) > _GREATEST:
+        if self.order != "exact":
+            matmul(left, right, out, accumulate, self.order)
+            return
+        if by_identity(left, right, out, accumulate):
+            return
+        if _squares(left) * _squares(right) > _GREATEST**2:
             self._compare_orders(left, right)
         matmul(left, right, out, accumulate, self.order)
 
@@ -66,13 +71,13 @@ def _is_small(values: Floats) -> bool:
     A finite sum of squares shows that no magnitude exceeds 2^64, and takes a few microseconds. With
     a NaN, an infinity or a large number, the result is False.
     """
-    return _size(values) < 2.0**64
+    return _squares(values) < 2.0**128
 
 
-def _size(values: Array) -> float:
-    """Return the root of the sum of squares, in the type of the values."""
+def _squares(values: Array) -> float:
+    """Return the sum of squares, in the type of the values."""
     flat = values.reshape(-1)
-    return float(np.sqrt(np.dot(flat, flat)))
+    return float(np.dot(flat, flat))
 
 
 def _compare(remarks: Remarks, row: str, exact: Floats, sequential: Floats) -> None:

@@ -18,12 +18,13 @@ OFFSET_MODE = (True, False)  # operands that hold offsets
 class TensorUse:
     """The accesses to one tensor.
 
-    `writer` is its only writing instruction, with the pattern, or None if there is none or several;
-    `is_static` tells that all addresses are fixed. `rows` and `columns` are the partitions and
-    bytes of a granule, the largest block that no access splits; 0 without accesses.
+    `writes` counts its writing instructions; `writer` is the only one, with the pattern, or None if
+    there is none or several. `is_static` tells that all addresses are fixed. `rows` and `columns`
+    are the partitions and bytes of a granule, the largest block that no access splits; 0 without
+    accesses.
     """
 
-    __slots__ = ("_last", "columns", "is_static", "read", "rows", "types", "writer", "writes")
+    __slots__ = ("columns", "is_static", "last", "read", "rows", "types", "writer", "writes")
 
     def __init__(self) -> None:
         self.types: list[DType] = []  # distinct
@@ -33,15 +34,14 @@ class TensorUse:
         self.columns = 0
         self.is_static = True
         # the last pattern added; tiles are mostly accessed whole
-        self._last: PatternRecord | None = None
+        self.last: PatternRecord | None = None
         self.writer: tuple[InstructionRecord, PatternRecord] | None = None
 
-    def add(self, pattern: PatternRecord, reads: bool) -> None:
-        """Add an access."""
-        self.read |= reads
-        if pattern == self._last:
+    def add(self, pattern: PatternRecord) -> None:
+        """Add the pattern of an access."""
+        if pattern == self.last:
             return
-        self._last = pattern
+        self.last = pattern
         _, dtype, start, partitions, offset, dims, dynamic = pattern
         if dynamic is not None:
             dims = pattern.standing.dims
@@ -53,11 +53,6 @@ class TensorUse:
         if dynamic is not None:
             self.is_static = False
             self.columns = gcd(self.columns, dynamic[2] * size)
-
-    def write(self, by: InstructionRecord, pattern: PatternRecord) -> None:
-        """Add a writing instruction."""
-        self.writer = None if self.writes else (by, pattern)
-        self.writes += 1
 
     @property
     def written(self) -> bool:
@@ -75,17 +70,22 @@ def tensor_usage(executable: Executable) -> list[TensorUse]:
     uses = [TensorUse() for _ in executable.tensors]
     modes_by_row: dict[Row, Modes] = {}
     for item in instructions(executable):
-        row = item.row
+        row, operands = item.row, item.operands
         if row is None:
             continue
         modes = modes_by_row.get(row) or modes_by_row.setdefault(row, _modes(row))
-        for operand, (reads, writes) in zip(item.operands, modes, strict=False):
-            if type(operand) is PatternRecord:
-                use = uses[operand.tensor]
-                use.add(operand, reads)
-                if writes:
-                    use.write(item, operand)
-        if len(item.operands) > len(row.operands):
+        for operand, (reads, writes) in zip(operands, modes, strict=False):
+            if type(operand) is not PatternRecord:
+                continue
+            use = uses[operand.tensor]
+            if operand is not use.last:
+                use.add(operand)
+            if reads:
+                use.read = True
+            if writes:
+                use.writer = None if use.writes else (item, operand)
+                use.writes += 1
+        if len(operands) > len(row.operands):
             _split(uses, item)
     return uses
 

@@ -18,9 +18,8 @@ from nkic.base.source import SourceFile
 from nkic.evaluate.failures import MAX_CALLS
 from nkic.ir.program import Program, TensorParameter
 from nkic.language import library, provide
-from nkic.language.trace import Trace, tracing
-from nkic.specialise.instances import check_cores, grid, inputs_of, instances
-from nkic.specialise.naming import Names
+from nkic.language.trace import tracing
+from nkic.specialise.instances import declare_inputs, instances, start_trace
 from nkic.specialise.native import call_sites, failures
 from nkic.specialise.native.kernel import LiveKernel, kernel_node
 from nkic.specialise.native.loops import Whiles, left_early, returned
@@ -50,7 +49,6 @@ def trace_kernel(kernel: LiveKernel, request: Request, report: Reporter, parse: 
     Raises `CompileFailed` with the kernel's own traceback if an NKI error ends the evaluation, and
     any exception of the function itself.
     """
-    check_cores(request, report)
     sources = Sources(kernel.source_of, parse)
     node = kernel_node(kernel.function, sources, parse)
     resolved = Resolved(node, sources, (), request.profile)  # type: ignore[arg-type]
@@ -76,13 +74,9 @@ class _Tracer:
         self.report = report
         self.resolved = resolved
         self.call_sites = call_sites.CallSites(sources)
-        self.trace = trace = Trace(request.target, request.profile, report, grid(request))
-        trace.lnc = request.lnc
+        self.trace = trace = start_trace(resolved, request, report)
         trace.spaces = spaces(request.profile)
         trace.library = trace.spaces[library.MODULE].__getattr__
-        trace.name_of = Names(resolved).of
-        trace.locate = resolved.locate
-        trace.module_of = sources.module
         trace.here = self.call_sites.here
         trace.loop_context = lambda: failures.loop_context(
             self.call_sites.in_user_files(MAX_CALLS), self.call_sites
@@ -96,9 +90,7 @@ class _Tracer:
         trace, request, node = self.trace, self.request, self.resolved.kernel
         annotations = _annotations(self.kernel.function, node)
         bound = bind(node, request, self.report, annotations, called=True)
-        inputs = tuple(inputs_of(bound, request, trace, node))
-        if request.lnc == 1:
-            trace.own_inputs = frozenset(p.tensor.number for p in inputs)
+        inputs = declare_inputs(bound, request, trace, node)
         outputs = Outputs(trace, inputs, node)
         order = Ordering(node, self.report)
         order.read(request.schedule)

@@ -413,7 +413,7 @@ def test_written_types_are_restored(dtype: DType) -> None:
     stream = io.BytesIO()
     write_npz(stream, {"x": array}, {"x": dtype.name})
     offer = read_npz(opened_bytes(stream.getvalue()), "d.npz")["x"]
-    assert offer.known is dtype
+    assert offer.nki_dtype is dtype
     assert [other for other in DTYPES.values() if offer.is_of(other)] == [dtype]
     if dtype.name != "bool":
         assert offer.load_as(dtype).tobytes() == array.tobytes()

@@ -111,6 +111,26 @@ PROGRAMS = {
         t = "a"; t += "b"; t *= 2; t %= ()
         print(t)
     """,
+    "docstrings of properties": """
+        class A:
+            def size(self): "The size."; return 1
+            def put(self, value): pass
+            size = property(size, doc="Its size.").setter(put).deleter(put)
+        print(A.size.__doc__, property(A.put, None).__doc__, property(fget=None, doc="d").__doc__)
+        for arguments in ({"x": 1}, {"fget": None, "get": 1}):
+            try: property(**arguments)
+            except TypeError as error: print(error)
+    """,
+    "iterators that end within a function": """
+        import itertools
+        from collections.abc import Callable
+        end = iter([1, 2])
+        print(list(itertools.takewhile(lambda n: next(end), [5, 6, 7])))
+        print(list(itertools.accumulate([1, 2, 3], initial=4)), list(itertools.accumulate([])))
+        print(list(itertools.zip_longest([1, 2], "a", fillvalue=0)), list(itertools.zip_longest()))
+        print(list(itertools.starmap(max, [(1, 2), [3, 4]])))
+        print(isinstance(staticmethod(len), Callable))
+    """,
 }
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from nkic.base.diagnostics import CompileFailed
+from nkic.language.tensors.arrays import ConstantArray
+from nkic.machine.dtypes import BFLOAT16, FLOAT32
 from tests.harness.language import run
 
 KERNEL = """\
@@ -137,3 +139,8 @@ def test_a_constant_may_be_returned() -> None:
     text = text.replace("    nisa.dma_copy(dst=out, src=table)\n", "").replace("    out =", "    #")
     (found,), said = run(text.replace("return out", "return table"), {})
     assert np.array_equal(found.array, np.eye(4)) and said == ()
+
+
+def test_a_nan_stays_one_in_bfloat16() -> None:
+    array = ConstantArray(FLOAT32, (1,), b"\xff\xff\xff\x7f").astype(BFLOAT16)
+    assert np.isnan(np.frombuffer(array._data, ml_dtypes.bfloat16)).all()

@@ -106,7 +106,8 @@ class Drawn:
         made = _Queues(TRN2, lanes, self.shared)
         if any(self.busy) or any(self.commands.values()):
             made.busy, made.commands = self.busy, self.commands
-        return made.choose(self.start, self.queues, self.timing)
+        times = [self.timing(queue) for queue in range(TRN2.dma_queues)]
+        return made.choose(self.start, self.queues, times)
 
     def timing(self, queue: int) -> Timing:
         return self.timings[TRN2.queue_engines[queue]]

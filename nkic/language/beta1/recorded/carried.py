@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from nkic.base.diagnostics import Label, Level
+from nkic.base.source import Span
 from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1.emit import state
@@ -68,10 +69,8 @@ class DependenceCheck:
             return
         checked.add(at)
         dependence = next(self._carried(), None)
-        if dependence is not None and dependence.written.view.tensor.number >= self._first_local:
-            _complain_of_variable(dependence)
-        elif dependence is not None:
-            _complain_of_order(dependence)
+        if dependence is not None:
+            _complain(dependence, dependence.written.view.tensor.number >= self._first_local)
 
     def _carried(self) -> Iterator[_Carried]:
         written: dict[Tensor, list[_Access]] = {}
@@ -94,35 +93,29 @@ class DependenceCheck:
         return all(tile._access.tensor is not tensor for tile in shared)
 
 
-def _complain_of_variable(dependence: _Carried) -> None:
+def _complain(dependence: _Carried, is_local: bool) -> None:
+    """Warn of a dependence; `is_local`: through a tile that the loop itself makes."""
     read, written = dependence
-    _complain(
-        dependence,
-        f"iteration {read.iteration} of this loop reads `{read.view.tensor.name}`, a tile that "
-        f"iteration {written.iteration} made: the body is traced once, when the variable still has "
-        "its value from before the loop",
-        "make the tile before the loop, and assign to it in place: `t[...] = `",
-    )
-
-
-def _complain_of_order(dependence: _Carried) -> None:
-    read, written = dependence
-    _complain(
-        dependence,
-        f"iteration {read.iteration} of this affine_range reads `{read.view.tensor.name}` where "
-        f"iteration {written.iteration} wrote it: iterations of an affine_range must not depend on "
-        "each other",
-        "loop over nl.sequential_range, whose iterations run in order",
-    )
-
-
-def _complain(dependence: _Carried, text: str, help: str) -> None:
-    labels = _labels(dependence)
+    name = read.view.tensor.name
+    if is_local:
+        text = (
+            f"iteration {read.iteration} of this loop reads `{name}`, a tile that iteration "
+            f"{written.iteration} made: the body is traced once, when the variable still has its "
+            "value from before the loop"
+        )
+        help = "make the tile before the loop, and assign to it in place: `t[...] = `"
+    else:
+        text = (
+            f"iteration {read.iteration} of this affine_range reads `{name}` where iteration "
+            f"{written.iteration} wrote it: iterations of an affine_range must not depend on each "
+            "other"
+        )
+        help = "loop over nl.sequential_range, whose iterations run in order"
+    labels = _labels(written.item.at.primary, read.item.at.primary)
     complain("loop-carried", text, help=help, level=Level.WARNING, labels=labels)
 
 
-def _labels(dependence: _Carried) -> list[Label]:
-    write, read = dependence.written.item.at.primary, dependence.read.item.at.primary
+def _labels(write: Span, read: Span) -> list[Label]:
     if write == read:
         return [Label(write, "read and written here")]
     return [Label(write, "written here"), Label(read, "read here")]

@@ -62,10 +62,10 @@ class _Planner:
     def _in_use(self) -> list[int]:
         """Return the number of PSUM banks in use at each instruction."""
         banks = [0] * len(self.body)
-        for tensor, places in self.uses.items():
+        for tensor, indices in self.uses.items():
             if tensor.buffer is Buffer.PSUM:
-                for place in range(places[0], places[-1] + 1):
-                    banks[place] += -(-tensor.bytes // PSUM_BANK_BYTES)
+                for index in range(indices[0], indices[-1] + 1):
+                    banks[index] += -(-tensor.bytes // PSUM_BANK_BYTES)
         return banks
 
     def plans(self, groups: Iterable[RowBroadcast]) -> dict[int, _Plan]:
@@ -89,29 +89,29 @@ class _Planner:
 
         `spare` further banks must remain free.
         """
-        places, limit = range(first, last + 1), self.target.psum_banks - spare
-        if any(self.banks[place] >= limit for place in places):
+        indices, limit = range(first, last + 1), self.target.psum_banks - spare
+        if any(self.banks[index] >= limit for index in indices):
             return False
-        for place in places:
-            self.banks[place] += 1
+        for index in indices:
+            self.banks[index] += 1
         return True
 
     def _reader(self, group: RowBroadcast, tile: Tensor) -> int:
         """Return the index of the tile's only reader, or -1 if it cannot read PSUM."""
-        places = [place for place in self.uses[tile] if place >= group.end]
-        if len(places) != 1 or tile.bytes > PSUM_BANK_BYTES or tile.dtype is not FLOAT32:
+        indices = [index for index in self.uses[tile] if index >= group.end]
+        if len(indices) != 1 or tile.bytes > PSUM_BANK_BYTES or tile.dtype is not FLOAT32:
             return -1
-        item = self.body[places[0]]
+        item = self.body[indices[0]]
         in_psum = Tensor(-1, tile.name, tile.dtype, tile.shape, Buffer.PSUM, tile.at)
         moved = bodies.substituted(item, {tile: in_psum})
         if _writes(item, tile):
             return -1
         if violations(item.row, moved.facts(self.target)):
             return -1
-        if not self._reserve(group.first + 1, places[0], spare=1):
+        if not self._reserve(group.first + 1, indices[0], spare=1):
             return -1
-        self.body[places[0]] = moved  # it may read another such row
-        return places[0]
+        self.body[indices[0]] = moved  # it may read another such row
+        return indices[0]
 
 
 def _is_readable(row: View, dst: View) -> bool:
@@ -151,14 +151,14 @@ class _Rewriter:
         """Replace the contents of `body`."""
         trace, before = self.trace, self.trace.body
         rewritten: list[Item] = []
-        trace.body, place = rewritten, 0
-        while place < len(self.items):
-            item, plan = self.items[place], self.plans.get(place)
+        trace.body, index = rewritten, 0
+        while index < len(self.items):
+            item, plan = self.items[index], self.plans.get(index)
             if plan is None:
                 rewritten.append(bodies.substituted(item, self.replacements))
             else:
                 self._repeat(plan, item)
-            place = place + 1 if plan is None else plan.end
+            index = index + 1 if plan is None else plan.end
         trace.body = before
         body[:] = bodies.renumbered(rewritten, self.added)
 

@@ -87,7 +87,7 @@ class _Spiller:
         trace, before = self.trace, self.trace.body
         rewritten: list[Item] = []
         trace.body = rewritten
-        for place, item in enumerate(self.items):
+        for index, item in enumerate(self.items):
             needed = list(dict.fromkeys(bodies.tensors(item.operands, _MEMORIES)))
             self._make_room(needed, item)
             for tensor in needed:
@@ -96,7 +96,7 @@ class _Spiller:
                 t: on_chip for t in needed if (on_chip := self.locations[t].on_chip) is not None
             }
             rewritten.append(bodies.substituted(item, locations))
-            self._update(place, item, needed)
+            self._update(index, item, needed)
         trace.body = before
         return rewritten
 
@@ -140,7 +140,7 @@ class _Spiller:
         emit("dma_copy", Tile(whole(dst)), src=Tile(whole(src)))
         self.added.add(bodies.attribute_last(self.trace, item))
 
-    def _update(self, place: int, item: Instruction, needed: Sequence[Tensor]) -> None:
+    def _update(self, index: int, item: Instruction, needed: Sequence[Tensor]) -> None:
         for operand, spec in zip(item.operands, item.row.operands, strict=True):
             if (
                 isinstance(operand, View)
@@ -150,7 +150,7 @@ class _Spiller:
                 self.locations[operand.tensor].changed = True
         for tensor in needed:
             uses = self.uses[tensor]
-            at = bisect_right(uses, place)
+            at = bisect_right(uses, index)
             if at < len(uses):
                 self.next_uses[tensor] = uses[at]
             else:

@@ -84,9 +84,7 @@ def _stored(
     else:
         name = tile.value
     output = sheet.fresh(f"{name}_hbm")
-    make, store, shared = (
-        code(sheet.of_module("nki.language", n)) for n in ("ndarray", "store", "shared_hbm")
-    )
+    make, store, shared = (code(sheet.nl(n)) for n in ("ndarray", "store", "shared_hbm"))
     allocation = f"{output} = {make}({name}.shape, dtype={name}.dtype, buffer={shared})"
     return [*lines, _line(allocation), _line(f"{store}({output}, {name})")], cst.Name(output)
 

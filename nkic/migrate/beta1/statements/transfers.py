@@ -35,10 +35,10 @@ def moved(
     value = code(now.value)
     if sheet.tensors(was):  # a tile was made for the value, a number
         shape = f"({'1, ' * (len(was.slice) - 1)}1)" if _is_element(was) else f"{dst}.shape"
-        full = code(sheet.of_module("nki.language", "full"))
+        full = code(sheet.nl("full"))
         value = f"{full}({shape}, {value}, dtype={was.value.value}.dtype)"
     sheet.done[MOVED] += 1
-    function = code(sheet.of_module("nki.isa", BY_DMA))
+    function = code(sheet.nisa(BY_DMA))
     call = cst.parse_expression(f"{function}({dst}, {value})")
     return line.with_changes(body=[cst.Expr(call)])
 

@@ -58,7 +58,7 @@ class Folds:
         operator: str,
         first: str,
     ) -> cst.If:
-        language = code(self.sheet.of_module("nki.language", "copy")).rpartition(".")[0]
+        language = code(self.sheet.nl("copy")).rpartition(".")[0]
         place, text = code(target), code(value)
         copied = cst.parse_statement(f"{place} = {language}.copy({text})")
         folded = cst.parse_statement(f"{place} = {language}.{operator}({place}, {text})")

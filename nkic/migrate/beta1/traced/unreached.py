@@ -39,7 +39,7 @@ def unreached_result(
     shape = _shape(indices, only_target(statement), row, read.value, lookup)
     if not dtype or not shape:
         return None
-    make, place = (code(sheet.of_module("nki.language", n)) for n in ("ndarray", Buffer.SBUF.value))
+    make, place = (code(sheet.nl(n)) for n in ("ndarray", Buffer.SBUF.value))
     return Result(row, (), (), is_new=True), f"{make}({shape}, dtype={dtype}, buffer={place})"
 
 
