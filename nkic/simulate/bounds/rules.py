@@ -228,16 +228,17 @@ def _multiplied(operation: Operation, left: Bounded, right: Bounded, are_exact: 
 def scanned(operation: Operation) -> Errors | None:
     """The scan, element by element: (data0 op0 carry) op1 data1."""
     data0, data1 = operation.get("data0"), operation.get("data1")
-    carry: Bounded | None = operation.get("initial")
+    carry = operation.get("initial")
     error = np.zeros(data0.value.shape)
     for i in range(len(error[0])):
         column = slice(i, i + 1)
         inner = _stage(operation, 0, _columns(data0, column), carry)
         if inner is None:
             return None
-        carry = _stage(operation, 1, inner, _columns(data1, column))
-        if carry is None:
+        outer = _stage(operation, 1, inner, _columns(data1, column))
+        if outer is None:
             return None
+        carry = outer
         error[:, column] = carry.error
     return {"dst": error}
 
