@@ -64,6 +64,7 @@ class _Dim(NamedTuple):
 
 
 Part = slice | Index | AtRunTime | None  # None: a new dimension
+_EXPRESSIONS = (Index, AtRunTime)  # a tuple: making a union at each test would take longer
 
 
 def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
@@ -105,7 +106,7 @@ def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:
 
 def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
     size = view.shape[axis]
-    if isinstance(item, Index | AtRunTime):
+    if isinstance(item, _EXPRESSIONS):
         return item
     if isinstance(item, slice):
         start, stop = _edge(item.start, size, 0), _edge(item.stop, size, size)
@@ -153,9 +154,9 @@ def _edge(value: Any, size: int, default: int) -> int:
 
 
 def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
-    dims = list[_Dim]()
+    dims: list[_Dim] = []
     offset, axis = view.offset, 0
-    beyond = list[tuple[int, Index, int]]()
+    beyond: list[tuple[int, Index, int]] = []
     for part in parts:
         if part is None:
             dims.append(_Dim(1, 0))
@@ -183,9 +184,9 @@ def _indexed(
     dynamic: Dynamic | None,
     outside: tuple[Outside, ...],
 ) -> Indexed:
-    shape, strides = tuple(dim.size for dim in dims), tuple(dim.stride for dim in dims)
+    shape, strides = tuple([dim.size for dim in dims]), tuple([dim.stride for dim in dims])
     result = View(view.tensor, shape, strides, offset, view.dtype, dynamic)
-    return Indexed(result, tuple(dim.axes for dim in dims), outside)
+    return Indexed(result, tuple([dim.axes for dim in dims]), outside)
 
 
 def _note_outside(
@@ -238,14 +239,14 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     common = _common_dims(parts)
     rank = len(common)
     steps, offset = [0] * rank, view.offset
-    dims = list[_Dim]()
+    dims: list[_Dim] = []
     at, axis = -1, 0
     dynamic = view.dynamic
     partition: list[int] = []
-    beyond = list[tuple[int, Index, int]]()
-    after = list[tuple[int, Index, int]]()
+    beyond: list[tuple[int, Index, int]] = []
+    after: list[tuple[int, Index, int]] = []
     for part in parts:
-        if isinstance(part, Index | AtRunTime) and at < 0:
+        if isinstance(part, _EXPRESSIONS) and at < 0:
             at = len(dims)
         if part is None:
             dims.append(_Dim(1, 0))
@@ -283,7 +284,7 @@ def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
     """Return the common dimensions of all index expressions."""
     common = Index(0, ())
     for part in parts:
-        if isinstance(part, Index | AtRunTime):
+        if isinstance(part, _EXPRESSIONS):
             index = part.static if isinstance(part, AtRunTime) else part
             common = merged(common, index)[0]
     return common.dims
