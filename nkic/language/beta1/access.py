@@ -198,10 +198,14 @@ def _note_outside(
     if isinstance(part, slice):
         start, count, step = _sliced(view, axis, part)
         part = Index(start, (Dim(count, step if count > 1 else 0),))
-    if isinstance(part, Index):
-        low, high = part.bounds
-        if low < 0 or high >= size:
-            beyond.append((first_dim, part, axis))
+    if isinstance(part, Index) and _is_outside(part, size):
+        beyond.append((first_dim, part, axis))
+
+
+def _is_outside(index: Index, size: int) -> bool:
+    """Return whether an index exceeds a dimension of this size."""
+    low, high = index.bounds
+    return low < 0 or high >= size
 
 
 def _extend(
@@ -301,8 +305,9 @@ def _expressions(
     beyond: list[tuple[int, Index, int]] = []
     for axis, part in numbered:
         if isinstance(part, Index):
-            _note_outside(beyond, view, axis, merged(part, Index(0, common))[0], first_dim)
             index = part
+            if _is_outside(index, view.shape[axis]):
+                beyond.append((first_dim, merged(index, Index(0, common))[0], axis))
         elif isinstance(part, AtRunTime):
             dynamic = _dynamic(view, axis, part, dynamic)
             index = part.static

@@ -140,8 +140,8 @@ class Index:
     __rmul__ = __mul__
 
     def _times(self, factor: int) -> Index:
-        dims = tuple(dim._replace(step=dim.step * factor) for dim in self.dims)
-        return Index(self.start * factor, dims)
+        dims = [Dim(size, step * factor, axes) for size, step, axes in self.dims]
+        return Index(self.start * factor, tuple(dims))
 
     def __floordiv__(self, other: Any) -> Any:
         divisor = _divisor(other)
@@ -242,11 +242,11 @@ def _combined(first: Index, value: Any, factor: int, other_factor: int) -> Any:
     if not second.dims and factor == 1:  # an int
         return Index(first.start + other_factor * second.start, first.dims)
     a, b = merged(first, second)
-    dims = tuple(
-        x._replace(step=factor * x.step + other_factor * y.step)
+    dims = [
+        Dim(x.size, factor * x.step + other_factor * y.step, x.axes)
         for x, y in zip(a.dims, b.dims, strict=True)
-    )
-    return Index(factor * a.start + other_factor * b.start, dims)
+    ]
+    return Index(factor * a.start + other_factor * b.start, tuple(dims))
 
 
 def _divisor(value: Any) -> int | None:
