@@ -69,6 +69,7 @@ KEPT = {
     "ir/effects.py:_recent": "MEMO_SIZE",
     "nki/modules.py:_built": "modules of NKI",
     "simulate/rerun.py:_cache": "MAX_PROGRAMS and MAX_BYTES",
+    "simulate/storage/pages.py:_kept": "MAX_KEPT",
     # Tables that decorators fill while their module is loaded.
     **dict.fromkeys(
         (
