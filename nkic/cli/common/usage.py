@@ -18,7 +18,7 @@ def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
         return make("missing-argument", f"missing {_name(error)}", help=advice)
     if isinstance(error, click.BadParameter):
         return make("bad-value", f"{_name(error)}: {_sentence(error.message)}", help=advice)
-    return make("bad-usage", _sentence(error.format_message()), help=advice)
+    return make("bad-usage", _sentence(error.format_message().removeprefix("Got ")), help=advice)
 
 
 def _option_names(ctx: click.Context | None) -> list[str]:
