@@ -10,7 +10,7 @@ from nkic.base.suggest import did_you_mean
 
 def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
     """Return Click's error as a diagnostic, with the nearest option if one was misspelt."""
-    advice = f"`{tool} -h` shows the usage"
+    advice = f"`{tool} --help` shows every option"
     if isinstance(error, click.NoSuchOption):
         near = did_you_mean(error.option_name, _option_names(error.ctx))
         return make("unknown-option", f"no such option: `{error.option_name}`", help=near or advice)
