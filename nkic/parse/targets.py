@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nkic.base.diagnostics import CompileFailed
-from nkic.parse.refuse import refusal
+from nkic.base.diagnostics import CompileFailed, refusal
 from nkic.syntax import nodes as n
 
 _PLAIN = (n.Name, n.Attribute, n.Subscript)

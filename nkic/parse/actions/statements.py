@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+from nkic.base.diagnostics import refusal
 from nkic.base.source import Span
 from nkic.parse.actions.calls import CallArguments
 from nkic.parse.actions.expressions import identifier
-from nkic.parse.refuse import refusal
 from nkic.parse.targets import OR_COMPARE, as_deleted, as_single_target, as_target
 from nkic.syntax import nodes as n
 

@@ -63,17 +63,11 @@ class Comparison:
         return self.got.size
 
 
+@np.errstate(all="ignore")  # non-finite values are counted rather than warned about
 def compare(
     name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Tolerance
 ) -> Comparison:
     """Compare an output in storage type with numbers of its shape (packed: unpacked)."""
-    with np.errstate(all="ignore"):  # non-finite values are counted rather than warned about
-        return _compare(name, output, dtype, expected, rule)
-
-
-def _compare(
-    name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Tolerance
-) -> Comparison:
     got, expected = np.atleast_1d(numbers(output, dtype)), np.atleast_1d(expected)
     element = dtype.element or dtype
     errors = _errors(got, expected, element, rule)
