@@ -129,8 +129,7 @@ def _check_nested(module: SourceModule, report: Reporter) -> None:
 
 
 def _is_kernel(node: nodes.FunctionDef, module: SourceModule) -> bool:
-    names = (dotted(_without_call(decorator), module) for decorator in node.decorators)
-    return any(name in _KERNEL_MAKERS for name in names)
+    return any(wrapper(decorator, module) in _KERNEL_MAKERS for decorator in node.decorators)
 
 
 def _without_call(decorator: nodes.Expression) -> nodes.Expression:
