@@ -35,9 +35,9 @@ _ADVICE = {
 }
 
 
-def bad_character(text: str, at: int, span: Span) -> CompileFailed:
+def bad_character(text: str, position: int, span: Span) -> CompileFailed:
     """A character that starts no token."""
-    character = text[at]
+    character = text[position]
     if character == "\\":
         return bad_continuation(span)
     if ord(character) < 128 and character.isprintable():

@@ -168,10 +168,10 @@ def if_statement(
     elifs: tuple[Branch, ...],
     orelse: Block | None,
 ) -> n.If:
-    rest = orelse or ()
+    otherwise = orelse or ()
     for branch in reversed(elifs):
-        rest = (n.If(branch.span.to(span), branch.test, branch.body, rest),)
-    return n.If(span, test, body, rest)
+        otherwise = (n.If(branch.span.to(span), branch.test, branch.body, otherwise),)
+    return n.If(span, test, body, otherwise)
 
 
 def elifs(span: Span, *branches: Branch) -> tuple[Branch, ...]:

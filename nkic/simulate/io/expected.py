@@ -27,9 +27,9 @@ def load_expected(
     """
     with opened(path, sum(p.elements * p.dtype.lanes * 8 for p in signature.outputs)) as file:
         offers = read_npz(file, path)
-        given = {p.tensor for p in signature.outputs if p.name in offers and p.tensor >= 0}
-        doubles = [p.name for p in signature.outputs if p.name not in offers and p.tensor in given]
-        left_out = {*skipped, *doubles}
+        tensors = {p.tensor for p in signature.outputs if p.name in offers and p.tensor >= 0}
+        missing = [p for p in signature.outputs if p.name not in offers]
+        left_out = {*skipped, *(p.name for p in missing if p.tensor in tensors)}
         _check(signature, offers, left_out)
         wanted = [p for p in signature.outputs if p.name not in left_out]
         return {p.name: numbers_of(offers[p.name], p.dtype) for p in wanted}
