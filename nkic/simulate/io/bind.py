@@ -15,12 +15,18 @@ from nkic.arrays.npz import read_npz
 from nkic.arrays.offers import Offer, natural, offer_npy, offer_raw
 from nkic.arrays.streams import Opened, opened
 from nkic.base.diagnostics import Diagnostic, InputFailed, Level, make
-from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped
 from nkic.machine.dtypes import DType
 from nkic.simulate.io import numbers
 from nkic.simulate.io.fills import Generator
-from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, summary, table
+from nkic.simulate.io.signature import (
+    ArrayParameter,
+    Signature,
+    SignatureLine,
+    summary,
+    superfluous,
+    table,
+)
 from nkic.simulate.io.specs import NpyFile, RawFile, Spec, Value
 
 Arrays = dict[str, NDArray[Any]]
@@ -100,10 +106,7 @@ def _check(
     ]
     names = [p.name for p in signature.inputs]
     missing = [name for name in names if name not in offers]
-    for name in offers:
-        if name not in names:
-            near = did_you_mean(name, missing or names)
-            lines.append(SignatureLine(name, "", f"no such input{'; ' if near else ''}{near}"))
+    lines += superfluous("input", [name for name in offers if name not in names], missing or names)
     if not any(line.problem for line in lines):
         return
     kernel = clean(signature.kernel)
