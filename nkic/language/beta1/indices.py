@@ -75,7 +75,8 @@ class Index:
     def __getitem__(self, key: Any) -> Index:
         parts = key if isinstance(key, tuple) else (key,)
         left = iter(self.dims)
-        start, dims = self.start, list[Dim]()
+        start = self.start
+        dims: list[Dim] = []
         for part in _without_ellipsis(parts, len(self.dims)):
             if part is None:
                 dims.append(ONE)
