@@ -65,6 +65,7 @@ class _Dim(NamedTuple):
 
 
 Part = slice | Index | AtRunTime | None  # None: a new dimension
+_EXPRESSIONS = (Index, AtRunTime)  # a tuple: making a union at each test would take longer
 
 
 def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
@@ -106,7 +107,7 @@ def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:
 
 def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
     size = view.shape[axis]
-    if isinstance(item, Index | AtRunTime):
+    if isinstance(item, _EXPRESSIONS):
         return item
     if isinstance(item, slice):
         start, stop = _edge(item.start, size, 0), _edge(item.stop, size, size)
@@ -184,9 +185,9 @@ def _indexed(
     dynamic: Dynamic | None,
     outside: tuple[Outside, ...],
 ) -> Indexed:
-    shape, strides = tuple(dim.size for dim in dims), tuple(dim.stride for dim in dims)
+    shape, strides = tuple([dim.size for dim in dims]), tuple([dim.stride for dim in dims])
     result = View(view.tensor, shape, strides, offset, view.dtype, dynamic)
-    return Indexed(result, tuple(dim.axes for dim in dims), outside)
+    return Indexed(result, tuple([dim.axes for dim in dims]), outside)
 
 
 def _note_outside(
@@ -197,8 +198,14 @@ def _note_outside(
     if isinstance(part, slice):
         start, count, step = _sliced(view, axis, part)
         part = Index(start, (Dim(count, step if count > 1 else 0),))
-    if isinstance(part, Index) and not 0 <= part.bounds[0] <= part.bounds[1] < size:
+    if isinstance(part, Index) and _is_outside(part, size):
         beyond.append((first_dim, part, axis))
+
+
+def _is_outside(index: Index, size: int) -> bool:
+    """Return whether an index exceeds a dimension of this size."""
+    low, high = index.bounds
+    return low < 0 or high >= size
 
 
 def _extend(
@@ -237,7 +244,7 @@ def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
 
 def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     numbered = _with_axes(parts)
-    at = next(n for n, part in enumerate(parts) if isinstance(part, Index | AtRunTime))
+    at = next(n for n, part in enumerate(parts) if isinstance(part, _EXPRESSIONS))
     common = _common_dims(parts)
     before = _slices(view, axes, numbered[:at], 0)
     joint = _expressions(view, numbered, common, at)
@@ -298,8 +305,9 @@ def _expressions(
     beyond: list[tuple[int, Index, int]] = []
     for axis, part in numbered:
         if isinstance(part, Index):
-            _note_outside(beyond, view, axis, merged(part, Index(0, common))[0], first_dim)
             index = part
+            if _is_outside(index, view.shape[axis]):
+                beyond.append((first_dim, merged(index, Index(0, common))[0], axis))
         elif isinstance(part, AtRunTime):
             dynamic = _dynamic(view, axis, part, dynamic)
             index = part.static
@@ -317,7 +325,7 @@ def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
     """Return the common dimensions of all index expressions."""
     common = Index(0, ())
     for part in parts:
-        if isinstance(part, Index | AtRunTime):
+        if isinstance(part, _EXPRESSIONS):
             index = part.static if isinstance(part, AtRunTime) else part
             common = merged(common, index)[0]
     return common.dims

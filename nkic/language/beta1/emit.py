@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
@@ -25,7 +25,7 @@ from nkic.language.binder import Binder
 from nkic.language.isa import functions as rows_of
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.trace import POISON, NkiInstruction, Trace, active
+from nkic.language.trace import POISON, NkiInstruction, active
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
@@ -105,15 +105,12 @@ class State:
     """Rows that are broadcast to all partitions."""
 
 
-_states: WeakKeyDictionary[Trace, State] = WeakKeyDictionary()
-
-
 def state() -> State:
     """Return the state of the active trace."""
     trace = active()
-    result = _states.get(trace)
+    result: State | None = trace.beta1
     if result is None:
-        result = _states[trace] = State()
+        result = trace.beta1 = State()
     return result
 
 
@@ -156,7 +153,7 @@ def _at_least_2d(view: View) -> View:
 
 def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
     """Record an instruction."""
-    if any(is_hidden(value) for value in named.values()):
+    if state().hidden and any(is_hidden(value) for value in named.values()):
         hide(dst)
         return NkiInstruction([], -1)
     deep = dst is not None and len(dst.shape) > _DIMENSIONS + 1 and row in _ELEMENTWISE
@@ -171,7 +168,8 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
         count_write(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
             state().overwritten.add(dst._access.tensor.number)
-    instruction: NkiInstruction = binders()[row](**arguments)
+    form = (0, tuple(arguments))
+    instruction: NkiInstruction = binders()[row].called(form, list(arguments.values()))
     return instruction
 
 
