@@ -41,6 +41,7 @@ CACHES = {
     "parse/words.py:literal_pattern": "forms of quotes",
     "migrate/tree.py:_child_fields": None,  # the kinds of nodes in LibCST
     "prove/boxes.py:_reach": 65536,
+    "prove/boxes.py:_side": 65536,
     "prove/boxes.py:pitches": 4096,
     "prove/effects.py:_axes": 4096,
     "resolve/mentions.py:of_definition": 2048,

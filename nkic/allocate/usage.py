@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nkic.allocate.place import space_of
-from nkic.ir.effects import cells_of
+from nkic.ir.effects import tensors_of
 from nkic.ir.program import Body, Program
 from nkic.machine.memory import Buffer
 
@@ -18,7 +18,7 @@ def peak(program: Program, buffer: Buffer) -> int:
 
 def _occupied(body: Body, program: Program, buffer: Buffer) -> int:
     space = space_of(buffer, program.target)
-    tensors = [program.tensors[number] for number in cells_of(body, program.target)]
+    tensors = [program.tensors[number] for number in tensors_of(body, program.target)]
     places = {(program.addresses[t.number].byte, t.bytes) for t in tensors if t.buffer is buffer}
     ranges = []
     for first, size in places:  # few ranges: neighbouring tensors share addresses

@@ -189,12 +189,19 @@ _recent: list[_BodyTouches] = []
 
 def _body_touches(body: Body, target: Target) -> _BodyTouches:
     """Return the memoised reading of `body`. The stages after lower share its bodies."""
-    for recent in _recent:
-        if recent.body is body and recent.target is target:
-            return recent
+    memoised = _memoised(body, target)
+    if memoised is not None:
+        return memoised
     _recent.append(_BodyTouches(body, target))
     del _recent[:-MEMO_SIZE]
     return _recent[-1]
+
+
+def _memoised(body: Body, target: Target) -> _BodyTouches | None:
+    for recent in _recent:
+        if recent.body is body and recent.target is target:
+            return recent
+    return None
 
 
 def forget() -> None:
@@ -233,6 +240,25 @@ def state_effects(instruction: Instruction, target: Target) -> Effects:
 
 
 NOTHING = Effects()
+
+
+def tensors_of(body: Body, target: Target) -> Collection[int]:
+    """Return the numbers of the tensors that `body` accesses.
+
+    A body whose accesses are not memoised is not read for that: its operands are enough.
+    """
+    memoised = _memoised(body, target)
+    if memoised is not None:
+        return memoised.cells.keys()
+    tensors: set[int] = set()
+    for instruction in instructions(body):
+        for operand in instruction.operands:
+            if type(operand) is not AccessPattern:
+                continue
+            tensors.add(operand.tensor.number)
+            if operand.dynamic is not None and type(operand.dynamic.source) is AccessPattern:
+                tensors.add(operand.dynamic.source.tensor.number)
+    return tensors
 
 
 def registers_of(instruction: Instruction) -> list[tuple[int, Access]]:

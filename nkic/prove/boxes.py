@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from math import prod
+from operator import getitem, itemgetter
 
 from nkic.prove.model import Box, Range
 
@@ -27,9 +28,15 @@ def area(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
             first, rest = divmod(rest, pitch)
             if first + span >= length:
                 return _hull(axes, size, offset, dims)
-            box.append((first, first + span + 1))
+            box.append(_side(first, first + span + 1))
         return tuple(box)
     return _hull(axes, size, offset, dims)
+
+
+@lru_cache(maxsize=65536)
+def _side(first: int, end: int) -> Range:
+    """Return an interned side: the boxes of a tensor's tiles have few different ones."""
+    return first, end
 
 
 @lru_cache(maxsize=4096)
@@ -90,7 +97,7 @@ class Grid:
 
     def __init__(self, boxes: Collection[Box], base: int = 0) -> None:
         rank = len(next(iter(boxes)))
-        sides = [{box[axis] for box in boxes} for axis in range(rank)]
+        sides = [set(map(itemgetter(axis), boxes)) for axis in range(rank)]
         cuts = _thinned([sorted({end for side in axis for end in side}) for axis in sides])
         sizes = [max(1, len(axis) - 1) for axis in cuts]
         self.base = base
@@ -100,16 +107,18 @@ class Grid:
             ({side: _between(cut, side) for side in axis}, size)
             for axis, cut, size in zip(sides, cuts, sizes, strict=True)
         ]
+        # Per axis, what a side that covers one cell adds to the cell's number.
+        self.steps = [
+            {side: first * stride for side, (first, count) in spans.items() if count == 1}
+            for (spans, _), stride in zip(self.along, pitches(tuple(sizes)), strict=True)
+        ]
 
     def cells(self, box: Box) -> Sequence[int]:
         """Return the numbers of the cells that `box`, one of the grid's own boxes, covers."""
-        number = 0
-        for side, (spans, size) in zip(box, self.along, strict=True):
-            first, count = spans[side]
-            if count > 1:
-                return self._several(box)
-            number = number * size + first
-        return (self.base + number,)
+        try:
+            return (sum(map(getitem, self.steps, box), self.base),)
+        except KeyError:
+            return self._several(box)
 
     def _several(self, box: Box) -> Sequence[int]:
         numbers: Sequence[int] = (0,)

@@ -33,7 +33,6 @@ INPUTS, OUTPUTS, CONSTANTS, INTERNAL = range(4)
 KINDS = {"scalar": 0, "vector": 1, "columns": 2}
 
 Record = tuple[Any, ...]
-Ordered = tuple[int, Record]  # a record and its index in the stream
 # A tensor of the file: its record without the byte, shared by delta-encoded records, and its byte.
 Declared = tuple[Record, int]
 Sections = Mapping[str, bytes | memoryview]  # contents, by name
@@ -52,8 +51,8 @@ def prove_file(schedule: Schedule, sections: Sections) -> list[Finding]:
 class _Comparison:
     """The comparison of one schedule with one file.
 
-    `same` maps the identity of a program's object, which the program keeps alive, to the file
-    reference that was found equal; `forms` does so for rows and attributes. `indices` maps the
+    `bound` maps a value of the file to the operand that was last found equal; `forms` maps the
+    identities of a row and attributes, which the program keeps alive, to a form. `indices` maps the
     program's tensors to those of the file, and `taken` marks the latter, so that the mapping is one
     to one.
     """
@@ -68,7 +67,7 @@ class _Comparison:
         self.names = [interned.setdefault(name, name) for name, _ in _records(sections["debug"])]
         self.code = _Code(_records(sections["code"]))
         self.contents = _unpacked(sections, "const")
-        self.same: dict[int, int] = {id(None): 0}
+        self.bound: dict[int, object] = {0: None}
         self.forms: dict[tuple[int, int], int] = {}
         # by identity of `_Value.kind`: the equal part of a pattern
         self.alike: dict[int, Record] = {}
@@ -92,7 +91,7 @@ class _Comparison:
                 self.complain("the file has other streams")
                 return
             self.core = core
-            records = enumerate(islice(self.code.streams, head[4]))
+            records = islice(self.code.streams, head[4])
             self.stream(stream, records)
             for _ in records:  # a stream that differs: skip to the next one
                 pass
@@ -103,11 +102,11 @@ class _Comparison:
         self.parameters("outputs", OUTPUT, program.outputs)
         self.constants()
 
-    def stream(self, stream: Stream, records: Iterator[Ordered]) -> None:
+    def stream(self, stream: Stream, records: Iterator[Record]) -> None:
         """Compare the records with the stream's items, up to the first difference."""
         self.before = {}
         try:
-            self.items(stream.items, records, 0)
+            self.items(stream.items, chain(records, repeat(())), 0)
         except _Differs as differs:
             at, one = differs.args
             name = one.row.name if isinstance(one, Instruction) else "slot or loop"
@@ -117,11 +116,10 @@ class _Comparison:
         if left := sum(1 for _ in records):
             self.complain(f"stream {stream.id}: {left} records too many")
 
-    def items(self, items: Sequence[StreamItem], records: Iterator[Ordered], at: int) -> int:
+    def items(self, items: Sequence[StreamItem], records: Iterator[Record], at: int) -> int:
         """Compare `items` with records, the next being number `at`; return the next number."""
-        for item in items:
-            index, record = next(records, (at, ()))
-            at = index + 1
+        for item, record in zip(items, records, strict=False):  # stops before it takes a record
+            index, at = at, at + 1
             if isinstance(item, Slot):
                 matches = self.slot(item, record)
             else:
@@ -149,9 +147,10 @@ class _Comparison:
         is_known = self.forms.get((id(row), id(attributes))) == form
         if not is_known and not self.form(row, attributes, form):
             return False
-        same = self.same
+        bound = self.bound.get
         for expected, actual in zip(expected_operands, operands, strict=False):
-            if same.get(id(expected)) != actual and not self.operand(expected, actual, operands):
+            is_bound = bound(actual, self) is expected
+            if not is_bound and not self.operand(expected, actual, operands):
                 return False
         return len(operands) >= len(expected_operands)
 
@@ -182,7 +181,7 @@ class _Comparison:
         else:  # 1, 1.0, True and -0.0 are different numbers
             matches = record[:1] == (NUMBER,) and repr(record[1:]) == repr((expected,))
         if matches:
-            self.same[id(expected)] = actual
+            self.bound[actual] = expected
         return matches
 
     def pattern(self, expected: AccessPattern, actual: _Value) -> bool:
@@ -194,7 +193,10 @@ class _Comparison:
             if kind[:4] != (dtype.code, start, partitions, tuple(chain.from_iterable(dims))):
                 return False
             self.alike[id(kind)] = shared
-        return offset == actual_offset and self.tensor(tensor, actual_tensor)
+        if offset != actual_offset:
+            return False
+        is_mapped = self.indices.get(tensor.number) == actual_tensor
+        return is_mapped or self.tensor(tensor, actual_tensor)
 
     def dynamic(self, expected: Dynamic, actual: Record, operands: tuple[int, ...]) -> bool:
         if len(actual) != 5:
@@ -203,8 +205,8 @@ class _Comparison:
         index = actual[1]
         if actual != (KINDS[kind], index, stride, limit, axis) or index not in range(len(operands)):
             return False
-        is_same = self.same.get(id(source)) == operands[index]
-        return is_same or self.operand(source, operands[index], operands)
+        is_bound = self.bound.get(operands[index], self) is source
+        return is_bound or self.operand(source, operands[index], operands)
 
     def tensor(self, expected: Tensor, index: int) -> bool:
         """Return whether tensor `index` of the file equals `expected`, including its address."""
@@ -300,31 +302,30 @@ class _Code:
         self.values: list[_Value | Record] = []
         self.forms: list[Record] = []
         self.streams: Iterator[Record] = iter(())
+        values, new = self.values, tuple.__new__
         for record in records:
             kind = record[0]
-            if kind == STREAM:
+            if kind == MOVED and not self.forms:
+                _, back, tensor, offset = record
+                last = values[-back]
+                if back < 1 or not isinstance(last, _Value):
+                    raise ValueError("the base of a moved pattern is not an access pattern")
+                shared, its_tensor, its_offset = last
+                values.append(new(_Value, (shared, its_tensor + tensor, its_offset + offset)))
+            elif kind == STREAM:
                 self.streams = chain((record,), records)
                 return
-            if kind == FORM:
+            elif kind == FORM:
                 self.forms.append(record)
             elif self.forms:
                 raise ValueError("an operand comes after the forms")
             else:
-                self.values.append(self.value(record))
+                values.append(_pattern(record) if kind == PATTERN else record)
 
-    def value(self, record: Record) -> _Value | Record:
-        """Return a pattern in full, with delta encoding resolved."""
-        if record[0] == PATTERN:
-            _, tensor, dtype, start, partitions, offset, dims, *dynamic = record
-            return _Value((dtype, start, partitions, dims, *dynamic), tensor, offset)
-        if record[0] != MOVED:
-            return record
-        _, back, tensor, offset = record
-        last = self.values[-back]
-        if back < 1 or not isinstance(last, _Value):
-            raise ValueError("the base of a moved pattern is not an access pattern")
-        kind, its_tensor, its_offset = last
-        return tuple.__new__(_Value, (kind, its_tensor + tensor, its_offset + offset))
+
+def _pattern(record: Record) -> _Value:
+    _, tensor, dtype, start, partitions, offset, dims, *dynamic = record
+    return _Value((dtype, start, partitions, dims, *dynamic), tensor, offset)
 
 
 def _roles(program: Program) -> dict[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nkic.depend import depend
+from nkic.ir import effects
 from nkic.ir.program import Program
 from nkic.ir.text import graph_text
 from tests.programs import copy, declare, load, op, program
@@ -128,3 +129,13 @@ def test_where_a_run_time_offset_stands_is_read() -> None:
         names="abcd",
     )
     assert edges(found) == "#1 < raw #0\n#2 < raw #0\n#3 < war #1, war #2, waw #0"
+
+
+def test_the_tensors_of_a_body_are_those_of_its_accesses() -> None:
+    moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+    found = sbuf(copy(0, f"%1{LEFT}", moved), names="abcd")  # %2 is not accessed
+    (body,), target = found.cores, found.target
+    effects.forget()
+    from_operands = set(effects.tensors_of(body, target))
+    assert from_operands == {0, 1, 3} == set(effects.cells_of(body, target))
+    assert set(effects.tensors_of(body, target)) == from_operands

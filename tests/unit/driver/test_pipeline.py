@@ -19,10 +19,12 @@ from nkic.driver.loader import Loader
 from nkic.driver.pipeline import AuditFailed, compile_source, compile_text
 from nkic.driver.request import parse_options, request_for
 from nkic.emit import emit
+from nkic.ir import effects
 from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Program
+from nkic.ir.program import Body, Program
 from nkic.ir.text import program_text
 from nkic.lower import lower
+from nkic.machine.targets import Target
 from nkic.neff.load import load
 from nkic.neff.records import InstructionRecord
 from nkic.specialise.request import RequestOptions
@@ -256,9 +258,20 @@ def test_looking_further_never_hides_what_was_found(monkeypatch: pytest.MonkeyPa
 def test_a_large_program_frees_its_graphs_and_builds_them_again_for_search(
     monkeypatch: pytest.MonkeyPatch, level: int, times: int
 ) -> None:
-    """Three instructions in a chain: no engine is busy all the time, so search tries others."""
+    """Three instructions in a chain: no engine is busy all the time, so search tries others.
+
+    The accesses of a program are read for its graphs alone, not again for its notes.
+    """
     kept = run(options=CompileOptions(level=level))
     built: list[Program] = []
+    readings: list[Body] = []
+    read = effects._BodyTouches.__init__
+
+    def counted_reading(touches: effects._BodyTouches, body: Body, target: Target) -> None:
+        readings.append(body)
+        read(touches, body, target)
+
+    monkeypatch.setattr(effects._BodyTouches, "__init__", counted_reading)
 
     def counted(program: Program) -> tuple[DependenceGraph, ...]:
         built.append(program)
@@ -269,3 +282,4 @@ def test_a_large_program_frees_its_graphs_and_builds_them_again_for_search(
     freed = run(options=CompileOptions(level=level, keep=frozenset()))
     assert freed.data == kept.data
     assert len(built) == times
+    assert len(readings) == times
