@@ -305,6 +305,11 @@ def test_what_measuring_cannot_honour(
         nki().benchmark(drop_in.add, **options)
 
 
+def test_arguments_of_many_dimensions_are_rejected(drop_in: ModuleType) -> None:
+    with pytest.raises(CompileError, match="has 9 dimensions; a tensor has at most 8"):
+        drop_in.on_trn1(X.reshape((1,) * 7 + X.shape))
+
+
 def test_kernels_pickle_by_name_with_their_options(drop_in: ModuleType) -> None:
     restored = pickle.loads(pickle.dumps(drop_in.add[4]))
     assert (restored.func, restored.grid) == (drop_in.add.func, 4)
