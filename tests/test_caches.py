@@ -22,6 +22,7 @@ CACHES = {
     "ir/overlap.py:_range": 65536,
     "ir/overlap.py:_reach": 65536,
     "ir/overlap.py:_tile_box": 65536,
+    "language/beta1/indices.py:_merged_dims": 1024,
     "language/isa.py:_binder": "rows and profiles",
     "language/tensors/views.py:interned": 4096,
     "language/tensors/views.py:row_major": 4096,
@@ -66,9 +67,9 @@ KEPT = {
     "api/cache.py:_entries": "MAX_ENTRIES",
     "evaluate/objects.py:_active": "the kernels that are evaluated now, one inside another",
     "ir/effects.py:_recent": "MEMO_SIZE",
-    "language/beta1/emit.py:_states": "traces that are alive",
     "nki/modules.py:_built": "modules of NKI",
     "simulate/rerun.py:_cache": "MAX_PROGRAMS and MAX_BYTES",
+    "simulate/storage/pages.py:_kept": "MAX_KEPT",
     # Tables that decorators fill while their module is loaded.
     **dict.fromkeys(
         (

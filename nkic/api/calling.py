@@ -66,17 +66,10 @@ def prepare(
         bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
         arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
-        request_options = replace(
-            request_options_of(call_options),
-            args={name: type_of(a, name) for name, a in arrays.items()},
-        )
-        job, inside = of_live(
-            kernel,
-            request_options,
-            consts,
-            call_options.get("evaluate"),
-            compile_options(call_options),
-        )
+        types = {name: type_of(array, name) for name, array in arrays.items()}
+        request = replace(request_options_of(call_options), args=types)
+        evaluate, settings = call_options.get("evaluate"), compile_options(call_options)
+        job, inside = of_live(kernel, request, consts, evaluate, settings)
     folder = call_options.get("cache_dir")
     if isinstance(job, TracedCompilation):
         artifact = cache.traced(job, folder)

@@ -161,19 +161,14 @@ def compile(
         settings = replace(
             compile_options(call_options), embed_source=embed_source, max_errors=max_errors
         )
-        request_options = replace(
-            request_options_of(call_options), kernel=name, args=_types(inputs or {})
-        )
+        request = replace(request_options_of(call_options), kernel=name, args=_types(inputs or {}))
         if isinstance(kernel, str | os.PathLike | SourceFile):
-            job = _of_source(
-                kernel, request_options, consts or {}, include, modules or {}, settings
-            )
+            job = _of_source(kernel, request, consts or {}, include, modules or {}, settings)
         else:
             if include or modules or name is not None:
                 refuse("name, include and modules apply to files only; a function has its own")
-            job = of_live(
-                kernel, request_options, consts or {}, call_options.get("evaluate"), settings
-            )[0]
+            evaluate = call_options.get("evaluate")
+            job, _ = of_live(kernel, request, consts or {}, evaluate, settings)
     artifact = job.compile()
     job.warn(artifact)
     return artifact

@@ -70,12 +70,12 @@ class Inspection:
 
     def dumped(self, rank: int) -> tuple[Dumped, ...]:
         """Return a rank's dumps, in the order of the writes."""
-        return tuple(_dumped(dump) for dump in self.dumps.found[rank]) if self.dumps else ()
+        return tuple(_dumped(dump) for dump in self.dumps.by_rank[rank]) if self.dumps else ()
 
     def judge(self, ranks: int) -> None:
         """Raise the error for the first line at which a rank diverges from what was expected."""
         if self.expectations is not None:
-            diagnostics = [self.expectations.parted(rank) for rank in range(ranks)]
+            diagnostics = [self.expectations.first_difference(rank) for rank in range(ranks)]
             if any(diagnostics):
                 raise ProgramFault([*filter(None, diagnostics)])
 

@@ -243,25 +243,18 @@ def _run(
     with raising(RunError, executable.sources.get):
         settings = run_options(call_options)
         check_memory(executable, call_options.get("max_memory"), len(inputs))
-        bound = [
-            bind(artifact.signature, wanted(rank_inputs, fill, cast)) for rank_inputs in inputs
-        ]
+        bound = [bind(artifact.signature, wanted(arrays, fill, cast)) for arrays in inputs]
         warning_levels = call_options.get("levels") or DEFAULT
-        input_remarks = [
-            _reported(executable, bound_inputs.remarks, warning_levels, NkicError)
-            for bound_inputs in bound
-        ]
+        input_remarks = [_reported(executable, b.remarks, warning_levels, NkicError) for b in bound]
         inspection = Inspection(call_options, len(inputs))
-        arrays = [bound_inputs.arrays for bound_inputs in bound]
-        results = simulate_ranks(executable, arrays, settings, inspection.make)
+        results = simulate_ranks(executable, [b.arrays for b in bound], settings, inspection.make)
         inspection.judge(len(inputs))
         run_remarks = [
-            _reported(executable, result.remarks, warning_levels, ProgramFault)
-            for result in results
+            _reported(executable, r.remarks, warning_levels, ProgramFault) for r in results
         ]
     return [
-        replace(_result(artifact, b, f, settings, (*before, *after)), dumps=inspection.dumped(rank))
-        for rank, (b, f, before, after) in enumerate(
+        replace(_result(artifact, b, r, settings, (*before, *after)), dumps=inspection.dumped(rank))
+        for rank, (b, r, before, after) in enumerate(
             zip(bound, results, input_remarks, run_remarks, strict=True)
         )
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from nkic.base.diagnostics import Fix
 from nkic.base.source import SourceFile, Span
@@ -32,9 +32,12 @@ class Guess(str):
         return Guess, (self.word, self.name, self.sure)
 
 
-def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """Return a `Guess` for `word`, or an empty string if no name is close."""
-    near = _nearest(word, names)
+def did_you_mean(word: str, names: Iterable[str], deprecated: Container[str] = ()) -> str:
+    """Return a `Guess` for `word`, or an empty string if no name is close.
+
+    A deprecated name is suggested only if no other name is as close.
+    """
+    near = _nearest(word, names, deprecated)
     return Guess(word, near[0], _is_sure(word, *near)) if near else ""
 
 
@@ -73,20 +76,27 @@ def _is_sure(word: str, name: str, distance: int, rivals: int) -> bool:
     return not rivals and digits and (distance == 0 or (distance == 1 and len(word) > 3))
 
 
-def _nearest(word: str, names: Iterable[str]) -> tuple[str, int, int] | None:
+def _nearest(
+    word: str, names: Iterable[str], deprecated: Container[str] = ()
+) -> tuple[str, int, int] | None:
     """Return the name that `word` probably means, its distance, and the number of ties.
 
     A name is close if it is equal except for case, has the same parts in another order
     (`copy_tensor`, `tensor_copy`), or is at most one edit per three characters away (one in two
     characters; single letters are never close). Of equally close names, the first in sorted order
-    is returned, so that messages are deterministic. Very long words are close to nothing.
+    that is not deprecated is returned, so that messages are deterministic. Very long words are
+    close to nothing.
     """
     if len(word) > _MAX_WORD_CHARACTERS:
         return None
     limit = max(len(word) > 1, len(word) // 3)
-    scored = [(_distance(word, name, limit), name) for name in set(names) if name != word]
-    best, name = min(scored, default=(limit + 1, ""))
-    rivals = sum(distance == best for distance, _ in scored) - 1
+    scored = [
+        (_distance(word, name, limit), name in deprecated, name)
+        for name in set(names)
+        if name != word
+    ]
+    best, _, name = min(scored, default=(limit + 1, False, ""))
+    rivals = sum(distance == best for distance, _, _ in scored) - 1
     return (name, best, rivals) if best <= limit else None
 
 

@@ -21,7 +21,7 @@ from nkic.simulate import Result, RunOptions
 from nkic.simulate.comparison.stats import stats_of
 from nkic.simulate.io.bind import BoundInputs
 from nkic.simulate.io.numbers import numbers
-from nkic.simulate.io.signature import signature_of
+from nkic.simulate.io.signature import Signature, signature_of
 
 PRECISE_VARIABLE = "NKI_PRECISE_FP"
 THREADS_VARIABLE = "NKIC_BLAS_THREADS"
@@ -79,17 +79,7 @@ def figures(
         inputs=[
             InputRow(p.name, p.dtype.name, p.shape, bound.sources[p.name]) for p in signature.inputs
         ],
-        outputs=[
-            OutputRow(
-                p.name,
-                p.dtype.name,
-                p.shape,
-                **vars(stats_of(array, p.dtype)),
-                error_bound=_bound(result, p.name, array, p.dtype),
-            )
-            for p in signature.outputs
-            for array in [result.outputs[p.name]]
-        ],
+        outputs=_outputs(signature, result),
         compare=compare,
         prints=[
             PrintRow(p.core, p.prefix, p.dtype.name, p.values.shape, p.text) for p in result.printed
@@ -103,6 +93,16 @@ def figures(
             f"{name} at {source(executable, place)}" for name, place in sorted(result.uncovered)
         ],
     )
+
+
+def _outputs(signature: Signature, result: Result) -> list[OutputRow]:
+    """Return the statistics of every output."""
+    rows = []
+    for p in signature.outputs:
+        array = result.outputs[p.name]
+        stats, bound = stats_of(array, p.dtype), _bound(result, p.name, array, p.dtype)
+        rows.append(OutputRow(p.name, p.dtype.name, p.shape, **vars(stats), error_bound=bound))
+    return rows
 
 
 def _shares(result: Result) -> dict[Engine, float]:

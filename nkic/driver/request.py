@@ -216,15 +216,12 @@ def settings(
         "lnc": str(request.lnc),
     }
     for name, value in values.items():
-        origin = COMMAND_LINE if getattr(command, name) is not None else DEFAULT
-        if origin == DEFAULT and getattr(block, name) is not None:
+        if getattr(command, name) is not None:
+            origin = COMMAND_LINE
+        elif getattr(block, name) is not None:
             origin = block_origin
-        elif origin == DEFAULT and name == "target" and environ.get(TARGET_VARIABLE):
-            origin = TARGET_VARIABLE
-        elif origin == DEFAULT and name == "profile":
-            origin = _version(environ)[1]
-        elif origin == DEFAULT and name == "lnc" and not request.grid and _lnc(environ)[0]:
-            origin = LNC_VARIABLE
+        else:
+            origin = _environment_origin(name, request, environ)
         yield "nki" if name == "profile" else name, value, origin
     for name, kind in {**request.like, **request.args}.items():
         yield f"argument {name}", str(kind), kind.origin
@@ -234,3 +231,14 @@ def settings(
             repr(constant),
             COMMAND_LINE if name in command.consts else block_origin,
         )
+
+
+def _environment_origin(name: str, request: Request, environ: Mapping[str, str]) -> str:
+    """Return the variable or project file that gives a setting, else DEFAULT."""
+    if name == "target" and environ.get(TARGET_VARIABLE):
+        return TARGET_VARIABLE
+    if name == "profile":
+        return _version(environ)[1]
+    if name == "lnc" and not request.grid and _lnc(environ)[0]:
+        return LNC_VARIABLE
+    return DEFAULT

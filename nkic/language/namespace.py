@@ -72,9 +72,8 @@ class Namespace:
         if absent is not None:
             return Missing(absent.slug, absent.text, name, absent.help)
         text = f"`{module}` has no `{name}`"
-        names = names_of(self)
-        near = self.__dict__["@elsewhere"].get(name) or meant(name, names)
-        near = near or did_you_mean(name, names)
+        near = self.__dict__["@elsewhere"].get(name) or meant(name, names_of(self))
+        near = near or suggested(self, name)
         return Missing("unknown-attribute", text, name, near or self.__dict__["@advice"])
 
 
@@ -89,7 +88,12 @@ def submodule(parent: Namespace, name: str) -> Absent:
     """Return the error for a submodule that `parent` does not have."""
     absent: Absent | None = parent.__dict__["@absent"].get(name)
     text = f"`{parent.__dict__['@name']}` has no module `{name}`"
-    return absent or Absent("import-failed", text, did_you_mean(name, names_of(parent)))
+    return absent or Absent("import-failed", text, suggested(parent, name))
+
+
+def suggested(namespace: Namespace, name: str) -> str:
+    """Return a `Guess` at the member that `name` means, or ""; deprecated members come last."""
+    return did_you_mean(name, names_of(namespace), namespace.__dict__["@watched"])
 
 
 def names_of(namespace: Namespace) -> list[str]:

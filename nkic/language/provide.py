@@ -85,10 +85,10 @@ def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, 
     in_nl, in_nisa = _elsewhere("nl", functions), _elsewhere("nisa", instructions)
     name = "nki.language"
     absent = _not_in_language(name, profile)
-    watched = deprecated.watched(name, deprecated.LANGUAGE, functions)
+    watched = deprecated.watched(name, deprecated.LANGUAGE, functions, profile)
     nl = Namespace(name, functions, absent, watched=watched, elsewhere=in_nisa, advice=_OF_NL)
     name = "nki.isa"
-    watched = deprecated.watched(name, deprecated.ISA, instructions)
+    watched = deprecated.watched(name, deprecated.ISA, instructions, profile)
     absent = isa.absent(name, profile)
     nisa = Namespace(name, instructions, absent, watched=watched, elsewhere=in_nl, advice=_OF_NISA)
     return nl, nisa

@@ -125,6 +125,7 @@ class Trace:
         self.reads: dict[str, str] = {}
         self.computed: dict[int, tuple[Tensor, ...]] = {}  # operators' results: their inputs
         self.written: set[int] = set()
+        self.beta1: Any = None  # Beta 1's own state: `emit.State`
         self.out_of_bounds: dict[int, str] = {}  # Beta 1: blocks out of bounds, with the reason
         self.read: set[int] = set()
         self.own_inputs: frozenset[int] = frozenset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nkic.base.source import SHIPPED
+from nkic.base.source import SHIPPED, Span
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord
 
 
@@ -20,6 +20,22 @@ def user_place(executable: Executable, place: int) -> int:
     """Return the innermost place in user code; `place` itself if there is none."""
     chain = frames(executable, place)
     return next((candidate for candidate in chain if not is_shipped(executable, candidate)), place)
+
+
+def span_of(executable: Executable, place: int) -> Span | None:
+    """Return the source location of `place`, or None if the file has none."""
+    if not 0 <= place < len(executable.places):
+        return None
+    record = executable.places[place]
+    if not 0 <= record.file < len(executable.files):
+        return None
+    path = executable.files[record.file].path
+    return Span(path, record.line, record.column, record.end_line, record.end_column)
+
+
+def source_of(executable: Executable, place: int) -> Span | None:
+    """Return the source location to report for `place`: the innermost line of user code."""
+    return span_of(executable, user_place(executable, place))
 
 
 def is_shipped(executable: Executable, place: int) -> bool:

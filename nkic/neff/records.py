@@ -207,6 +207,20 @@ class Executable:
         named = {a.name: v for a, v in zip(row.attributes, item.attributes, strict=True)}
         return Facts(target, operands, named, engine)
 
+    def written(
+        self, item: InstructionRecord, target: Target, engine: Engine
+    ) -> dict[str, PatternRecord]:
+        """Return the patterns that `item` writes, by operand name; none for an empty slot."""
+        row = item.row
+        if row is None:
+            return {}
+        facts = self.facts(item, target, engine)
+        return {
+            rule.name: operand
+            for rule, operand in zip(row.operands, item.operands, strict=False)
+            if isinstance(operand, PatternRecord) and row.access_of(rule, facts).writes
+        }
+
     def _seen(self, operand: OperandRecord, item: InstructionRecord) -> Value:
         if not isinstance(operand, PatternRecord):
             return operand

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nkic.base.diagnostics import Label, ProgramFault, make
+from nkic.neff.places import source_of
 from nkic.neff.records import Executable, InstructionRecord
-from nkic.simulate.faults import called_from, fault, source_of
+from nkic.simulate.faults import called_from, fault
 from nkic.simulate.streams import Item, Runner
 
 MAX_NOTES = 8

@@ -5,25 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nkic.base.diagnostics import Diagnostic, Label, ProgramFault, make
-from nkic.base.source import Span
-from nkic.neff.places import frames, user_place
+from nkic.neff.places import frames, source_of, span_of, user_place
 from nkic.neff.records import Executable
-
-
-def span_of(executable: Executable, place: int) -> Span | None:
-    """Return the source location of `place`, or None if the file has none."""
-    if not 0 <= place < len(executable.places):
-        return None
-    at = executable.places[place]
-    if not 0 <= at.file < len(executable.files):
-        return None
-    path = executable.files[at.file].path
-    return Span(path, at.line, at.column, at.end_line, at.end_column)
-
-
-def source_of(executable: Executable, place: int) -> Span | None:
-    """Return the source location to report for `place`: the innermost line of user code."""
-    return span_of(executable, user_place(executable, place))
 
 
 def called_from(executable: Executable, place: int) -> list[Label]:

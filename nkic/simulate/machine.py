@@ -28,11 +28,12 @@ from nkic.machine.clock.exclusive import Exclusive
 from nkic.machine.clock.rings import Rings
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
+from nkic.neff.places import source_of
 from nkic.neff.records import Executable, LoopRecord, PatternRecord
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused
-from nkic.simulate.faults import called_from, fault, source_of
+from nkic.simulate.faults import called_from, fault
 from nkic.simulate.options import RunOptions
 from nkic.simulate.races import RaceDetector
 from nkic.simulate.storage.shadow import Shadow

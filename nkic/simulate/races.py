@@ -24,8 +24,9 @@ from nkic.machine.engines import Engine
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Access, Row
 from nkic.machine.targets import Target
+from nkic.neff.places import span_of
 from nkic.neff.records import Executable, PatternRecord
-from nkic.simulate.faults import fault, span_of
+from nkic.simulate.faults import fault
 from nkic.simulate.indirect_operands import IndirectOperand, flag_windows
 from nkic.simulate.storage.shadow import Shadow
 from nkic.simulate.storage.tensor_usage import flags_of

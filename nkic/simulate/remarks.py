@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from nkic.base.diagnostics import Diagnostic, Label, Level, make
 from nkic.base.text import grouped, plural
+from nkic.neff.places import source_of
 from nkic.neff.records import Executable
-from nkic.simulate.faults import called_from, source_of
+from nkic.simulate.faults import called_from
 
 
 class Remark(NamedTuple):

@@ -31,7 +31,6 @@ from nkic.simulate.remarks import Remark, Remarks
 from nkic.simulate.result import Result
 from nkic.simulate.storage.compact import Compact
 from nkic.simulate.storage.memory import Contents, Memory
-from nkic.simulate.storage.pages import Recycled
 from nkic.simulate.streams import Item, Runner
 from nkic.simulate.tile import Tile
 
@@ -92,14 +91,8 @@ class Rerun:
         self.actions = _actions(self.compact, ordered.ran)
         self.borrowed_tiles = {tile for _, _, borrowed, *_ in self.actions for tile, _ in borrowed}
         self.result = ordered.result
-        self._retained = 0  # bytes, without those of results; set after the first run
-        self.is_new = True  # the memory still has the inputs of the first run
-
-    @property
-    def bytes(self) -> int:
-        """The size of all that is kept."""
-        recycled = self.memory.recycled
-        return self._retained + (recycled.bytes if recycled is not None else 0)
+        self.bytes = 0  # of all memories that are kept; set after the first run
+        self.is_new = True  # the memory still has the decoded inputs of the first run
 
     def run(self, contents: Contents, rounded: bool, watch: Watch | None = None) -> Result:
         """Return the result of the program on these inputs."""
@@ -116,13 +109,12 @@ class Rerun:
         return result
 
     def _begin(self, contents: Contents) -> None:
+        is_all_written = not self.result.remarks  # those on uninitialised outputs
+        self.memory.lend(contents, is_all_written)
         if self.is_new:
             self.is_new = False
             return
-        # everything read has been written before
-        if self.memory.recycled is None and not self.result.remarks:
-            self.memory.recycled = Recycled()
-        self.memory.lend(contents)
+        self.memory.refill(contents)
         self.remarks.clear()
         self.prints.clear()
         for state in self.states:
@@ -143,7 +135,7 @@ class Rerun:
     def _give_back(self) -> None:
         """Release the caller's arrays, which must not be held between runs."""
         self.memory.give_back()
-        self._retained = self._retained or self.memory.bytes + self.compact.bytes
+        self.bytes = self.bytes or self.memory.bytes + self.compact.bytes
         for tile in self.borrowed_tiles:
             del tile.window
 

@@ -40,8 +40,8 @@ class Event(NamedTuple):
     of that time for loading an activation table, and was complete at `done`. `pool` is its time on
     all of the core's DMA engines together, `bytes` the size that it moved. `tokens` are the events
     whose signals it waited for, `iterations` the iterations of the enclosing device loops,
-    outermost first. The trigger of a transfer occupied the engine `by` for `trigger` from `ready`
-    on, of which the engine was busy with its own work, too, for the first `beside`.
+    outermost first. The trigger of a transfer occupied the engine `triggered_by` for `trigger`
+    from `ready` on; for the first `trigger_overlap` of it, that engine was busy with its own work.
     """
 
     stream: int
@@ -60,13 +60,13 @@ class Event(NamedTuple):
     tokens: tuple[int, ...]
     iterations: tuple[int, ...]
     trigger: int = 0
-    by: Engine = Engine.DMA
-    beside: int = 0
+    triggered_by: Engine = Engine.DMA
+    trigger_overlap: int = 0
 
     @property
-    def held(self) -> int:
+    def trigger_hold(self) -> int:
         """The time for which only the trigger kept its engine busy."""
-        return self.trigger - self.beside
+        return self.trigger - self.trigger_overlap
 
     @property
     def is_late(self) -> bool:

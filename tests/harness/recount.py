@@ -67,7 +67,7 @@ class Recount:
             read, written = self.hbm(event)
             cost.runs += 1
             cost.busy[self.engine(event)] += event.free - event.start
-            cost.triggers[SHORT[event.by.value]] += event.held
+            cost.triggers[SHORT[event.triggered_by.value]] += event.trigger_hold
             cost.read, cost.written = cost.read + read, cost.written + written
             cost.flops += self.flops(event)
 

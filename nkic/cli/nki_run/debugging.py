@@ -60,9 +60,9 @@ class Debugging:
             dumping.write(line, self.session, self.dumps, rank)
         if self.expectations is None:
             return []
-        parted = self.expectations.parted(rank)
-        if parted is not None:
-            return [parted]
+        difference = self.expectations.first_difference(rank)
+        if difference is not None:
+            return [difference]
         count = len(self.expectations.judged[rank])
         message = f"--expect-at: {plural(count, 'comparison')}, all as expected"
         self.session.tell("expect-at", message, rank=rank, comparisons=count)

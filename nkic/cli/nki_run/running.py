@@ -63,33 +63,22 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     except debugging.Quit:
         session.status("the run ended at the prompt; nothing was written")
         return 0
-    except ProgramFault as fault:
-        races = _races(first, arrays, options)
-        raise ProgramFault([*fault.diagnostics, *races]) from fault
     seconds = time.perf_counter() - started if line.time else None
     process_limits.lift_time_limit()
-    for job, result in zip(jobs, results, strict=True):
-        job.remark(result.remarks, ProgramFault)
-    for job, result in zip(jobs, results, strict=True):
-        job.writer.write(result.outputs, job.program_id, job.settings)
-    divergences = [
-        d for n, job in enumerate(jobs) if observers for d in observers.finish(n, job.line)
-    ]
+    divergences = _write(jobs, results, observers)
     done = []
     for job, bound_inputs, result, reference in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, reference)
         done.append((job, job.summary(bound_inputs, result, compared, options, seconds), compared))
     code = _report(done, line)
-    session.report(divergences) if divergences else None
+    if divergences:
+        session.report(divergences)
     for _, run, _ in done:
         _refuse_values(run, fail_on)
     if races := _races(first, arrays, options):
         raise ProgramFault(races)
-    if divergences:
-        return OUTPUTS_DIFFER
-    return (
-        code if all(c.passed for _, _, comparisons in done for c in comparisons) else OUTPUTS_DIFFER
-    )
+    passed = all(comparison.passed for _, _, compared in done for comparison in compared)
+    return code if passed and not divergences else OUTPUTS_DIFFER
 
 
 def _observers(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
@@ -111,12 +100,37 @@ def _simulated(
     options: RunOptions,
     observers: debugging.Debugging | None,
 ) -> list[Result]:
-    """Run all ranks, with a progress bar."""
+    """Run all ranks, with a progress bar; a failure also names the races of `_races`."""
     total = executions(job.executable)
-    with progress.shown(job.session, total and total * len(arrays)) as bar:
-        watched = replace(options, watch=bar) if bar is not None else options
-        make = observers.make if observers is not None else plain
-        return simulate_ranks(job.executable, arrays, watched, make)
+    make = observers.make if observers is not None else plain
+    try:
+        with progress.shown(job.session, total and total * len(arrays)) as bar:
+            watched = replace(options, watch=bar) if bar is not None else options
+            return simulate_ranks(job.executable, arrays, watched, make)
+    except ProgramFault as fault:
+        races = _races(job, arrays, options)
+        raise ProgramFault([*fault.diagnostics, *races]) from fault
+
+
+def _write(
+    jobs: Sequence[_RunCommand],
+    results: Sequence[Result],
+    observers: debugging.Debugging | None,
+) -> list[Diagnostic]:
+    """Report the remarks of every rank, write its outputs, and return its divergences from
+    --expect-at.
+    """
+    for job, result in zip(jobs, results, strict=True):
+        job.remark(result.remarks, ProgramFault)
+    for job, result in zip(jobs, results, strict=True):
+        job.writer.write(result.outputs, job.program_id, job.settings)
+    if observers is None:
+        return []
+    return [
+        divergence
+        for rank, job in enumerate(jobs)
+        for divergence in observers.finish(rank, job.line)
+    ]
 
 
 def _races(job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions) -> list[Diagnostic]:

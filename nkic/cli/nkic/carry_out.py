@@ -138,30 +138,18 @@ class _CompileCommand:
     def build(self, cached: CachedRun | None = None) -> None:
         """Compile, write the requested outputs, report them, and cache the artifact in `cached`."""
         line = self.line
-        wanted: Sequence[Output] = ()
-        if not line.check:
-            stem = Path(self.path).stem.strip("<>")
-            wanted = outputs.outputs(line.emit, line.output, stem)
+        wanted = self.outputs()
         limits = budgets.budgets(line.max)
         report_paths = [budgets.report_path(value) for value in line.report]
         insights.check(line)
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
-        last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        if limits or report_paths or insights.wanted(line):
-            last = FORMS["neff"].stage
-        options = self.options(last, wanted)
+        options = self.options(wanted)
         compiled = Compiled(source)
         if cached is not None:
             cached.note(self.loader.probes)
-        try:
-            self.compile(source, options, compiled)
-        except NkicError:
-            raise
-        except Exception:
-            self.attach(compiled)
-            raise
+        self.compile(source, options, compiled)
         process_limits.lift_time_limit()
         warnings = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
@@ -176,10 +164,21 @@ class _CompileCommand:
         if cached is not None:
             self.keep(cached, wanted[0].path, compiled, warnings)
 
-    def options(self, last: str, wanted: Sequence[Output]) -> CompileOptions:
-        """Return the compile options, up to the stage `last`, for these outputs. Raises
-        `UsageFailed`.
-        """
+    def outputs(self) -> Sequence[Output]:
+        """Return the requested outputs. Raises `UsageFailed`."""
+        if self.line.check:
+            return ()
+        stem = Path(self.path).stem.strip("<>")
+        return outputs.outputs(self.line.emit, self.line.output, stem)
+
+    def last_stage(self, wanted: Sequence[Output]) -> str:
+        """Return the last stage that the outputs and reports need."""
+        if self.line.max or self.line.report or insights.wanted(self.line):
+            return FORMS["neff"].stage
+        return pipeline.LAST_CHECK if self.line.check else outputs.last_stage(wanted)
+
+    def options(self, wanted: Sequence[Output]) -> CompileOptions:
+        """Return the compile options for these outputs. Raises `UsageFailed`."""
         line = self.line
         read = frozenset(
             FORMS[output.kind].stage for output in wanted if output.kind != outputs.DEPS
@@ -187,7 +186,7 @@ class _CompileCommand:
         return CompileOptions(
             serial=line.serial,
             embed_source=line.embed_source,
-            last=last,
+            last=self.last_stage(wanted),
             max_errors=line.max_errors,
             seconds=line.time_limit,
             see=self.see,
@@ -219,12 +218,18 @@ class _CompileCommand:
         )
 
     def compile(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:
-        """Run the stages, filling `compiled`."""
-        if self.path.endswith(PRINTED):
-            pipeline.compile_text(source, self.loader.neighbour, options, compiled)
-            return
-        request = request_for(source, _request_options(self.line), os.environ)
-        pipeline.compile_source(source, request, self.loader, options, compiled)
+        """Run the stages, filling `compiled`, which the report of an internal error includes."""
+        try:
+            if self.path.endswith(PRINTED):
+                pipeline.compile_text(source, self.loader.neighbour, options, compiled)
+                return
+            request = request_for(source, _request_options(self.line), os.environ)
+            pipeline.compile_source(source, request, self.loader, options, compiled)
+        except NkicError:
+            raise
+        except Exception:
+            self.attach(compiled)
+            raise
 
     def see(self, span: Span) -> None:
         """Record the current place, in case the compilation must be ended from outside."""

@@ -9,6 +9,7 @@ the view is used. Source: "Tensor Indexing" of the programming model, SDK 2.20 t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
@@ -64,6 +65,7 @@ class _Dim(NamedTuple):
 
 
 Part = slice | Index | AtRunTime | None  # None: a new dimension
+_EXPRESSIONS = (Index, AtRunTime)  # a tuple: making a union at each test would take longer
 
 
 def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
@@ -105,7 +107,7 @@ def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:
 
 def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
     size = view.shape[axis]
-    if isinstance(item, Index | AtRunTime):
+    if isinstance(item, _EXPRESSIONS):
         return item
     if isinstance(item, slice):
         start, stop = _edge(item.start, size, 0), _edge(item.stop, size, size)
@@ -153,9 +155,9 @@ def _edge(value: Any, size: int, default: int) -> int:
 
 
 def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
-    dims = list[_Dim]()
+    dims: list[_Dim] = []
+    beyond: list[tuple[int, Index, int]] = []
     offset, axis = view.offset, 0
-    beyond = list[tuple[int, Index, int]]()
     for part in parts:
         if part is None:
             dims.append(_Dim(1, 0))
@@ -183,9 +185,9 @@ def _indexed(
     dynamic: Dynamic | None,
     outside: tuple[Outside, ...],
 ) -> Indexed:
-    shape, strides = tuple(dim.size for dim in dims), tuple(dim.stride for dim in dims)
+    shape, strides = tuple([dim.size for dim in dims]), tuple([dim.stride for dim in dims])
     result = View(view.tensor, shape, strides, offset, view.dtype, dynamic)
-    return Indexed(result, tuple(dim.axes for dim in dims), outside)
+    return Indexed(result, tuple([dim.axes for dim in dims]), outside)
 
 
 def _note_outside(
@@ -196,8 +198,14 @@ def _note_outside(
     if isinstance(part, slice):
         start, count, step = _sliced(view, axis, part)
         part = Index(start, (Dim(count, step if count > 1 else 0),))
-    if isinstance(part, Index) and not 0 <= part.bounds[0] <= part.bounds[1] < size:
+    if isinstance(part, Index) and _is_outside(part, size):
         beyond.append((first_dim, part, axis))
+
+
+def _is_outside(index: Index, size: int) -> bool:
+    """Return whether an index exceeds a dimension of this size."""
+    low, high = index.bounds
+    return low < 0 or high >= size
 
 
 def _extend(
@@ -235,55 +243,89 @@ def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
 
 
 def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
+    numbered = _with_axes(parts)
+    at = next(n for n, part in enumerate(parts) if isinstance(part, _EXPRESSIONS))
     common = _common_dims(parts)
-    rank = len(common)
-    steps, offset = [0] * rank, view.offset
-    dims = list[_Dim]()
-    at, axis = -1, 0
-    dynamic = view.dynamic
-    partition: list[int] = []
-    beyond = list[tuple[int, Index, int]]()
-    after = list[tuple[int, Index, int]]()
-    for part in parts:
-        if isinstance(part, Index | AtRunTime) and at < 0:
-            at = len(dims)
-        if part is None:
-            dims.append(_Dim(1, 0))
-            continue
-        stride = view.strides[axis]
-        if isinstance(part, slice):
-            _note_outside(beyond if at < 0 else after, view, axis, part, len(dims))
-            start, dim = _sliced_dim(view, axes, axis, part)
-            offset += start * stride
-            dims.append(dim)
-        elif isinstance(part, Index):
-            _note_outside(beyond, view, axis, merged(part, Index(0, common))[0], at)
-        if not isinstance(part, slice):
-            index = part.static if isinstance(part, AtRunTime) else part
-            if isinstance(part, AtRunTime):
-                dynamic = _dynamic(view, axis, part, dynamic)
-            offset += index.start * stride
-            moves = _aligned_steps(index, rank)
-            if axis == 0 and on_chip(view):
-                partition = moves
-            steps = [old + move * stride for old, move in zip(steps, moves, strict=True)]
-        axis += 1
-    dims[at:at] = [_Dim(dim.size, step, dim.axes) for dim, step in zip(common, steps, strict=True)]
-    length = len(dims)
+    before = _slices(view, axes, numbered[:at], 0)
+    joint = _expressions(view, numbered, common, at)
+    after = _slices(view, axes, numbered[at:], at + len(common))
+    dims = [*before.dims, *joint.dims, *after.dims]
+    dynamic, length = joint.dynamic, len(dims)
     if on_chip(view):
-        _check_partition(view, parts[0], partition, at, dims)
+        _check_partition(view, parts[0], len(common), at, dims)
     elif dynamic is not None and dynamic is not view.dynamic and dynamic.kind == "vector":
         dims[at] = dims[at]._replace(stride=dynamic.stride)  # of the rows, wherever they are
-    shifted = [(first_dim + rank, index, axis) for first_dim, index, axis in after]
-    outside = _extend(view, [*beyond, *shifted], len(dims), int(len(dims) > length))
+    offset = view.offset + before.offset + joint.offset + after.offset
+    beyond = [*before.beyond, *joint.beyond, *after.beyond]
+    outside = _extend(view, beyond, len(dims), int(len(dims) > length))
     return _indexed(view, dims, offset, dynamic, outside)
+
+
+class _Section(NamedTuple):
+    """Adjacent dimensions of the result, with the offset that their indices add.
+
+    `beyond` are the indices that exceed the tensor: first dimension in the result, index, axis.
+    """
+
+    dims: list[_Dim]
+    offset: int
+    beyond: list[tuple[int, Index, int]]
+    dynamic: Dynamic | None = None
+
+
+def _with_axes(parts: Sequence[Part]) -> list[tuple[int, Part]]:
+    """Return the parts with their axes of the view; a new dimension has that of the next part."""
+    axes = accumulate((int(part is not None) for part in parts), initial=0)
+    return list(zip(axes, parts, strict=False))
+
+
+def _slices(
+    view: View, axes: Axes, numbered: Sequence[tuple[int, Part]], first_dim: int
+) -> _Section:
+    """Return the dimensions of slices and new dimensions, the first of which is `first_dim`."""
+    dims: list[_Dim] = []
+    beyond: list[tuple[int, Index, int]] = []
+    offset = 0
+    for axis, part in numbered:
+        if part is None:
+            dims.append(_Dim(1, 0))
+        elif isinstance(part, slice):
+            _note_outside(beyond, view, axis, part, first_dim + len(dims))
+            start, dim = _sliced_dim(view, axes, axis, part)
+            offset += start * view.strides[axis]
+            dims.append(dim)
+    return _Section(dims, offset, beyond)
+
+
+def _expressions(
+    view: View, numbered: Sequence[tuple[int, Part]], common: tuple[Dim, ...], first_dim: int
+) -> _Section:
+    """Return the common dimensions of all index expressions, the first of which is `first_dim`."""
+    steps, offset, dynamic = [0] * len(common), 0, view.dynamic
+    beyond: list[tuple[int, Index, int]] = []
+    for axis, part in numbered:
+        if isinstance(part, Index):
+            index = part
+            if _is_outside(index, view.shape[axis]):
+                beyond.append((first_dim, merged(index, Index(0, common))[0], axis))
+        elif isinstance(part, AtRunTime):
+            dynamic = _dynamic(view, axis, part, dynamic)
+            index = part.static
+        else:
+            continue
+        stride = view.strides[axis]
+        offset += index.start * stride
+        moves = _aligned_steps(index, len(common))
+        steps = [step + move * stride for step, move in zip(steps, moves, strict=True)]
+    dims = [_Dim(dim.size, step, dim.axes) for dim, step in zip(common, steps, strict=True)]
+    return _Section(dims, offset, beyond, dynamic)
 
 
 def _common_dims(parts: Sequence[Part]) -> tuple[Dim, ...]:
     """Return the common dimensions of all index expressions."""
     common = Index(0, ())
     for part in parts:
-        if isinstance(part, Index | AtRunTime):
+        if isinstance(part, _EXPRESSIONS):
             index = part.static if isinstance(part, AtRunTime) else part
             common = merged(common, index)[0]
     return common.dims
@@ -295,8 +337,11 @@ def _aligned_steps(index: Index, rank: int) -> list[int]:
     return [0] * (rank - len(steps)) + steps
 
 
-def _check_partition(view: View, first: Part, moves: list[int], at: int, dims: list[_Dim]) -> None:
-    """Check that dimension 0 of the result walks partitions, and that no other one does."""
+def _check_partition(view: View, first: Part, rank: int, at: int, dims: list[_Dim]) -> None:
+    """Check that dimension 0 of the result walks partitions, and that no other one does.
+
+    The `rank` dimensions of the index expressions begin at dimension `at`.
+    """
     pitch = view.strides[0]
     if isinstance(first, Index) and not first.dims:  # a single partition, which remains a dimension
         if len(dims) > 1 and not at and dims[0].size > 1 and not dims[0].stride:
@@ -308,6 +353,7 @@ def _check_partition(view: View, first: Part, moves: list[int], at: int, dims: l
     good = at > 0
     if isinstance(first, Index):
         size, stride, _ = dims[0]
+        moves = _aligned_steps(first, rank)
         good = at == 0 and not any(moves[1:])
         good = good and (size == 1 or (moves[0] != 0 and stride == moves[0] * pitch))
         dims[0] = dims[0]._replace(stride=pitch if size == 1 else stride)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
@@ -25,7 +25,7 @@ from nkic.language.binder import Binder
 from nkic.language.isa import functions as rows_of
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.trace import POISON, NkiInstruction, Trace, active
+from nkic.language.trace import POISON, NkiInstruction, active
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
@@ -52,6 +52,17 @@ class Producer(NamedTuple):
     operand: int
     part: Box | None = None
     remaining: Mask | None = None
+
+    def last_instruction(self) -> Instruction | None:
+        """Return the instruction if it is the last one recorded, and None otherwise."""
+        if active().body is not self.body or self.position != len(self.body) - 1:
+            return None
+        item = self.body[self.position]
+        return item if isinstance(item, Instruction) else None
+
+    def part_of(self, view: View) -> View:
+        """Return the part that the instruction writes of a view with the tile's shape."""
+        return view if self.part is None else part_of(view, self.part.starts, self.part.sizes)
 
 
 class RowBroadcast(NamedTuple):
@@ -94,15 +105,12 @@ class State:
     """Rows that are broadcast to all partitions."""
 
 
-_states: WeakKeyDictionary[Trace, State] = WeakKeyDictionary()
-
-
 def state() -> State:
     """Return the state of the active trace."""
     trace = active()
-    result = _states.get(trace)
+    result: State | None = trace.beta1
     if result is None:
-        result = _states[trace] = State()
+        result = trace.beta1 = State()
     return result
 
 
@@ -145,7 +153,7 @@ def _at_least_2d(view: View) -> View:
 
 def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
     """Record an instruction."""
-    if any(is_hidden(value) for value in named.values()):
+    if state().hidden and any(is_hidden(value) for value in named.values()):
         hide(dst)
         return NkiInstruction([], -1)
     deep = dst is not None and len(dst.shape) > _DIMENSIONS + 1 and row in _ELEMENTWISE
@@ -160,7 +168,8 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
         count_write(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
             state().overwritten.add(dst._access.tensor.number)
-    instruction: NkiInstruction = binders()[row](**arguments)
+    form = (0, tuple(arguments))
+    instruction: NkiInstruction = binders()[row].called(form, list(arguments.values()))
     return instruction
 
 
@@ -280,55 +289,43 @@ _ELEMENTWISE = frozenset(
 
 def redirect(value: Tile, target: Tile) -> bool:
     """Redirect the instruction that wrote `value` to `target` if possible; return whether it is."""
-    producer = value._written_by
-    if (
-        producer is None
-        or producer.remaining is not None
-        or producer.position != len(producer.body) - 1
-    ):
+    producer: Producer | None = value._written_by
+    if producer is None or producer.remaining is not None:
         return False
-    trace = active()
-    if trace.body is not producer.body:
-        return False
-    item = producer.body[producer.position]
+    item = producer.last_instruction()
     aligned = shaped_like(target._access, value.shape)
-    if (
-        not isinstance(item, Instruction)
-        or aligned is None
-        or not _can_redirect(item, value, aligned)
-    ):
+    if item is None or aligned is None or not _can_redirect(item, value, aligned):
         return False
-    number = target._access.tensor.number
-    if number == POISON or number in trace.out_of_bounds or _too_deep(Tile(aligned)):
+    view = producer.part_of(aligned)
+    inputs = (*item.operands[: producer.operand], *item.operands[producer.operand + 1 :])
+    if any(_overwrites_input(item, read, view) for read in inputs):
         return False
-    view = (
-        aligned
-        if producer.part is None
-        else part_of(aligned, producer.part.starts, producer.part.sizes)
-    )
-    if any(
-        _overwrites_input(item, read, view)
-        for n, read in enumerate(item.operands)
-        if n != producer.operand
-    ):
+    if not _drop_fill(view) or _has_alias(view):
         return False
-    fill = state().zeros.pop(number, None)
-    if fill is not None and not covers(view):
-        state().zeros[number] = fill
+    _write_to(view, producer, item)
+    release(value._access.tensor)
+    value._access = aligned
+    value._written_by = None
+    state().aliases.setdefault(view.tensor.number, []).append(ref(value))
+    return True
+
+
+def _drop_fill(view: View) -> bool:
+    """Drop the pending zeros of a view's tensor; return False if the view does not cover them."""
+    number = view.tensor.number
+    if number in state().zeros and not covers(view):
         return False
-    if state().aliases.get(number) and _has_alias(view):
-        return False
-    old = value._access.tensor
+    state().zeros.pop(number, None)
+    return True
+
+
+def _write_to(view: View, producer: Producer, item: Instruction) -> None:
+    """Let the recorded instruction write a view instead of its tile."""
     operands = list(item.operands)
     operands[producer.operand] = _at_least_2d(view)
     producer.body[producer.position] = item._replace(operands=tuple(operands))
-    trace.written.add(number)
-    count_write(number)
-    release(old)
-    value._access = aligned
-    value._written_by = None
-    state().aliases.setdefault(number, []).append(ref(value))
-    return True
+    active().written.add(view.tensor.number)
+    count_write(view.tensor.number)
 
 
 def release(tensor: Any) -> None:
@@ -359,6 +356,9 @@ def shaped_like(view: View, shape: tuple[int, ...]) -> View | None:
 
 def _can_redirect(item: Instruction, value: Tile, aligned: View) -> bool:
     """Return whether the instruction may write to the target without changing its result."""
+    number = aligned.tensor.number
+    if number == POISON or number in active().out_of_bounds or _too_deep(Tile(aligned)):
+        return False
     row = item.row
     old = value._access
     buffers = row.operands[row.operand_index["dst"]].buffers

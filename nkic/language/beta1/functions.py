@@ -11,12 +11,13 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.program import Instruction
+from nkic.ir.tensors import View
 from nkic.language import library
 from nkic.language.beta1 import access
-from nkic.language.beta1.access import part_of
 from nkic.language.beta1.creation import full
 from nkic.language.beta1.emit import (
     Part,
+    Producer,
     count_write,
     covers,
     emit,
@@ -112,31 +113,45 @@ def readable_with(first: Tile, second: Tile) -> Tile:
 
 def _accumulated(target: Tile, source: Tile) -> bool:
     """`psum += matmul`: redirect the matmul to accumulate into `target`; return whether it does."""
-    producer, view = source._written_by, target._access
-    trace = active()
-    if producer is None or view.tensor.buffer is not Buffer.PSUM or trace.body is not producer.body:
+    producer: Producer | None = source._written_by
+    item = producer.last_instruction() if producer is not None else None
+    if producer is None or item is None or item.row.name != "nc_matmul":
         return False
-    if view.tensor.number in trace.out_of_bounds:
+    destination = _destination_of_sum(target._access, source)
+    if destination is None:
         return False
-    item = producer.body[producer.position]
-    if producer.position != len(producer.body) - 1 or not isinstance(item, Instruction):
-        return False
-    if item.row.name != "nc_matmul" or view.dtype is not source.dtype:
-        return False
-    destination = access.broadcast(view, source.shape)
-    if destination is None or prod(destination.shape) != prod(view.shape):
-        return False
-    number_ = view.tensor.number
-    is_first = number_ not in trace.written and number_ not in state().zeros
+    number_ = destination.tensor.number
+    is_first = number_ not in active().written and number_ not in state().zeros
     if number_ in state().vector_sums or (producer.remaining is not None and not is_first):
         state().vector_sums.add(number_)
         _add_on_vector(Tile(destination), source, Extent(producer.part, producer.remaining))
         return True
-    part = (
-        destination
-        if producer.part is None
-        else part_of(destination, producer.part.starts, producer.part.sizes)
-    )
+    part = producer.part_of(destination)
+    _redirect(item, producer, part, _prepare_sum(item, producer, part))
+    note_sum()
+    active().written.add(number_)
+    source._written_by = None
+    release(source._access.tensor)
+    return True
+
+
+def _destination_of_sum(view: View, source: Tile) -> View | None:
+    """Return a view in PSUM in the shape of a product that a matmul can add to it, or None."""
+    if view.tensor.buffer is not Buffer.PSUM or view.tensor.number in active().out_of_bounds:
+        return None
+    destination = access.broadcast(view, source.shape)
+    if destination is None or prod(destination.shape) != prod(view.shape):
+        return None
+    return destination if view.dtype is source.dtype else None
+
+
+def _prepare_sum(item: Instruction, producer: Producer, part: View) -> bool | None:
+    """Count the matmul's write to `part` and return the value of its attribute `accumulate`.
+
+    Pending zeros of the tensor are dropped if the matmul covers them, and recorded before the
+    matmul otherwise.
+    """
+    number_ = part.tensor.number
     fill = state().zeros.pop(number_, None)
     accumulate: bool | None = True if number_ in state().overwritten else None
     if fill is not None and covers(part):
@@ -144,20 +159,14 @@ def _accumulated(target: Tile, source: Tile) -> bool:
     elif fill is not None:
         producer.body.pop()
         fill()
-        trace.reappend(item)
+        active().reappend(item)
         state().accumulated[number_] = []
     covered = state().accumulated.get(number_)
+    count_write(number_)
     if covered is not None:  # the first product in each place overwrites its zeros
         accumulate = any(overlap(earlier, part) for earlier in covered)
-    count_write(number_)
-    if covered is not None:
         state().accumulated[number_] = [*covered, part]
-    _redirect(item, producer, part, accumulate)
-    note_sum()
-    trace.written.add(number_)
-    source._written_by = None
-    release(source._access.tensor)
-    return True
+    return accumulate
 
 
 def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
@@ -174,12 +183,13 @@ def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
         emit("tensor_copy_predicated", destination, src=total, predicate=chosen)
 
 
-def _redirect(item: Instruction, producer: Any, part: Any, accumulate: bool | None) -> None:
+def _redirect(item: Instruction, producer: Producer, part: View, accumulate: bool | None) -> None:
     """Redirect the matmul, recorded last, to a part of a tile in PSUM."""
     operands, attributes = list(item.operands), list(item.attributes)
     operands[producer.operand] = operand(Tile(part))._access
     attributes[item.row.attribute_index["accumulate"]] = accumulate
     last = producer.body[-1]
+    assert isinstance(last, Instruction)
     producer.body[-1] = last._replace(operands=tuple(operands), attributes=tuple(attributes))
 
 

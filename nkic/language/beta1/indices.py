@@ -8,6 +8,7 @@ nki.language.arange, nki.language.mgrid, and "Tensor Indexing" of the programmin
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ class Dim(NamedTuple):
 
 
 ONE = Dim(1, 0)
+Dims = tuple[Dim, ...]
 
 
 class Index:
@@ -41,7 +43,7 @@ class Index:
     __slots__ = ("dims", "start")
     __hash__ = None  # type: ignore[assignment]  # == makes a mask: nkic.language.beta1.masks
 
-    def __init__(self, start: int, dims: tuple[Dim, ...]) -> None:
+    def __init__(self, start: int, dims: Dims) -> None:
         self.start = start
         self.dims = dims
 
@@ -58,9 +60,13 @@ class Index:
     @property
     def bounds(self) -> tuple[int, int]:
         """The lowest and highest value."""
-        reaches = [dim.step * (dim.size - 1) for dim in self.dims]
-        low = sum(reach for reach in reaches if reach < 0)
-        return self.start + low, self.start + sum(reaches) - low
+        low = high = self.start
+        for size, step, _ in self.dims:
+            if step < 0:
+                low += step * (size - 1)
+            else:
+                high += step * (size - 1)
+        return low, high
 
     @property
     def is_fixed(self) -> bool:
@@ -75,7 +81,8 @@ class Index:
     def __getitem__(self, key: Any) -> Index:
         parts = key if isinstance(key, tuple) else (key,)
         left = iter(self.dims)
-        start, dims = self.start, list[Dim]()
+        start = self.start
+        dims: list[Dim] = []
         for part in _without_ellipsis(parts, len(self.dims)):
             if part is None:
                 dims.append(ONE)
@@ -133,8 +140,8 @@ class Index:
     __rmul__ = __mul__
 
     def _times(self, factor: int) -> Index:
-        dims = tuple(dim._replace(step=dim.step * factor) for dim in self.dims)
-        return Index(self.start * factor, dims)
+        dims = [Dim(size, step * factor, axes) for size, step, axes in self.dims]
+        return Index(self.start * factor, tuple(dims))
 
     def __floordiv__(self, other: Any) -> Any:
         divisor = _divisor(other)
@@ -203,19 +210,22 @@ def as_index(value: Any) -> Index | None:
 
 def merged(first: Index, second: Index) -> tuple[Index, Index]:
     """Return both expressions in their broadcast shape."""
-    rank = max(len(first.dims), len(second.dims))
-    left_dims = (ONE,) * (rank - len(first.dims)) + first.dims
-    right_dims = (ONE,) * (rank - len(second.dims)) + second.dims
-    for a, b in zip(left_dims, right_dims, strict=True):
-        if a.size != b.size and 1 not in (a.size, b.size):
-            text = (
-                f"indices of shapes {first.shape} and {second.shape} cannot be broadcast together"
-            )
-            help = "give each nl.arange a dimension of its own: i[:, None], j[None, :]"
-            raise KernelError("bad-index", text, help=help)
-    left = tuple(_wider(a, b) for a, b in zip(left_dims, right_dims, strict=True))
-    right = tuple(_wider(b, a) for a, b in zip(left_dims, right_dims, strict=True))
+    left, right = _merged_dims(first.dims, second.dims)
     return Index(first.start, left), Index(second.start, right)
+
+
+@lru_cache(maxsize=1024)
+def _merged_dims(left: Dims, right: Dims) -> tuple[Dims, Dims]:
+    rank = max(len(left), len(right))
+    pairs = [
+        *zip((ONE,) * (rank - len(left)) + left, (ONE,) * (rank - len(right)) + right, strict=True)
+    ]
+    if any(a.size != b.size and 1 not in (a.size, b.size) for a, b in pairs):
+        shapes = [tuple([dim.size for dim in dims]) for dims in (left, right)]
+        text = f"indices of shapes {shapes[0]} and {shapes[1]} cannot be broadcast together"
+        help = "give each nl.arange a dimension of its own: i[:, None], j[None, :]"
+        raise KernelError("bad-index", text, help=help)
+    return tuple([_wider(a, b) for a, b in pairs]), tuple([_wider(b, a) for a, b in pairs])
 
 
 def _wider(dim: Dim, other: Dim) -> Dim:
@@ -229,12 +239,14 @@ def _combined(first: Index, value: Any, factor: int, other_factor: int) -> Any:
     second = as_index(value)
     if second is None:
         return NotImplemented
+    if not second.dims and factor == 1:  # an int
+        return Index(first.start + other_factor * second.start, first.dims)
     a, b = merged(first, second)
-    dims = tuple(
-        x._replace(step=factor * x.step + other_factor * y.step)
+    dims = [
+        Dim(x.size, factor * x.step + other_factor * y.step, x.axes)
         for x, y in zip(a.dims, b.dims, strict=True)
-    )
-    return Index(factor * a.start + other_factor * b.start, dims)
+    ]
+    return Index(factor * a.start + other_factor * b.start, tuple(dims))
 
 
 def _divisor(value: Any) -> int | None:

@@ -358,7 +358,8 @@ def _fixed(mask: Mask, box: Box) -> Mask:
     """Substitute the dimensions in which the box has one element."""
     if not isinstance(mask, Compared):
         return mask
-    start, dims = mask.index.start, list[Dim]()
+    start = mask.index.start
+    dims: list[Dim] = []
     for dim, first, size in zip(mask.index.dims, box.starts, box.sizes, strict=True):
         start += dim.step * first if size == 1 else 0
         dims.append(dim._replace(step=0) if size == 1 else dim)

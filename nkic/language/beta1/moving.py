@@ -316,29 +316,34 @@ def assign(target: Tile, value: Any) -> None:
         return
     if region != ALL and source.shape != target.shape:  # the written part refers to this shape
         target = Tile(shaped_like(target._access, source.shape) or target._access)
+    if remaining is not None and bounding(remaining, source.shape)[1] is None:
+        bare = True
+    _assign_region(target, _fitted(source, target, region), region, bare)
+
+
+def _fitted(source: Tile, target: Tile, region: Extent) -> Tile:
+    """Return the source in the target's shape. Raises KernelError if it does not fit."""
     view = access.fitted(source._access, target.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
         raise KernelError("operand-shape", text, help=_shape_advice(source, target))
-    on_chip = target._access.tensor.on_chip and view.tensor.on_chip
     if region != ALL and source.shape != target.shape:
         text = f"a part of a tile of shape {source.shape} cannot be assigned to {target.shape}"
         raise KernelError("operand-shape", text, help="index both so that their shapes are equal")
-    destination, part = part_inside(target, region), Tile(cut(view, region))
-    on_chip = on_chip and can_start(destination._access) and can_start(part._access)
-    bare = bare or (remaining is not None and bounding(remaining, source.shape)[1] is None)
-    if region.remaining is not None and on_chip and not bare:
-        chosen = predicate(region.remaining, source.shape)
-        emit(
-            "tensor_copy_predicated",
-            destination,
-            src=part,
-            predicate=part_inside(chosen, region),
-        )
-    elif region.remaining is not None:
-        copy_boxes(target, Tile(view), region)
-    else:
+    return Tile(view)
+
+
+def _assign_region(target: Tile, source: Tile, region: Extent, bare: bool) -> None:
+    """Copy a region of the source to the same region of the target."""
+    destination, part = part_inside(target, region), Tile(cut(source._access, region))
+    on_chip = all(t._access.tensor.on_chip and can_start(t._access) for t in (destination, part))
+    if region.remaining is None:
         emit("tensor_copy" if on_chip else "dma_copy", destination, src=part)
+    elif on_chip and not bare:
+        chosen = part_inside(predicate(region.remaining, source.shape), region)
+        emit("tensor_copy_predicated", destination, src=part, predicate=chosen)
+    else:
+        copy_boxes(target, source, region)
 
 
 def _shape_advice(source: Tile, target: Tile) -> str:

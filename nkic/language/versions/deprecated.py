@@ -109,10 +109,12 @@ def _renamed(feature: str, deprecation: Deprecation) -> tuple[Fix, ...]:
 
 
 def watched(
-    module: str, table: Mapping[str, Deprecation], contents: dict[str, Any]
+    module: str, table: Mapping[str, Deprecation], contents: dict[str, Any], profile: Profile
 ) -> dict[str, Callable[[], Any]]:
-    """Remove the names of `table` from `contents`; return values that warn on access."""
-    names = [name for name in table if name in contents]
+    """Remove the names that `profile` deprecates from `contents`; return values that warn on
+    access.
+    """
+    names = [name for name in table if name in contents and profile >= table[name].since]
     return {
         name: partial(_deprecated_value, f"`{module}.{name}`", table[name], contents.pop(name))
         for name in names

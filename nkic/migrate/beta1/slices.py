@@ -270,22 +270,30 @@ def pattern(
     if scalar is not None:
         dims[scalar.dim] = scalar.rest
     rank = max(index.rank for index in dims)
-    steps = [_stride(name.value, dim, len(dims)) for dim in range(len(dims))]
-    pairs: dict[int, tuple[str, str]] = {}
-    offset = "0"
-    for index, step in zip(dims, steps, strict=True):
-        offset = added(offset, times(index.base, step))
-        for text, axis in index.parts:
-            axis = limited(axis, limits)
-            offset = added(offset, times(times(text, axis.start), step))
-            before = pairs.get(axis.place, ("0", axis.count))[0]
-            pairs[axis.place] = added(before, times(text, step)), axis.count
+    offset, pairs = _offset_and_pairs(name.value, dims, limits)
     all_pairs = _in_order(pairs, rank, dims)
     texts = ["[{}, {}]".format(*all_pairs[place]) for place in order or range(rank)]
     tail = f", offset={offset}" if offset != "0" else ""
     if scalar is not None:
         tail += f", scalar_offset={scalar.element}, indirect_dim={scalar.dim}"
     return f".ap([{', '.join(texts)}]{tail})"
+
+
+def _offset_and_pairs(
+    name: str, dims: Sequence[Index], limits: Limits
+) -> tuple[str, dict[int, tuple[str, str]]]:
+    """Return the offset of a pattern, and the step and count of each axis."""
+    pairs: dict[int, tuple[str, str]] = {}
+    offset = "0"
+    for dim, index in enumerate(dims):
+        step = _stride(name, dim, len(dims))
+        offset = added(offset, times(index.base, step))
+        for text, axis in index.parts:
+            axis = limited(axis, limits)
+            offset = added(offset, times(times(text, axis.start), step))
+            before = pairs.get(axis.place, ("0", axis.count))[0]
+            pairs[axis.place] = added(before, times(text, step)), axis.count
+    return offset, pairs
 
 
 def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:

@@ -262,32 +262,42 @@ class Writer(cst.CSTTransformer):
         if (address := allocators.address_of(self.sheet, old, new)) is not None:
             self.sheet.done[ADDRESSES] += 1
             return address
-        row, mask = calls.instruction(self.sheet, old), mask_argument(old)
-        instructions = self.sheet.instructions(old)
-        cutter = None
-        if mask is not None and calls.is_nki(self.sheet, old):
-            try:
-                bounds = mask_of(self.indices, mask)
-                cutter = Cutter(
-                    self.indices, self.blocks, self.shapes, bounds, instructions, self._new_order
-                )
-                new = cutter.call(old, new)
-            except NotSlices as failure:
-                if not self.stairs.is_one(old):
-                    self.sheet.leave(old, f"the mask is not an extent: {failure}", _MASKING)
-                return new
-            self.sheet.done[MASKS] += 1
-            self.cutters[id(old)] = cutter
-        new = self._reduced(old, new)
-        new = calls.as_bits(self.sheet, old, new)
-        is_load = self.sheet.name_of(old.func) == LOAD
+        try:
+            new = self._cut(old, new)
+        except NotSlices as failure:
+            if not self.stairs.is_one(old):
+                self.sheet.leave(old, f"the mask is not an extent: {failure}", _MASKING)
+            return new
+        new = calls.as_bits(self.sheet, old, self._reduced(old, new))
+        row = calls.instruction(self.sheet, old)
         if row is not None:
+            instructions = self.sheet.instructions(old)
             try:
                 new = rewritten_patterns(self.indices, row, old, new, instructions)
                 new = self.wider.repeated(row, old, new)
             except NotSlices as failure:
                 self.sheet.leave(old, f"no pattern expresses this: {failure}", _PATTERNS)
                 return new
+        return self._with_output(old, new, row)
+
+    def _cut(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """Reduce the operands of a masked call to what its mask selects. Raises `NotSlices`."""
+        mask = mask_argument(old)
+        if mask is None or not calls.is_nki(self.sheet, old):
+            return new
+        bounds, instructions = mask_of(self.indices, mask), self.sheet.instructions(old)
+        cutter = Cutter(
+            self.indices, self.blocks, self.shapes, bounds, instructions, self._new_order
+        )
+        new = cutter.call(old, new)
+        self.sheet.done[MASKS] += 1
+        self.cutters[id(old)] = cutter
+        return new
+
+    def _with_output(self, old: cst.Call, new: cst.Call, row: Row | None) -> cst.BaseExpression:
+        """Give a call that returns a tile the tile that it writes."""
+        cutter = self.cutters.get(id(old))
+        is_load = self.sheet.name_of(old.func) == LOAD
         if is_load and (cutter is not None or self._writes_target(old)):
             return self._with_result(old, new, None, cutter) or new
         if row is not None and _returns(row, old):

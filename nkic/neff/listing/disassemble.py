@@ -11,7 +11,7 @@ from nkic.machine.engines import Engine
 from nkic.neff.container import MAGIC
 from nkic.neff.header import VERSION
 from nkic.neff.listing import text
-from nkic.neff.places import iterations, user_place
+from nkic.neff.places import iterations, source_of
 from nkic.neff.records import Executable, FileRecord, InstructionRecord, LoopRecord, StreamRecord
 
 INDENT = "    "
@@ -63,26 +63,28 @@ def selected(
     executable: Executable, engine: Engine | None, lines: tuple[int, int] | None
 ) -> Iterator[TextLine]:
     """Yield the records of `engine` whose source line is within `lines`; None selects all."""
-    places = executable.places
     for line in walk(executable):
         if engine not in (None, line.stream.engine):
             continue
-        place = user_place(executable, line.item.place)
-        at = places[place].line if 0 <= place < len(places) else 0
-        if lines is None or lines[0] <= at <= lines[1]:
+        span = source_of(executable, line.item.place)
+        if lines is None or lines[0] <= (span.line if span is not None else 0) <= lines[1]:
             yield line
 
 
 def walk(executable: Executable) -> Iterator[TextLine]:
     """Yield every record of every stream in order."""
     for stream in executable.streams:
-        ends: list[int] = []
-        for index, item in enumerate(stream.items):
-            while ends and index >= ends[-1]:
-                ends.pop()
-            yield TextLine(stream, index, len(ends), item)
-            if isinstance(item, LoopRecord):
-                ends.append(index + 1 + item.length)
+        yield from _lines_of(stream)
+
+
+def _lines_of(stream: StreamRecord) -> Iterator[TextLine]:
+    ends: list[int] = []  # of the loops around an item
+    for index, item in enumerate(stream.items):
+        while ends and index >= ends[-1]:
+            ends.pop()
+        yield TextLine(stream, index, len(ends), item)
+        if isinstance(item, LoopRecord):
+            ends.append(index + 1 + item.length)
 
 
 def rows(
@@ -134,13 +136,11 @@ class _Listing:
 
     def _interleave(self, place: int) -> None:
         """Add the line of source text at `place`, if available."""
-        if not 0 <= place < len(self._executable.places):
-            return
-        at = self._executable.places[user_place(self._executable, place)]
-        path = self._executable.files[at.file].path
-        lines = self._sources.get(path, ())
-        if 0 < at.line <= len(lines):
-            self._lines.append(clean(f"; {path}:{at.line}: {lines[at.line - 1].strip()}"))
+        span = source_of(self._executable, place)
+        lines = self._sources.get(span.path, ()) if span is not None else ()
+        if span is not None and 0 < span.line <= len(lines):
+            code = lines[span.line - 1].strip()
+            self._lines.append(clean(f"; {span.path}:{span.line}: {code}"))
 
     def text(self) -> str:
         """Return the lines, each with a line ending."""
@@ -178,23 +178,25 @@ def _dump(e: Executable) -> Iterator[str]:
 
 def _items(stream: StreamRecord, executable: Executable) -> Iterator[str]:
     """Yield the items of a stream; a loop's body is in braces."""
-    ends: list[int] = []
-    for index, item in enumerate(stream.items):
-        while ends and index >= ends[-1]:
-            ends.pop()
-            yield f"{INDENT * (len(ends) + 1)}}}"
-        indent = INDENT * (len(ends) + 1)
+    open_loops = 0
+    for line in _lines_of(stream):
+        yield from _closing_braces(line.depth, open_loops)
+        item, open_loops = line.item, line.depth
+        indent, origin = INDENT * (line.depth + 1), _at(item.place)
         source = text.source(executable, item.place)
         comment = f"  ; {clean(source + _within(executable, item))}" if source else ""
         if isinstance(item, LoopRecord):
-            yield f"{indent}{text.loop(item, full=True)}{_at(item.place)} {{{comment}"
-            ends.append(index + 1 + item.length)
+            yield f"{indent}{text.loop(item, full=True)}{origin} {{{comment}"
+            open_loops += 1
         else:
-            origin = _at(item.place)
             origin += f" iteration {item.iterations}" if item.iterations >= 0 else ""
             yield f"{indent}{text.instruction(item, full=True)}{origin}{comment}"
-    for depth in reversed(range(len(ends))):
-        yield f"{INDENT * (depth + 1)}}}"
+    yield from _closing_braces(0, open_loops)
+
+
+def _closing_braces(depth: int, open_loops: int) -> Iterator[str]:
+    """Yield the braces that close the loops deeper than `depth`, innermost first."""
+    return (f"{INDENT * (loop + 1)}}}" for loop in reversed(range(depth, open_loops)))
 
 
 def _pair(row: tuple[str, str]) -> str:

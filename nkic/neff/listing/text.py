@@ -14,14 +14,13 @@ from typing import Any
 
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
-from nkic.neff.places import user_place
+from nkic.neff.places import source_of
 from nkic.neff.records import (
     Executable,
     InstructionRecord,
     LoopRecord,
     OperandRecord,
     PatternRecord,
-    PlaceRecord,
     TensorRecord,
 )
 
@@ -122,7 +121,5 @@ def tensor(index: int, t: TensorRecord) -> str:
 
 def source(executable: Executable, place: int) -> str:
     """Return a source place as path and line, preferring user code; empty if it is unknown."""
-    if not 0 <= place < len(executable.places):
-        return ""
-    record: PlaceRecord = executable.places[user_place(executable, place)]
-    return f"{executable.files[record.file].path}:{record.line}"
+    span = source_of(executable, place)
+    return f"{span.path}:{span.line}" if span is not None else ""

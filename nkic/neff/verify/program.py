@@ -21,7 +21,7 @@ from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.neff.failures import refuse
 from nkic.neff.limits import LIMITS, Limits
-from nkic.neff.places import user_place
+from nkic.neff.places import source_of
 from nkic.neff.records import Executable
 from nkic.neff.verify.rendezvous import verify_rendezvous
 from nkic.neff.verify.streams import verify_streams
@@ -61,11 +61,8 @@ def check(executable: Executable, limits: Limits) -> None:
 
 def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = None) -> NoReturn:
     """Raise `ArtifactFailed` for `error`, with the source place if the file has it."""
-    places, files = executable.places, executable.files
-    notes: tuple[str, ...] = ()
-    if 0 <= error.place < len(places) and places[error.place].file < len(files):
-        place = places[user_place(executable, error.place)]
-        notes = (f"compiled from {files[place.file].path}:{place.line}:{place.column}",)
+    span = source_of(executable, error.place)
+    notes = (f"compiled from {span.path}:{span.line}:{span.column}",) if span is not None else ()
     refuse(error.slug, f"{error}", error.section, offset, help=error.help, notes=notes)
 
 

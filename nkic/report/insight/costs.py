@@ -90,8 +90,8 @@ class Accounts:
         read, written = self.hbm_bytes(event)
         cost.executions += 1
         cost.busy[SHORT_NAMES[engine]] += event.free - event.start
-        if event.held:
-            cost.triggers[SHORT_NAMES[event.by]] += event.held
+        if event.trigger_hold:
+            cost.triggers[SHORT_NAMES[event.triggered_by]] += event.trigger_hold
         cost.hbm_read += read
         cost.hbm_written += written
         cost.operations += self.operations(event)

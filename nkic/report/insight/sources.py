@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from nkic.base.text import clean
 from nkic.machine.engines import SHORT_NAMES, Engine
-from nkic.neff.places import user_place
+from nkic.neff.places import span_of, user_place
 from nkic.neff.records import Executable, StreamRecord
 from nkic.trace import Trace
 
@@ -52,15 +52,8 @@ class Lines:
         return self._inner[place]
 
     def _at(self, place: int) -> Line:
-        places, files = self.executable.places, self.executable.files
-        if not 0 <= place < len(places):
-            return UNKNOWN
-        source_place = places[place]
-        return (
-            Line(files[source_place.file].path, source_place.line)
-            if 0 <= source_place.file < len(files)
-            else UNKNOWN
-        )
+        span = span_of(self.executable, place)
+        return Line(span.path, span.line) if span is not None else UNKNOWN
 
 
 def name_of(trace: Trace, record: StreamRecord) -> str:

@@ -16,6 +16,7 @@ from nkic.report.insight.verdict import Insight
 from nkic.report.page import parts
 from nkic.report.page.data import columns
 from nkic.report.page.parts import escaped
+from nkic.report.page.roofline import roofline
 
 
 class Section(NamedTuple):
@@ -37,15 +38,7 @@ def page(
     `run` is the JSON of the run, `sources` the known texts, `compared` the changes against a
     baseline.
     """
-    sections = [
-        Section("what-if", "What if", parts.answers(insight)),
-        Section("critical", "Critical path", parts.critical(insight)),
-        Section("source", "Source", parts.annotated(insight, sources)),
-        Section("roofline", "Roofline", parts.roofline(insight)),
-        Section("resources", "Resources", parts.resources(run)),
-    ]
-    if compared is not None:
-        sections.append(Section("changes", "Against the baseline", parts.compared(compared)))
+    sections = _sections(insight, run, sources, compared)
     style, script = _asset("page.css"), _asset("page.js")
     drawn = columns(insight)
     line = f"{run['cycles']:,} cycles, {run['time_ns'] / 1000:,.2f} us on {run['target']}"
@@ -74,6 +67,25 @@ _FIRST = (
     Section("time", "Timeline", ""),
     Section("memories", "Memory", ""),
 )
+
+
+def _sections(
+    insight: Insight,
+    run: Mapping[str, Any],
+    sources: Mapping[str, SourceFile],
+    compared: Changes | None,
+) -> list[Section]:
+    """Return the sections without a script, in order."""
+    sections = [
+        Section("what-if", "What if", parts.answers(insight)),
+        Section("critical", "Critical path", parts.critical(insight)),
+        Section("source", "Source", parts.annotated(insight, sources)),
+        Section("roofline", "Roofline", roofline(insight)),
+        Section("resources", "Resources", parts.resources(run)),
+    ]
+    if compared is not None:
+        sections.append(Section("changes", "Against the baseline", parts.compared(compared)))
+    return sections
 
 
 def _section(section: Section) -> str:

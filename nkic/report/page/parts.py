@@ -1,11 +1,10 @@
-"""The parts of the page that need no script: tables, the roofline, annotated source."""
+"""The parts of the page that need no script: tables and annotated source."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from math import log10
 from typing import Any
 
 from nkic.base.source import SourceFile
@@ -114,48 +113,6 @@ def owners(insight: Insight) -> str:
         for name, line, bytes in peak(insight.live_ranges, buffer).owners:
             rows.append((buffer.value.upper(), name, line, size(bytes)))
     return table(("at the peak of", "tensor", "declared in", "bytes"), rows, (3,))
-
-
-def roofline(insight: Insight) -> str:
-    """Return the roofline: operations per second over operations per byte, with the machine's
-    peak.
-    """
-    target, end = insight.accounts.target, insight.trace.end
-    flops = sum(cost.operations for cost in insight.accounts.by_line.values())
-    moved = sum(cost.hbm for cost in insight.accounts.by_line.values())
-    if not flops or not moved or not end:
-        return "<p>No matrix products: the roofline does not apply to this kernel.</p>"
-    cores = max(1, insight.trace.executable.cores)
-    roof, rate = target.peak_operations * cores, target.peak_rate * cores  # per ns
-    intensity, reached = flops / moved, flops * 1000 / end
-    bend = roof / rate
-    low_x, high_x = min(1.0, intensity / 2), max(bend * 16, intensity * 2)
-    low_y, high_y = min(reached / 2, rate * low_x), roof * 2
-
-    def x(value: float) -> float:
-        return 70 + 500 * (log10(value) - log10(low_x)) / (log10(high_x) - log10(low_x))
-
-    def y(value: float) -> float:
-        return 250 - 230 * (log10(value) - log10(low_y)) / (log10(high_y) - log10(low_y))
-
-    attainable = min(roof, rate * intensity)
-    label = (
-        f"{intensity:.1f} operations per byte, {reached / 1000:.2f} of {attainable / 1000:.2f} "
-        f"attainable TFLOP/s ({100 * reached / attainable:.0f}%)"
-    )
-    line = f"{x(low_x):.1f},{y(rate * low_x):.1f} {x(bend):.1f},{y(roof):.1f}"
-    return (
-        '<svg viewBox="0 0 600 290" width="600" role="img" '
-        f'aria-label="Roofline: {escaped(label)}">'
-        f'<line class="axis" x1="70" y1="250" x2="570" y2="250"/>'
-        f'<line class="axis" x1="70" y1="20" x2="70" y2="250"/>'
-        f'<polyline class="roof" points="{line} {x(high_x):.1f},{y(roof):.1f}"/>'
-        f'<circle class="point" cx="{x(intensity):.1f}" cy="{y(reached):.1f}" r="5"/>'
-        f'<text x="320" y="280" text-anchor="middle">operations per byte of HBM '
-        f"(ridge point {bend:.0f})</text>"
-        f'<text x="66" y="{y(roof):.1f}" text-anchor="end">{roof / 1000:.0f} T</text></svg>'
-        f"<p>{escaped(label)}</p>"
-    )
 
 
 def annotated(insight: Insight, sources: Mapping[str, SourceFile]) -> str:

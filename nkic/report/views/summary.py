@@ -62,7 +62,9 @@ class _Facts:
         executing.
         """
         executing = [(e.start, e.free) for e in self.events(*engines)]
-        triggers = [(e.ready, e.ready + e.trigger) for e in self.trace.events if e.by in engines]
+        triggers = [
+            (e.ready, e.ready + e.trigger) for e in self.trace.events if e.triggered_by in engines
+        ]
         return _union([*executing, *triggers]) * PS
 
     def products(self) -> list[Event]:

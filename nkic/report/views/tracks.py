@@ -48,7 +48,7 @@ def streams(insight: Insight) -> tuple[StreamRecord, ...]:
     """
     traced = insight.trace.streams
     present = {(stream.core, stream.engine) for stream in traced}
-    by = {(traced[e.stream].core, e.by) for e in insight.trace.events if e.trigger}
+    by = {(traced[e.stream].core, e.triggered_by) for e in insight.trace.events if e.trigger}
     only_triggering = sorted(by - present, key=lambda pair: (pair[0], pair[1].value))
     return (*traced, *(StreamRecord(core, engine, 0, ()) for core, engine in only_triggering))
 
@@ -116,15 +116,15 @@ def triggers(insight: Insight) -> Iterator[Slice]:
         (s.core, s.engine): n for n, s in enumerate(all_streams) if s.engine is not Engine.DMA
     }
     for number, event in enumerate(insight.trace.events):
-        if event.held:
-            stream = by_engine[all_streams[event.stream].core, event.by]
+        if event.trigger_hold:
+            stream = by_engine[all_streams[event.stream].core, event.triggered_by]
             args = {
                 "source": str(insight.accounts.lines.of(event.record.place)),
                 "iteration": places.iterations(insight.trace.executable, event.record),
-                "start_ps": event.ready + event.beside,
-                "duration_ps": event.held,
+                "start_ps": event.ready + event.trigger_overlap,
+                "duration_ps": event.trigger_hold,
             }
-            start, end = event.ready + event.beside, event.ready + event.trigger
+            start, end = event.ready + event.trigger_overlap, event.ready + event.trigger
             yield Slice(number, stream, "trigger", start, end, args)
 
 

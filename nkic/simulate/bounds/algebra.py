@@ -44,6 +44,11 @@ class Bounded(NamedTuple):
         return not self.error.any()
 
 
+def exact(value: Doubles) -> Bounded:
+    """Return values without error."""
+    return Bounded(value, np.zeros(value.shape))
+
+
 def rounded(result: Bounded) -> Bounded:
     """Return the value rounded to float32, unbounded if it overflows."""
     size = np.abs(result.value)
@@ -71,7 +76,7 @@ def operator(op: str, a: Bounded, b: Bounded) -> Bounded | None:
         return out
 
     value = evaluate(a.value, b.value)
-    error = _at_corners(evaluate, a, Bounded(b.value, np.zeros(())) if unary else b, value)
+    error = _at_corners(evaluate, a, exact(b.value) if unary else b, value)
     if op in _SINGULAR_AT_ZERO:
         error = np.where(np.abs(a.value) <= a.error, np.inf, error)
     if op in _EQUALITY:
@@ -93,9 +98,9 @@ def function(name: str, x: Bounded) -> Bounded | None:
         FUNCTIONS[name](values, out, np.zeros(()))  # type: ignore[arg-type]
         return out
 
-    nothing = Bounded(np.zeros(()), np.zeros(()))
-    value = evaluate(x.value, nothing.value)
-    error = _at_corners(evaluate, x, nothing, value)
+    unused = exact(np.zeros(()))
+    value = evaluate(x.value, unused.value)
+    error = _at_corners(evaluate, x, unused, value)
     if name in _SINGULAR_AT_ZERO:
         error = np.where(np.abs(x.value) <= x.error, np.inf, error)
     result = Bounded(value, error)
@@ -147,10 +152,9 @@ def stored(values: Doubles, error: Doubles, dtype: DType) -> Doubles:
     if dtype.is_integer:
         whole: Doubles = error + (error > 0)
         return whole
-    steps = _UNITS.get(dtype.name)
-    if steps is None:
+    if dtype.name not in _UNITS:
         return error if dtype.name == "float32" else np.full(error.shape, np.inf)
-    unit, tiny = steps
+    unit, tiny = _UNITS[dtype.name]
     finite = np.where(np.isfinite(values), np.abs(values), 0.0)
     bound: Doubles = error + np.maximum(unit * finite, tiny)
     return bound

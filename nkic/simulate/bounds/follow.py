@@ -6,22 +6,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
-from nkic.simulate.bounds.algebra import stored
+from nkic.simulate.bounds.algebra import Doubles, stored
 from nkic.simulate.bounds.operation import Errors, Lanes, Operation, values_of
 from nkic.simulate.bounds.rules import RULES
 from nkic.simulate.bounds.run_time import Transfer, resolve
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.storage.memory import Memory
-
-Doubles = NDArray[np.float64]
-_NOWHERE: Lanes = {}
 
 
 class Bounds:
@@ -61,8 +57,8 @@ class Bounds:
         self, record: InstructionRecord, core: int, engine: Engine
     ) -> Callable[[], None]:
         operation = Operation(record, self.memory, self.store, self._lanes[core, engine])
-        written = self._written(record, engine)
-        errors = None if self._has_dynamic(record) else self._found(operation)
+        written = self.executable.written(record, self.target, engine)
+        errors = None if self._has_dynamic(record) else self._result_errors(operation)
         if errors is None:
             return lambda: self._lose(record, operation, written)
         moves = record.row is not None and record.row.moves
@@ -85,14 +81,14 @@ class Bounds:
 
     def lose(self, record: InstructionRecord, engine: Engine) -> None:
         """Make what an instruction without propagation has written unbounded."""
-        operation = Operation(record, self.memory, self.store, _NOWHERE)
-        self._lose(record, operation, self._written(record, engine))
+        operation = Operation(record, self.memory, self.store, {})
+        self._lose(record, operation, self.executable.written(record, self.target, engine))
 
     def of_output(self, tensor: int) -> Doubles:
         """Return the bounds of a tensor in HBM, in its shape."""
         return self.store.whole(tensor).reshape(self.executable.tensors[tensor].shape).copy()
 
-    def _found(self, operation: Operation) -> Errors | None:
+    def _result_errors(self, operation: Operation) -> Errors | None:
         """Return the bounds by the row's rule; integer results of exact integers are exact."""
         patterns = [p for p in operation.operands.values() if type(p) is PatternRecord]
         if all(p.dtype.is_integer for p in patterns) and self._are_exact(patterns):
@@ -119,16 +115,9 @@ class Bounds:
         self, record: InstructionRecord, operation: Operation, written: dict[str, PatternRecord]
     ) -> None:
         for pattern in written.values():
-            self.store.whole(pattern.tensor)
-            self._spoil(pattern)
+            self.store.write(pattern, np.full(self.store.shape(pattern), np.inf))
         if written:
             self.uncovered[operation.row.name, record.place] += 1
-
-    def _spoil(self, pattern: PatternRecord) -> None:
-        if pattern.dynamic is not None:
-            self.store.whole(pattern.tensor)[...] = np.inf
-            return
-        self.store.write(pattern, np.full(self.store.shape(pattern), np.inf))
 
     def _are_exact(self, patterns: list[PatternRecord]) -> bool:
         return not any(self.store.whole(p.tensor).any() for p in patterns)
@@ -143,7 +132,7 @@ class Bounds:
     def _offsets_are_exact(self, record: InstructionRecord) -> bool:
         """Return whether its offsets are exact."""
         dynamic = [p.dynamic for p in record.operands if type(p) is PatternRecord and p.dynamic]
-        sources = [record.operands[one[1]] for one in dynamic]
+        sources = [record.operands[offset.source] for offset in dynamic]
         tiles = [p for p in sources if type(p) is PatternRecord]
         if len(tiles) < len(sources) and self._registers_inexact:
             return False
@@ -152,17 +141,6 @@ class Bounds:
     def _has_dynamic(self, record: InstructionRecord) -> bool:
         """Return whether some address is not resolved."""
         return any(type(p) is PatternRecord and p.dynamic is not None for p in record.operands)
-
-    def _written(self, record: InstructionRecord, engine: Engine) -> dict[str, PatternRecord]:
-        row = record.row
-        if row is None:
-            return {}
-        facts = self.executable.facts(record, self.target, engine)
-        return {
-            rule.name: operand
-            for rule, operand in zip(row.operands, record.operands, strict=False)
-            if type(operand) is PatternRecord and row.access_of(rule, facts).writes
-        }
 
 
 def _shaped(error: Doubles, shape: tuple[int, ...]) -> Doubles:

@@ -6,17 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.neff.records import InstructionRecord, PatternRecord
-from nkic.simulate.bounds.algebra import Bounded
+from nkic.simulate.bounds.algebra import Bounded, Doubles, exact
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.semantics.mx import mx_numbers
 from nkic.simulate.storage.memory import Memory
 from nkic.simulate.tile import Tile
 
-Doubles = NDArray[np.float64]
 Lanes = dict[str, Bounded]  # accumulators of an engine: 128 magnitudes and bounds
 
 
@@ -64,8 +62,8 @@ class Operation:
 
     def scaled(self, name: str) -> Doubles:
         """Return the numbers of a packed tile and its scales, as the tensor engine uses them."""
-        patterns = (self.pattern(name), self.pattern(f"{name}_scale"))
-        data, scale = (Tile(self._memory, one).bound() for one in patterns if one is not None)
+        operands = (self.pattern(name), self.pattern(f"{name}_scale"))
+        data, scale = (Tile(self._memory, tile).bound() for tile in operands if tile is not None)
         return mx_numbers(data, scale)()
 
     def get(self, name: str, default: float = 0.0) -> Bounded:
@@ -74,7 +72,7 @@ class Operation:
         if type(operand) is PatternRecord:
             return Bounded(values_of(self._memory, operand), self._store.read(operand).copy())
         number = float(operand) if isinstance(operand, int | float) else default
-        return Bounded(np.array(float(np.float32(number))), np.zeros(()))
+        return exact(np.array(float(np.float32(number))))
 
 
 def values_of(memory: Memory, pattern: PatternRecord) -> Doubles:

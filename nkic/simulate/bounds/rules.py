@@ -7,15 +7,23 @@ it cannot bound them. docs/fidelity.md states what is covered.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nkic.simulate.bounds.algebra import UNIT, Bounded, fitting, function, operator, rounded, total
+from nkic.simulate.bounds.algebra import (
+    UNIT,
+    Bounded,
+    Doubles,
+    exact,
+    fitting,
+    function,
+    operator,
+    rounded,
+    total,
+)
 from nkic.simulate.bounds.operation import RULES, Errors, Operation, bounded
 from nkic.simulate.semantics.binding import swaps
 from nkic.simulate.semantics.vector.search import KEEP, QUADRANT
 
 __all__ = ["RULES"]
-Doubles = NDArray[np.float64]
 PARTITIONS = 128
 
 
@@ -61,33 +69,25 @@ def two_tiles(operation: Operation) -> Errors | None:
     )
 
 
-@bounded("tensor_scalar")
-def tile_and_numbers(operation: Operation) -> Errors | None:
-    return _named("dst", _stages(operation, ("operand0", "operand1"), operation.get("data")))
+@bounded("tensor_scalar", "scalar_tensor_tensor")
+def two_stages(operation: Operation) -> Errors | None:
+    """The bounds of (data op0 operand0) op1 operand1."""
+    result: Bounded | None = operation.get("data")
+    for i in range(2):
+        if operation.attributes[f"op{i}"] is not None and result is not None:
+            result = _stage(operation, i, result, operation.get(f"operand{i}"))
+    return _named("dst", result)
 
 
-@bounded("scalar_tensor_tensor")
-def tile_number_tile(operation: Operation) -> Errors | None:
-    return _named("dst", _stages(operation, ("operand0", "operand1"), operation.get("data")))
-
-
-def _stages(operation: Operation, names: tuple[str, str], data: Bounded) -> Bounded | None:
-    """Return (data op0 operand0) op1 operand1."""
-    result: Bounded | None = data
-    for i, name in enumerate(names):
-        op = operation.attributes[f"op{i}"]
-        if op is None or result is None:
-            return result
-        a, b = result, operation.get(name)
-        result = operator(
-            op, *((b, a) if swaps(op, operation.attributes[f"reverse{i}"]) else (a, b))
-        )
-    return result
+def _stage(operation: Operation, i: int, a: Bounded, b: Bounded) -> Bounded | None:
+    """Return `a op b` for the i-th operator of an instruction, or `b op a` if it is reversed."""
+    op, reverse = operation.attributes[f"op{i}"], operation.attributes[f"reverse{i}"]
+    return operator(op, *((b, a) if swaps(op, reverse) else (a, b)))
 
 
 @bounded("reciprocal")
 def reciprocal(operation: Operation) -> Errors | None:
-    return _named("dst", operator("reciprocal", operation.get("data"), _number(0.0)))
+    return _named("dst", operator("reciprocal", operation.get("data"), exact(np.zeros(()))))
 
 
 @bounded("activation", "activation_reduce")
@@ -106,8 +106,7 @@ def activated(operation: Operation) -> Errors | None:
 
 def _accumulated(operation: Operation, command: str, result: Bounded) -> Doubles:
     """Return the bounds of the reduce registers, whose sizes are kept as sums of magnitudes."""
-    nothing = Bounded(np.zeros(PARTITIONS), np.zeros(PARTITIONS))
-    size, error = operation.lanes.setdefault("reduce", nothing)
+    size, error = operation.lanes.setdefault("reduce", exact(np.zeros(PARTITIONS)))
     first = operation.first("data")
     lanes = slice(first, first + result.value.shape[0])
     if command.startswith("reset"):
@@ -137,28 +136,26 @@ def _folded(op: str, rows: Bounded) -> Bounded | None:
     if op in ("add", "subtract"):
         return total(rows)
     if op == "average":
-        value, error = total(rows)
-        count = rows.value.shape[-1]
-        return rounded(Bounded(value / count, error / count))
+        return _quotient(total(rows), rows.value.shape[-1])
     if op in ("maximum", "minimum"):
         extreme = np.maximum if op == "maximum" else np.minimum
         return Bounded(extreme.reduce(rows.value, axis=-1), rows.error.max(axis=-1))
     if op == "multiply":
         value, size = np.prod(rows.value, axis=-1), np.abs(rows.value)
         spread = np.prod(size + rows.error, axis=-1) - np.prod(size, axis=-1)
-        own = (rows.value.shape[-1] - 1) * UNIT * np.abs(value)
-        return Bounded(value, spread + own)
+        roundings = (rows.value.shape[-1] - 1) * UNIT * np.abs(value)
+        return Bounded(value, spread + roundings)
     return None
 
 
 @bounded("nc_n_gather")
 def gathered(operation: Operation) -> Errors | None:
     """The bounds of the gathered elements, if the indices are exact."""
-    data, places = operation.get("data"), operation.get("indices")
-    if not places.exact:
+    data, indices = operation.get("data"), operation.get("indices")
+    if not indices.exact:
         return None
-    at = np.minimum(places.value, data.value.shape[1] - 1).astype(np.int64)
-    return {"dst": np.take_along_axis(data.error, at, axis=1)}
+    clamped = np.minimum(indices.value, data.value.shape[1] - 1).astype(np.int64)
+    return {"dst": np.take_along_axis(data.error, clamped, axis=1)}
 
 
 @bounded("local_gather")
@@ -166,12 +163,8 @@ def gathered_by_core(operation: Operation) -> Errors | None:
     """The worst bound in each partition, since an index applies to 16 partitions."""
     if not operation.get("index").exact:
         return None
-    return {"dst": _worst_of_rows(operation.get("src_buffer"), operation.sizes("dst"))}
-
-
-def _worst_of_rows(data: Bounded, sizes: tuple[int, ...]) -> Doubles:
-    worst = data.error.max(axis=-1, keepdims=True)
-    return np.repeat(worst, int(np.prod(sizes[1:])), axis=1)
+    worst = operation.get("src_buffer").error.max(axis=-1, keepdims=True)
+    return {"dst": np.repeat(worst, int(np.prod(operation.sizes("dst")[1:])), axis=1)}
 
 
 @bounded("nc_stream_shuffle")
@@ -179,9 +172,9 @@ def shuffled(operation: Operation) -> Errors:
     """Partitions move within their group of 32."""
     error, source = operation.get("dst").error, operation.get("src").error
     for partition in range(len(error)):
-        taken = operation.attributes["shuffle_mask"][partition % QUADRANT]
-        if taken != KEEP:
-            error[partition] = source[partition - partition % QUADRANT + taken]
+        lane = operation.attributes["shuffle_mask"][partition % QUADRANT]
+        if lane != KEEP:
+            error[partition] = source[partition - partition % QUADRANT + lane]
     return {"dst": error}
 
 
@@ -214,8 +207,7 @@ def scaled_product(operation: Operation) -> Errors | None:
     names = ("stationary", "moving")
     if not all(operation.get_error(n).max() == 0 for n in (*names, *(f"{n}_scale" for n in names))):
         return None
-    values = [operation.scaled(name) for name in names]
-    left, right = (Bounded(numbers, np.zeros(numbers.shape)) for numbers in values)
+    left, right = (exact(operation.scaled(name)) for name in names)
     return _multiplied(operation, left, right, True)
 
 
@@ -234,78 +226,63 @@ def _multiplied(operation: Operation, left: Bounded, right: Bounded, are_exact: 
 
 @bounded("tensor_tensor_scan")
 def scanned(operation: Operation) -> Errors | None:
-    """The scan, element by element."""
+    """The scan, element by element: (data0 op0 carry) op1 data1."""
     data0, data1 = operation.get("data0"), operation.get("data1")
-    carry: Bounded | None = operation.get("initial")
+    carry = operation.get("initial")
     error = np.zeros(data0.value.shape)
     for i in range(len(error[0])):
-        carry = _scan_step(operation, _column(data0, i), _column(data1, i), carry)
-        if carry is None:
+        column = slice(i, i + 1)
+        inner = _stage(operation, 0, _columns(data0, column), carry)
+        if inner is None:
             return None
-        error[:, i : i + 1] = carry.error
+        outer = _stage(operation, 1, inner, _columns(data1, column))
+        if outer is None:
+            return None
+        carry = outer
+        error[:, column] = carry.error
     return {"dst": error}
 
 
-def _scan_step(
-    operation: Operation, x: Bounded, y: Bounded, carry: Bounded | None
-) -> Bounded | None:
-    """Return (x op0 carry) op1 y."""
-    for i, pair in enumerate(((x, None), (None, y))):
-        if carry is None:
-            return None
-        a, b = (one or carry for one in pair)
-        op, reverse = operation.attributes[f"op{i}"], operation.attributes[f"reverse{i}"]
-        carry = operator(op, *((b, a) if swaps(op, reverse) else (a, b)))
-    return carry
-
-
-def _column(tile: Bounded, i: int) -> Bounded:
-    return Bounded(tile.value[:, i : i + 1], tile.error[:, i : i + 1])
+def _columns(tile: Bounded, columns: slice) -> Bounded:
+    return Bounded(tile.value[:, columns], tile.error[:, columns])
 
 
 @bounded("bn_stats")
 def statistics(operation: Operation) -> Errors:
     data = operation.get("data")
-    parts = [Bounded(data.value[:, i::2], data.error[:, i::2]) for i in (0, 1)]
-    return {"dst": np.concatenate([_moments(part) for part in parts], axis=1)}
+    halves = [_columns(data, slice(i, None, 2)) for i in (0, 1)]  # elements with even, odd index
+    return {"dst": np.concatenate([_moments(half) for half in halves], axis=1)}
 
 
-def _moments(part: Bounded) -> Doubles:
+def _moments(data: Bounded) -> Doubles:
     """Return the bounds of count, mean, and variance times count: (partitions, 3)."""
-    count = max(part.value.shape[1], 1)
-    value, error = total(part)
-    mean = rounded(Bounded(value[:, None] / count, error[:, None] / count))
-    off = rounded(Bounded(part.value - mean.value, part.error + mean.error))
+    mean = _quotient(total(data), max(data.value.shape[1], 1))
+    off = rounded(Bounded(data.value - mean.value[:, None], data.error + mean.error[:, None]))
     spread = total(rounded(Bounded(off.value**2, (2 * np.abs(off.value) + off.error) * off.error)))
-    nothing = np.zeros(len(value))
-    return np.stack([nothing, mean.error[:, 0], spread.error], axis=1)
+    return np.stack([np.zeros(len(mean.value)), mean.error, spread.error], axis=1)
+
+
+def _quotient(dividend: Bounded, divisor: Doubles | int) -> Bounded:
+    """Return the dividend divided by an exact number."""
+    return rounded(Bounded(dividend.value / divisor, dividend.error / divisor))
 
 
 @bounded("bn_aggr")
 def aggregated(operation: Operation) -> Errors | None:
     data = operation.get("data")
-    count, mean, spread = (Bounded(data.value[:, i::3], data.error[:, i::3]) for i in range(3))
+    count, mean, spread = (_columns(data, slice(i, None, 3)) for i in range(3))
     if not count.exact:
         return None
-    whole = np.maximum(count.value.sum(axis=1), 1)
-    value, error = total(rounded(Bounded(count.value * mean.value, count.value * mean.error)))
-    centre = rounded(Bounded(value / whole, error / whole))
-    apart = mean.value - centre.value[:, None]
-    off = rounded(Bounded(apart, mean.error + centre.error[:, None]))
-    between = rounded(
-        Bounded(
-            count.value * off.value**2, count.value * (2 * np.abs(apart) + off.error) * off.error
-        )
-    )
-    spread_total = rounded(Bounded(spread.value + between.value, spread.error + between.error))
-    value, error = total(spread_total)
-    variance = rounded(Bounded(value / whole, error / whole))
+    n = count.value
+    elements = np.maximum(n.sum(axis=1), 1)
+    centre = _quotient(total(rounded(Bounded(n * mean.value, n * mean.error))), elements)
+    off = rounded(Bounded(mean.value - centre.value[:, None], mean.error + centre.error[:, None]))
+    off_size = np.abs(off.value)
+    between = rounded(Bounded(n * off_size**2, n * (2 * off_size + off.error) * off.error))
+    terms = rounded(Bounded(spread.value + between.value, spread.error + between.error))
+    variance = _quotient(total(terms), elements)
     return {"dst": np.stack([centre.error, variance.error], axis=1)}
 
 
 def _named(name: str, bounds: Bounded | None) -> Errors | None:
     return {name: bounds.error} if bounds is not None else None
-
-
-def _number(value: float) -> Bounded:
-    return Bounded(np.array(value), np.zeros(()))

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from nkic.machine.operands import Depends
 from nkic.neff.records import InstructionRecord, PatternRecord
-from nkic.simulate.bounds.algebra import stored
+from nkic.simulate.bounds.algebra import Doubles, stored
 from nkic.simulate.bounds.operation import values_of
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.storage.memory import Memory
 
-Doubles = NDArray[np.float64]
 DST, SRC = 0, 1  # the operands of a transfer
 
 
@@ -59,7 +58,7 @@ def resolve(record: InstructionRecord, dynamic: Dynamic) -> Resolved:
     operands, inside = list(record.operands), np.ones(1, np.bool_)
     rows: dict[int, Rows] = {}
     for place in dynamic.places:
-        number = next(n for n, one in enumerate(operands) if one is place.pattern)
+        number = next(n for n, operand in enumerate(operands) if operand is place.pattern)
         indices = place.indices()
         good = place.good(indices)
         if place.pattern.kind == "scalar":

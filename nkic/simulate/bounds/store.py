@@ -6,11 +6,9 @@ from math import prod
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from nkic.neff.records import Executable, PatternRecord
-
-Errors = NDArray[np.float64]
+from nkic.simulate.bounds.algebra import Doubles
 
 
 class Store:
@@ -18,9 +16,9 @@ class Store:
 
     def __init__(self, executable: Executable) -> None:
         self._tensors = executable.tensors
-        self._errors: dict[int, Errors] = {}
+        self._errors: dict[int, Doubles] = {}
 
-    def whole(self, tensor: int) -> Errors:
+    def whole(self, tensor: int) -> Doubles:
         """Return the bounds of a tensor."""
         if tensor not in self._errors:
             record = self._tensors[tensor]
@@ -28,7 +26,7 @@ class Store:
             self._errors[tensor] = np.zeros((rows, prod(record.shape) // rows))
         return self._errors[tensor]
 
-    def read(self, pattern: PatternRecord) -> Errors:
+    def read(self, pattern: PatternRecord) -> Doubles:
         """Return the bounds of an access, (partitions, elements)."""
         errors = self.whole(pattern.tensor)
         window = self._window(pattern, errors)
@@ -37,7 +35,7 @@ class Store:
             return np.full((rows, columns), np.inf if errors.any() else 0.0)
         return window.reshape(self.shape(pattern))
 
-    def places(self, pattern: PatternRecord, count: int) -> Errors | None:
+    def places(self, pattern: PatternRecord, count: int) -> Doubles | None:
         """Return a view of all places of a pattern with run-time offsets: (offsets, *shape)."""
         errors, window = self.whole(pattern.tensor), None
         if pattern.dynamic is not None:
@@ -48,7 +46,7 @@ class Store:
             window, (count, *window.shape), (pattern.dynamic.stride * 8, *window.strides)
         )
 
-    def write(self, pattern: PatternRecord, errors: Errors) -> None:
+    def write(self, pattern: PatternRecord, errors: Doubles) -> None:
         """Set the bounds; an access in another element size spoils the whole tensor."""
         whole = self.whole(pattern.tensor)
         window = self._window(pattern, whole)
@@ -62,7 +60,7 @@ class Store:
         rows = pattern.partitions if self._tensors[pattern.tensor].buffer.on_chip else 1
         return rows, prod(num for _, num in pattern.dims)
 
-    def _window(self, pattern: PatternRecord, errors: Errors) -> Errors | None:
+    def _window(self, pattern: PatternRecord, errors: Doubles) -> Doubles | None:
         """Return a view if the access is to the tensor's own elements at a fixed address."""
         if pattern.dynamic is not None:
             return None

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from nkic.base.diagnostics import UsageFailed, make
-from nkic.base.suggest import did_you_mean
+from nkic.base.diagnostics import bad_value
+from nkic.base.suggest import suggestion
 from nkic.base.text import clean
 from nkic.simulate.debug.observed import Execution, Observer, Scene
-from nkic.simulate.debug.writes import Write, Writes, line_of, path_of
+from nkic.simulate.debug.writes import Write, Writes, line_of, nearest_lines, path_of
 from nkic.simulate.streams import Item
 
 _PLACE = re.compile(r"(?:(.+?):)?(\d{1,9})(?::(\d{1,9}))?")
@@ -42,7 +42,7 @@ def breakpoint_of(text: str) -> Breakpoint:
     match = _PLACE.fullmatch(text.strip())
     if match is None or match[3] == "0":
         help = "for example kernel.py:12, 12, or kernel.py:12:3 for its third instruction to run"
-        raise UsageFailed([make("bad-value", f"`{clean(text)}` is not a breakpoint", help=help)])
+        raise bad_value(f"`{clean(text)}` is not a breakpoint", help)
     if match[1] is not None and match[1].isdigit() and match[3] is None:
         return Breakpoint("", int(match[1]), int(match[2]))  # LINE:TIME
     return Breakpoint(match[1] or "", int(match[2]), int(match[3]) if match[3] else None)
@@ -82,7 +82,7 @@ class Debugger(Observer):
         self.times: dict[tuple[str, int], int] = defaultdict(int)  # instructions started, by line
         self._writes: list[Writes] = []
         self._resume = Resume.ON
-        self._left = 0
+        self._stops_left = 0
         self._line = 0
 
     def begin(self, scene: Scene) -> None:
@@ -96,32 +96,27 @@ class Debugger(Observer):
         """Raise `UsageFailed` if there is no instruction at the breakpoint."""
         lines = self._lines_of_files()
         paths = [path for path in lines if _is_path(path, point.path)]
+        subject = f"{option} {clean(str(point))}"
         if not paths:
-            help = did_you_mean(point.path, lines) or f"there are: {', '.join(lines)}"
-            text = f"{option} {clean(str(point))}: no file `{clean(point.path)}`"
-            raise UsageFailed([make("bad-value", text, help=help)])
-        lines_with_code = sorted(set[int]().union(*(lines[path] for path in paths)))
+            help = suggestion(point.path, lines, "there are")
+            raise bad_value(f"{subject}: no file `{clean(point.path)}`", help)
+        lines_with_code = set[int]().union(*(lines[path] for path in paths))
         if point.line not in lines_with_code:
-            nearest = sorted(sorted(lines_with_code, key=lambda one: abs(one - point.line))[:3])
-            text = f"{option} {clean(str(point))}: this line has no instruction"
-            help = f"the nearest lines with one: {', '.join(map(str, nearest))}"
-            raise UsageFailed([make("bad-value", text, help=help)])
+            help = f"the nearest lines with one: {nearest_lines(point.line, lines_with_code)}"
+            raise bad_value(f"{subject}: this line has no instruction", help)
 
     def _lines_of_files(self) -> dict[str, set[int]]:
         """Return the lines with instructions, by file."""
         lines: dict[str, set[int]] = defaultdict(set)
-        scene = self.scenes[0]
-        for runner in scene.runners:
-            for item in runner.items:
-                if isinstance(item, Item) and item.record.row is not None:
-                    place = item.record.place
-                    line = line_of(scene.executable, place)
-                    lines[path_of(scene.executable, place)].add(line)
+        executable = self.scenes[0].executable
+        for _, item in self.scenes[0].instructions():
+            place = item.record.place
+            lines[path_of(executable, place)].add(line_of(executable, place))
         return lines
 
     def go(self, resume: Resume, count: int = 1) -> None:
         """Continue after this stop, until `resume` has been reached `count` times."""
-        self._resume, self._left = resume, count
+        self._resume, self._stops_left = resume, count
 
     def before(self, execution: Execution) -> None:
         """Stop here if a breakpoint or step requests it."""
@@ -147,9 +142,9 @@ class Debugger(Observer):
     def _is_step(self, line: int) -> bool:
         if self._resume is Resume.ON or (self._resume is Resume.NEXT and line == self._line):
             return False
-        self._left -= 1
+        self._stops_left -= 1
         self._line = line
-        return self._left <= 0
+        return self._stops_left <= 0
 
     def after(self, execution: Execution) -> None:
         """Record the last writes, and the transfers in flight."""

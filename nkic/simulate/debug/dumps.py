@@ -54,7 +54,7 @@ class Dumps(Observer):
         self.everything = everything
         self.lines = lines
         self.bytes = 0
-        self.found: list[list[Dump]] = []  # by rank, in order of the writes
+        self.by_rank: list[list[Dump]] = []  # by rank, in order of the writes
         self._writes: list[Writes] = []
 
     def begin(self, scene: Scene) -> None:
@@ -63,7 +63,7 @@ class Dumps(Observer):
         for name, line in self.taps:
             writes.check("--dump-tensor", name, line)
         self._writes.append(writes)
-        self.found.append([])
+        self.by_rank.append([])
 
     def after(self, execution: Execution) -> None:
         """Dump the selected writes."""
@@ -74,26 +74,26 @@ class Dumps(Observer):
                 self._count(array.nbytes)
                 missing = int((~scene.tensors.written(write.tensor)).sum())
                 dtype = scene.tensors.record(write.tensor).dtype
-                self.found[scene.rank].append(Dump(write, dtype, array, missing))
+                self.by_rank[scene.rank].append(Dump(write, dtype, array, missing))
 
     def end(self) -> None:
         """Number the writes of each line."""
-        for rank, dumps in enumerate(self.found):
+        for dumps in self.by_rank:
             groups: dict[tuple[str, int], list[int]] = defaultdict(list)
             for number, dump in enumerate(dumps):
                 groups[dump.write.name, dump.write.line].append(number)
             for group in groups.values():
                 ordered = sorted(group, key=lambda number: dumps[number].write.key)
                 for time, number in enumerate(ordered):
-                    self.found[rank][number] = dumps[number]._replace(time=time)
+                    dumps[number] = dumps[number]._replace(time=time)
 
     def chosen(self, rank: int) -> list[Dump]:
         """Return the dumps that were selected without a tap."""
-        return [dump for dump in self.found[rank] if self._is_chosen(dump.write)]
+        return [dump for dump in self.by_rank[rank] if self._is_chosen(dump.write)]
 
     def of(self, rank: int, tap: Tap) -> list[Dump]:
         """Return the dumps of a tap, in program order."""
-        dumps = [dump for dump in self.found[rank] if (dump.write.name, dump.write.line) == tap]
+        dumps = [dump for dump in self.by_rank[rank] if (dump.write.name, dump.write.line) == tap]
         return sorted(dumps, key=lambda dump: dump.time)
 
     def _is_wanted(self, write: Write) -> bool:

@@ -11,9 +11,18 @@ import numpy as np
 from nkic.arrays.npz import read_npz
 from nkic.arrays.offers import Offer
 from nkic.arrays.streams import opened
-from nkic.base.diagnostics import Diagnostic, InputFailed, Label, LimitHit, UsageFailed, code, make
-from nkic.base.suggest import did_you_mean
+from nkic.base.diagnostics import (
+    Diagnostic,
+    InputFailed,
+    Label,
+    LimitHit,
+    bad_value,
+    code,
+    make,
+)
+from nkic.base.suggest import suggestion
 from nkic.base.text import clean, grouped, plural
+from nkic.neff.places import source_of
 from nkic.neff.records import TensorRecord
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.compare_report import diagnostic
@@ -21,13 +30,12 @@ from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
 from nkic.simulate.debug.observed import Execution, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
-from nkic.simulate.faults import source_of
 from nkic.simulate.io.expected import numbers_of, shape_as
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.storage.flags import Mask
 
 MAX_BYTES = 1 << 30  # limit on a file read from a pipe, and on all compared tensors
-Given = Mapping[str, Offer]  # arrays by the tensor's name
+Offers = Mapping[str, Offer]  # arrays by the tensor's name
 
 
 class Expected(NamedTuple):
@@ -35,10 +43,10 @@ class Expected(NamedTuple):
 
     line: int
     path: str
-    arrays: Given | None = None
+    arrays: Offers | None = None
 
 
-class Wanted(NamedTuple):
+class Reference(NamedTuple):
     """A tensor of the reference, after the line's last write or, with `each`, after every write."""
 
     path: str
@@ -46,7 +54,7 @@ class Wanted(NamedTuple):
     each: bool
 
 
-class Found(NamedTuple):
+class Snapshot(NamedTuple):
     """A tensor after a write, and which of its elements were initialised."""
 
     write: Write
@@ -61,7 +69,7 @@ class Judged(NamedTuple):
     write: Write
     time: int | None
     path: str
-    found: Comparison
+    comparison: Comparison
 
 
 class Expectations(Observer):
@@ -76,54 +84,50 @@ class Expectations(Observer):
         self.judged: list[list[Judged]] = []
         self._executable: Any = None
         self._writes: list[Writes] = []
-        self._wanted: list[dict[tuple[str, int], Wanted]] = []
-        self._kept: list[dict[tuple[str, int], list[Found]]] = []
+        self._references: list[dict[tuple[str, int], Reference]] = []
+        self._snapshots: list[dict[tuple[str, int], list[Snapshot]]] = []
         self._bytes = 0
 
     def begin(self, scene: Scene) -> None:
         """Read the expected arrays. Raises `UsageFailed` and `InputFailed`."""
         writes = Writes(scene)
-        wanted: dict[tuple[str, int], Wanted] = {}
+        references: dict[tuple[str, int], Reference] = {}
         for expected in self.expected[scene.rank]:
             writes.check_line("--expect-at", expected.line)
             for name, tensor in self._read(scene, writes, expected).items():
-                if (name, expected.line) in wanted:
-                    _refuse(
-                        name,
-                        expected,
-                        f"appears twice: in `{clean(wanted[name, expected.line].path)}`",
-                    )
-                wanted[name, expected.line] = tensor
-        self._refuse_ignored(scene, [name for name, _ in wanted])
+                if (name, expected.line) in references:
+                    path = clean(references[name, expected.line].path)
+                    _refuse(name, expected, f"appears twice: in `{path}`")
+                references[name, expected.line] = tensor
+        self._refuse_ignored(scene, [name for name, _ in references])
         self._executable = scene.executable
         self._writes.append(writes)
-        self._wanted.append(wanted)
+        self._references.append(references)
         self.judged.append([])
-        self._kept.append({})
+        self._snapshots.append({})
 
     def _refuse_ignored(self, scene: Scene, names: Sequence[str]) -> None:
         """Raise `UsageFailed` for a tolerance that would be ignored."""
-        known = [*names, *(output.name for output in scene.executable.outputs)]
+        compared = [*names, *(output.name for output in scene.executable.outputs)]
         for key, values in self.settings.by_name.items():
             for name in values:
-                if name not in (EVERY, *known):
+                if name not in (EVERY, *compared):
                     text = f"tolerance `{key}`: nothing called `{clean(name)}` is compared"
-                    help = did_you_mean(name, known) or f"there are: {', '.join(known)}"
-                    raise UsageFailed([make("bad-value", text, help=help)])
+                    raise bad_value(text, suggestion(name, compared, "there are"))
 
-    def _read(self, scene: Scene, writes: Writes, expected: Expected) -> dict[str, Wanted]:
+    def _read(self, scene: Scene, writes: Writes, expected: Expected) -> dict[str, Reference]:
         if expected.arrays is not None:
-            return self._chosen(scene, writes, expected, expected.arrays)
+            return self._fitting(scene, writes, expected, expected.arrays)
         with opened(expected.path, MAX_BYTES) as file:
-            return self._chosen(scene, writes, expected, read_npz(file, expected.path))
+            return self._fitting(scene, writes, expected, read_npz(file, expected.path))
 
-    def _chosen(
-        self, scene: Scene, writes: Writes, expected: Expected, offers: Given
-    ) -> dict[str, Wanted]:
+    def _fitting(
+        self, scene: Scene, writes: Writes, expected: Expected, offers: Offers
+    ) -> dict[str, Reference]:
         if not offers:
             text = f"--expect-at {expected.line}: `{clean(expected.path)}` holds no array"
-            raise UsageFailed([make("bad-value", text, help="give arrays by tensors' names")])
-        wanted = {}
+            raise bad_value(text, "give arrays by tensors' names")
+        references = {}
         for name, offer in offers.items():
             writes.check(f"--expect-at {expected.line}", name, expected.line)
             record = scene.tensors.record(writes.tensors[name, expected.line][0])
@@ -134,64 +138,64 @@ class Expectations(Observer):
                 _refuse(
                     name, expected, f"is {offer}, not {record.dtype}[{sizes}], or several of these"
                 )
-            wanted[name] = Wanted(expected.path, numbers_of(offer, record.dtype), each)
-        return wanted
+            references[name] = Reference(expected.path, numbers_of(offer, record.dtype), each)
+        return references
 
     def after(self, execution: Execution) -> None:
         """Record the tensors to compare."""
         scene = execution.scene
         for write in self._writes[scene.rank].of(execution):
             key = write.name, write.line
-            wanted = self._wanted[scene.rank].get(key)
-            if wanted is not None:
-                kept = self._kept[scene.rank].setdefault(key, [])
-                if not wanted.each and kept and kept[0].write.key <= write.key:
-                    kept.clear()  # only the last write counts
-                if wanted.each or not kept:
-                    kept.append(self._found(scene, write))
+            reference = self._references[scene.rank].get(key)
+            if reference is not None:
+                snapshots = self._snapshots[scene.rank].setdefault(key, [])
+                if not reference.each and snapshots and snapshots[0].write.key <= write.key:
+                    snapshots.clear()  # only the last write counts
+                if reference.each or not snapshots:
+                    snapshots.append(self._snapshot(scene, write))
 
-    def _found(self, scene: Scene, write: Write) -> Found:
+    def _snapshot(self, scene: Scene, write: Write) -> Snapshot:
         stored, written = scene.tensors.contents(write.tensor), scene.tensors.written(write.tensor)
         self._bytes += stored.nbytes + written.nbytes
         if self._bytes > MAX_BYTES:
             text = f"the tensors to compare exceed {grouped(MAX_BYTES)} bytes"
             help = "give a tensor in its own shape, which is compared after the last write alone"
             raise LimitHit([make("memory-limit", text, help=help)])
-        return Found(write, scene.tensors.record(write.tensor), stored, written)
+        return Snapshot(write, scene.tensors.record(write.tensor), stored, written)
 
     def end(self) -> None:
         """Compare. Raises `InputFailed` if the number of writes is not the expected one."""
-        for rank, kept in enumerate(self._kept):
-            for key, wanted in self._wanted[rank].items():
-                tensors = sorted(kept.get(key, ()), key=lambda tensor: tensor.write.key)
-                if wanted.each and len(tensors) != len(wanted.numbers):
-                    has = plural(len(wanted.numbers), "array")
+        for rank, snapshots in enumerate(self._snapshots):
+            for key, reference in self._references[rank].items():
+                tensors = sorted(snapshots.get(key, ()), key=lambda tensor: tensor.write.key)
+                if reference.each and len(tensors) != len(reference.numbers):
+                    has = plural(len(reference.numbers), "array")
                     times = plural(len(tensors), "time")
                     text = f"holds {has}, and the line writes the tensor {times}"
-                    _refuse(key[0], Expected(key[1], wanted.path), text)
+                    _refuse(key[0], Expected(key[1], reference.path), text)
                 for time, tensor in enumerate(tensors):
-                    numbers = wanted.numbers[time] if wanted.each else wanted.numbers
-                    self.judged[rank].append(self._judge(tensor, time, wanted, numbers))
+                    numbers = reference.numbers[time] if reference.each else reference.numbers
+                    self.judged[rank].append(self._judge(tensor, time, reference, numbers))
             self.judged[rank].sort(key=lambda judged: (judged.write.done, judged.write.start))
 
-    def _judge(self, tensor: Found, time: int, wanted: Wanted, numbers: Numbers) -> Judged:
+    def _judge(self, tensor: Snapshot, time: int, reference: Reference, numbers: Numbers) -> Judged:
         write, record, stored, written = tensor
         rule = self.settings.rule(write.name, record.dtype)
-        actual, wanted_numbers = _zero_uninitialised(stored, numbers, written, record.dtype.lanes)
-        if actual.size * record.dtype.lanes != wanted_numbers.size:
-            expected = Expected(write.line, wanted.path)
+        actual, expected_numbers = _zero_uninitialised(stored, numbers, written, record.dtype.lanes)
+        if actual.size * record.dtype.lanes != expected_numbers.size:
+            expected = Expected(write.line, reference.path)
             _refuse(write.name, expected, f"has other sizes than the tensor's {record.shape}")
-        compared = compare(write.name, actual, record.dtype, wanted_numbers, rule)
-        return Judged(write, time if wanted.each else None, wanted.path, compared)
+        compared = compare(write.name, actual, record.dtype, expected_numbers, rule)
+        return Judged(write, time if reference.each else None, reference.path, compared)
 
-    def parted(self, rank: int) -> Diagnostic | None:
+    def first_difference(self, rank: int) -> Diagnostic | None:
         """Return the error for the first line where the rank differs from the reference, if any."""
         judged = self.judged[rank]
-        first = next((n for n, judgement in enumerate(judged) if not judgement.found.passed), None)
-        if first is None:
+        failures = [n for n, entry in enumerate(judged) if not entry.comparison.passed]
+        if not failures:
             return None
-        later = sum(not judgement.found.passed for judgement in judged[first + 1 :])
-        return _difference(self._executable, judged[first], first, later)
+        first, *later = failures
+        return _difference(self._executable, judged[first], first, len(later))
 
 
 def _difference(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:

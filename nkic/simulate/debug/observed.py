@@ -5,7 +5,7 @@ Runs without observers use `Machine` itself, so that they have no overhead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nkic.machine.targets import Target
@@ -25,6 +25,13 @@ class Scene(NamedTuple):
     runners: Sequence[Runner]
     tensors: Tensors
     machine: Observed
+
+    def instructions(self) -> Iterator[tuple[Runner, Item]]:
+        """Yield every item with an instruction, and its stream."""
+        for runner in self.runners:
+            for item in runner.items:
+                if isinstance(item, Item) and item.record.row is not None:
+                    yield runner, item
 
 
 class Execution(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.text import clean
 from nkic.simulate.debug.tensors import Stored
 
@@ -22,8 +22,8 @@ class Part(NamedTuple):
 
     def of(self, array: Stored) -> Stored:
         """Return this part of `array`, with at least one dimension."""
-        places = tuple(slice(*one) if isinstance(one, tuple) else one for one in self.axes)
-        selected: Stored = array[places]
+        index = tuple(slice(*axis) if isinstance(axis, tuple) else axis for axis in self.axes)
+        selected: Stored = array[index]
         return selected if selected.ndim else selected.reshape(1)
 
     def check(self, shape: tuple[int, ...]) -> None:
@@ -40,21 +40,22 @@ class Part(NamedTuple):
                     f"axis {axis} of `{clean(self.name)}` has {size} elements: none is left"
                 )
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, problem: str) -> None:
         help = f"choose an existing part, or the whole tensor with `{clean(self.name)}`"
-        raise UsageFailed([make("bad-value", f"{clean(self.text)}: {why}", help=help)])
+        raise bad_value(f"{clean(self.text)}: {problem}", help)
 
 
 def part(text: str) -> Part:
     """Parse a user's text. Raises `UsageFailed`."""
     match = _PART.fullmatch(text.strip())
     axis_texts = match[2].split(",") if match is not None and match[2] else []
-    axes = [_AXIS.fullmatch(word.strip()) for word in axis_texts]
-    if match is None or any(one is None or not one[0] for one in axes):
-        help = "for example acc, acc[0], or acc[0:4, 2]"
-        raise UsageFailed([make("bad-value", f"`{clean(text)}` names no tensor", help=help)])
-    places = [(_number(o[1]), _number(o[3])) if o[2] else int(o[1]) for o in axes if o is not None]
-    return Part(text, match[1].strip(), tuple(places))
+    matches = [_AXIS.fullmatch(word.strip()) for word in axis_texts]
+    if match is None or any(axis is None or not axis[0] for axis in matches):
+        raise bad_value(
+            f"`{clean(text)}` names no tensor", "for example acc, acc[0], or acc[0:4, 2]"
+        )
+    axes = [(_number(m[1]), _number(m[3])) if m[2] else int(m[1]) for m in matches if m is not None]
+    return Part(text, match[1].strip(), tuple(axes))
 
 
 def _number(text: str | None) -> int | None:

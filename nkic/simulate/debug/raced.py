@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from nkic.base.diagnostics import Diagnostic, Label, make
 from nkic.base.text import clean, listed
+from nkic.neff.places import source_of
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.debug.fuzz import Party, Race
 from nkic.simulate.debug.writes import line_of, written
-from nkic.simulate.faults import source_of
 
 
 def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:

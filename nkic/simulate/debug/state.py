@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nkic.base.diagnostics import UsageFailed, make
-from nkic.base.suggest import did_you_mean
+from nkic.base.diagnostics import bad_value
+from nkic.base.suggest import suggestion
 from nkic.base.text import clean, grouped, plural, size
 from nkic.machine.memory import MEMORIES
 from nkic.neff.records import InstructionRecord, PatternRecord, TensorRecord
@@ -68,8 +68,8 @@ def where(stop: Execution) -> Iterator[str]:
             mode = row.access_of(rule, facts)
             does = " and ".join(w for w in ("read", "written") if getattr(mode, _MODES[w])) + ": "
         yield f"  {rule.name} = {does}{_operand(scene, operand)}"
-    for given, value in zip(row.attributes, item.record.attributes, strict=True):
-        yield f"  {given.name} = {clean(repr(value))}"
+    for attribute, value in zip(row.attributes, item.record.attributes, strict=True):
+        yield f"  {attribute.name} = {clean(repr(value))}"
     for semaphore, count in item.waits:
         signallers = ", ".join(_signallers(scene, runner, semaphore)) or "nobody"
         yield f"  waited for {plural(count, 'signal')} on semaphore {semaphore}, from {signallers}"
@@ -247,18 +247,16 @@ def chosen(debugger: Debugger, stop: Execution, text: str) -> tuple[Part, int]:
     written.
     """
     wanted = part(text)
-    name, mark, which = wanted.name.partition("#")
+    name, mark, ordinal = wanted.name.partition("#")
     numbers = stop.scene.tensors.named.get(name, [])
     if not numbers:
-        names = [one for one in stop.scene.tensors.named if one]
-        help = did_you_mean(name, names) or f"there are: {', '.join(map(clean, names))}"
-        raise UsageFailed([make("bad-value", f"there is no tensor `{clean(name)}`", help=help)])
+        names = [clean(known) for known in stop.scene.tensors.named if known]
+        raise bad_value(f"there is no tensor `{clean(name)}`", suggestion(name, names, "there are"))
     if mark:
-        if not which.isdigit() or not 0 < int(which) <= len(numbers):
-            text = f"there are {len(numbers)} tensors `{clean(name)}`, and no #{clean(which)}"
-            help = f"write {clean(name)}#1 to {clean(name)}#{len(numbers)}"
-            raise UsageFailed([make("bad-value", text, help=help)])
-        return wanted, numbers[int(which) - 1]
+        if not ordinal.isdigit() or not 0 < int(ordinal) <= len(numbers):
+            text = f"there are {len(numbers)} tensors `{clean(name)}`, and no #{clean(ordinal)}"
+            raise bad_value(text, f"write {clean(name)}#1 to {clean(name)}#{len(numbers)}")
+        return wanted, numbers[int(ordinal) - 1]
     operands = stop.item.record.operands
     accessed = [o.tensor for o in operands if isinstance(o, PatternRecord) and o.tensor in numbers]
     if accessed:

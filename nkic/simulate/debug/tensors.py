@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import accumulate
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,6 @@ class Tensors:
 def whole(number: int, tensor: TensorRecord) -> PatternRecord:
     """Return the pattern of a whole on-chip tensor."""
     sizes = tensor.shape[1:] or (1,)
-    steps = [*accumulate(reversed(sizes[1:]), lambda one, other: one * other, initial=1)][::-1]
+    steps = [*accumulate(reversed(sizes[1:]), mul, initial=1)][::-1]
     dims = tuple(zip(steps, sizes, strict=True))
     return PatternRecord(number, tensor.dtype, 0, tensor.shape[0], 0, dims)

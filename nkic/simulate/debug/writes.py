@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from nkic.base.diagnostics import UsageFailed, make
-from nkic.base.suggest import did_you_mean
+from nkic.base.diagnostics import bad_value
+from nkic.base.suggest import suggestion
 from nkic.base.text import clean
 from nkic.machine.targets import Target
 from nkic.neff.places import iterations as unrolled
-from nkic.neff.places import user_place
+from nkic.neff.places import source_of
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.simulate.debug.observed import Execution, Scene
 from nkic.simulate.streams import Item, Runner
@@ -60,17 +60,15 @@ class Writes:
     def __init__(self, scene: Scene) -> None:
         self.executable = scene.executable
         self.target = scene.target
-        self._known: dict[int, tuple[tuple[int, Region | None], ...]] = {}  # by the item's id
+        self._regions: dict[int, tuple[tuple[int, Region | None], ...]] = {}  # by the item's id
         self.lines: dict[str, set[int]] = defaultdict(set)  # lines that write a tensor, by its name
         self.tensors: dict[tuple[str, int], list[int]] = defaultdict(list)  # by name and line
-        for runner in scene.runners:
-            for item in runner.items:
-                if isinstance(item, Item) and item.record.row is not None:
-                    for number in written(scene.executable, scene.target, runner, item):
-                        name = scene.executable.tensors[number].name
-                        line = line_of(scene.executable, item.record.place)
-                        self.lines[name].add(line)
-                        self.tensors[name, line].append(number)
+        for runner, item in scene.instructions():
+            line = line_of(scene.executable, item.record.place)
+            for number in written(scene.executable, scene.target, runner, item):
+                name = scene.executable.tensors[number].name
+                self.lines[name].add(line)
+                self.tensors[name, line].append(number)
 
     def of(self, execution: Execution) -> Iterator[Write]:
         """Yield the writes of an item that has run."""
@@ -84,19 +82,18 @@ class Writes:
             )
 
     def _of(self, runner: Runner, item: Item) -> tuple[tuple[int, Region | None], ...]:
-        found = self._known.get(id(item))
-        if found is None:
-            regions = written(self.executable, self.target, runner, item)
-            found = tuple((number, self._region(patterns)) for number, patterns in regions.items())
-            self._known[id(item)] = found
-        return found
+        if id(item) not in self._regions:
+            patterns = written(self.executable, self.target, runner, item)
+            self._regions[id(item)] = tuple((n, self._region(p)) for n, p in patterns.items())
+        return self._regions[id(item)]
 
     def _region(self, patterns: Sequence[PatternRecord]) -> Region | None:
         if any(pattern.dynamic is not None for pattern in patterns):
             return None
         boxes = [region_of(self.executable, pattern) for pattern in patterns]
         return tuple(
-            (min(o[0] for o in one), max(o[1] for o in one)) for one in zip(*boxes, strict=True)
+            (min(start for start, _ in spans), max(end for _, end in spans))
+            for spans in zip(*boxes, strict=True)
         )
 
     def check(self, option: str, name: str, line: int | None = None) -> None:
@@ -106,47 +103,43 @@ class Writes:
             return
         problem = f"line {line} does not write" if line is not None else "nothing writes"
         help = f"it is written in lines {', '.join(map(str, lines))}" if lines else ""
-        help = help or did_you_mean(name, self.lines) or f"there are: {', '.join(self.lines)}"
         text = f"{option}: {problem} a tensor `{clean(name)}`"
-        raise UsageFailed([make("bad-value", text, help=help)])
+        raise bad_value(text, help or suggestion(name, self.lines, "there are"))
 
     def check_line(self, option: str, line: int) -> None:
         """Raise `UsageFailed` for a line that writes no tensor."""
-        lines = sorted(set().union(*self.lines.values()))
+        lines = set[int]().union(*self.lines.values())
         if line not in lines:
-            nearest = sorted(lines, key=lambda one: (abs(one - line), one))[:3]
             text = f"{option}: no instruction of line {line} writes a tensor"
-            help = f"the nearest lines that do: {', '.join(map(str, sorted(nearest)))}"
-            raise UsageFailed([make("bad-value", text, help=help)])
+            raise bad_value(text, f"the nearest lines that do: {nearest_lines(line, lines)}")
 
 
 def written(
     executable: Executable, target: Target, runner: Runner, item: Item
 ) -> dict[int, list[PatternRecord]]:
     """Return the tensors that an item writes, with the patterns."""
-    record, row = item.record, item.record.row
     patterns: dict[int, list[PatternRecord]] = {}
-    if row is None:
-        return patterns
-    facts = executable.facts(record, target, runner.record.engine)
-    for rule, operand in zip(row.operands, record.operands, strict=False):
-        if isinstance(operand, PatternRecord) and row.access_of(rule, facts).writes:
-            patterns.setdefault(operand.tensor, []).append(operand)
+    for pattern in executable.written(item.record, target, runner.record.engine).values():
+        patterns.setdefault(pattern.tensor, []).append(pattern)
     return patterns
+
+
+def nearest_lines(line: int, lines: Collection[int]) -> str:
+    """Return the three of `lines` that are nearest to `line`, in ascending order: `3, 4, 7`."""
+    nearest = sorted(sorted(lines), key=lambda candidate: abs(candidate - line))[:3]
+    return ", ".join(map(str, sorted(nearest)))
 
 
 def line_of(executable: Executable, place: int) -> int:
     """Return the user's line, or 0 if the file has none."""
-    places = executable.places
-    return places[user_place(executable, place)].line if 0 <= place < len(places) else 0
+    span = source_of(executable, place)
+    return span.line if span is not None else 0
 
 
 def path_of(executable: Executable, place: int) -> str:
-    """Return the path of the file of this line."""
-    places = executable.places
-    if not 0 <= place < len(places):
-        return ""
-    return executable.files[places[user_place(executable, place)].file].path
+    """Return the path of the file of the user's line, or "" if the file has none."""
+    span = source_of(executable, place)
+    return span.path if span is not None else ""
 
 
 def region_of(executable: Executable, pattern: PatternRecord) -> Region:

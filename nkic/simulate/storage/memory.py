@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -27,7 +26,7 @@ from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.scratch import Scratch
 from nkic.simulate.storage.in_place import InPlace, find
-from nkic.simulate.storage.pages import Arena, Recycled, zeros
+from nkic.simulate.storage.pages import Arena, recycled, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
@@ -118,7 +117,8 @@ class Memory:
 
     `placed` has the locations of tensors on the device, by region; `homes` those of their values,
     which are elsewhere for tiles that are pieces of HBM tensors (if `in_place`). With
-    `is_separate`, all other tiles have memory of their own (`compact.py`), and none here.
+    `is_separate`, all other tiles have memory of their own (`compact.py`), and none here, and
+    tensors in the caller's arrays have none before `lend`.
     """
 
     def __init__(
@@ -130,13 +130,14 @@ class Memory:
     ) -> None:
         self.executable = executable
         self.contents = contents or {}
+        # HBM tensors that the caller fills or receives
+        self.crossing = {*self.contents, *(p.tensor for p in executable.outputs)}
         self.is_separate = is_separate
         self.uses = tensor_usage(executable)
         self.scratch = Scratch()
         self._arena = Arena()
         self.placed: dict[int, Home] = {}
         self.in_place = InPlace()
-        self.recycled: Recycled | None = None  # for results of which every byte is written
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
         # both by identity of the pattern
@@ -180,25 +181,30 @@ class Memory:
 
     def _add_own_types(self) -> None:
         """Inputs and outputs are also accessed in their own type."""
-        crossing = (*self.executable.inputs, *self.executable.outputs)
-        for number in (*self.contents, *(p.tensor for p in crossing)):
+        inputs = {p.tensor for p in self.executable.inputs}
+        for number in self.crossing | inputs:
             self.uses[number].types.append(self.executable.tensors[number].dtype)
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
         """Return the home of an HBM tensor, which has its own region."""
-        region = self._filled(number, self._grid([number]))
+        grid = self._grid([number])
+        is_lent = self.is_separate and grid is None and number in self.crossing
+        region = Region(_NO_BYTES, None) if is_lent else self._filled(number, grid)
         size = prod(tensor.shape) * tensor.dtype.size
         return Home(region, self._kind(tensor.buffer, region), 0, 0, size)
 
-    def _filled(self, number: int, grid: DType | None) -> Region:
-        """Return an HBM tensor's region, filled; a read-only tensor is the caller's array."""
+    def _filled(
+        self, number: int, grid: DType | None, allocate: Callable[..., NDArray[Any]] = zeros
+    ) -> Region:
+        """Return an HBM tensor's region, filled; a read-only tensor is the caller's array.
+
+        `allocate` supplies the memory of a tensor without initial contents.
+        """
         initial, tensor = self.contents.get(number), self.executable.tensors[number]
         if initial is not None and grid is None and not self.uses[number].written:
             return Region(_read_only(initial), None)
-        allocate: Callable[..., NDArray[Any]] = zeros
-        if initial is None and self.recycled is not None:
-            allocate = partial(self.recycled.array, number)
-        region = _region(1, prod(tensor.shape) * tensor.dtype.size, grid, allocate)
+        size = prod(tensor.shape) * tensor.dtype.size
+        region = _region(1, size, grid, allocate if initial is None else zeros)
         if initial is not None:
             _fill(region, initial)
         return region
@@ -325,7 +331,7 @@ class Memory:
             self.placed[number] = self.homes[number]
         return pattern._replace(tensor=number, offset=0, dims=tuple(dims), dynamic=None)
 
-    # ---- repeated runs ----
+    # ---- runs whose order is known ----
 
     @property
     def bytes(self) -> int:
@@ -338,8 +344,7 @@ class Memory:
 
         These are inputs and results, whose memory differs in every run.
         """
-        results = {p.tensor for p in self.executable.outputs}
-        raw = [n for n in {*self.contents, *results} if self.placed[n].region.grid is None]
+        raw = [n for n in self.crossing if self.placed[n].region.grid is None]
         borrowed: dict[int, list[int]] = {number: [] for number in raw}
         for tile, piece in (*self.in_place.loaded.items(), *self.in_place.stored.items()):
             if piece.pattern.tensor in borrowed:
@@ -350,15 +355,19 @@ class Memory:
         """Return whether a tensor is on chip and not a piece of an HBM tensor."""
         return self.homes[number].on_chip and self.in_place.get(number) is None
 
-    def lend(self, contents: Contents) -> None:
-        """Begin another run; memory that it writes before reading keeps its old contents."""
+    def lend(self, contents: Contents, fills_results: bool) -> None:
+        """Use the caller's arrays as inputs, and new ones as results.
+
+        `fills_results` tells that the run writes every byte of the results.
+        """
         self.contents = contents
         for number in self.borrowed:
-            self._set_region(number, self._filled(number, None))
-        for number in {
-            *contents,
-            *(p.tensor for p in self.executable.outputs),
-        } - self.borrowed.keys():
+            allocate = recycled if fills_results else zeros
+            self._set_region(number, self._filled(number, None, allocate))
+
+    def refill(self, contents: Contents) -> None:
+        """Begin another run; memory that it writes before reading keeps its old contents."""
+        for number in self.crossing - self.borrowed.keys():
             region, initial = self.homes[number].region, contents.get(number)
             _fill(region, initial) if initial is not None else region.array.fill(0)
 

@@ -22,6 +22,7 @@ POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not 
 
 
 RESERVED = 1 << 26  # bytes of addresses that an arena reserves at once; pages are mapped with use
+MAX_KEPT = 1 << 28  # bytes of results whose pages are kept
 SOLE_REFERENCES = 2  # of an object with one owner: the owner's, and getrefcount's argument
 GAP = 320  # bytes between neighbours, so that equal offsets in two arrays differ modulo 4 KiB
 
@@ -50,27 +51,38 @@ class Arena:
         return np.frombuffer(self._pages.take(size), dtype).reshape(rows, columns)
 
 
-class Recycled:
-    """Allocates arrays that every run fills: pages are reused once no array refers to them."""
+def recycled(rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
+    """Return an array of undefined contents, for a result that the run writes in full.
 
-    def __init__(self) -> None:
-        self._pages: dict[object, _Pages] = {}
+    Pages are reused, by any program of the process, once no array refers to them.
+    """
+    size = rows * columns * np.dtype(dtype).itemsize
+    if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.zeros((rows, columns), dtype)
+    pages = _idle(size) or _Pages(size)
+    pages.used = 0
+    array = np.frombuffer(pages.take(size), dtype).reshape(rows, columns)
+    if size <= MAX_KEPT:
+        _kept.append(pages)  # only now, since the array marks them as held
+    return array
 
-    @property
-    def bytes(self) -> int:
-        """The memory that is kept."""
-        return sum(len(pages.memory) for pages in self._pages.values())
 
-    def array(self, key: object, rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
-        """Return an array of undefined contents; `key` identifies its shape and type."""
-        size = rows * columns * np.dtype(dtype).itemsize
-        if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
-            return np.zeros((rows, columns), dtype)
-        pages = self._pages.get(key)
-        if pages is None or pages.is_held:
-            pages = self._pages[key] = _Pages(size)
-        pages.used = 0
-        return np.frombuffer(pages.take(size), dtype).reshape(rows, columns)
+_kept: list[_Pages] = []  # the most recent last, held or idle, without those that are being taken
+
+
+def _idle(size: int) -> _Pages | None:
+    """Take idle pages of this size out of `_kept`, or make room there for new ones."""
+    for pages in _kept[::-1]:  # the most recent are likely in the cache
+        if len(pages.memory) == size and not pages.is_held:
+            with suppress(ValueError):  # another thread has just taken them
+                _kept.remove(pages)
+                if not pages.is_held:
+                    return pages
+                _kept.append(pages)  # another thread has put them back in between
+    while _kept and sum([len(pages.memory) for pages in [*_kept]]) + size > MAX_KEPT:
+        with suppress(IndexError):
+            _kept.pop(0)
+    return None
 
 
 class _Pages:

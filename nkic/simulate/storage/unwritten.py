@@ -16,8 +16,9 @@ from nkic.base.diagnostics import Diagnostic, Label, Level, ProgramFault, make
 from nkic.base.text import grouped
 from nkic.machine.operands import Depends
 from nkic.machine.targets import TARGETS
+from nkic.neff.places import source_of
 from nkic.neff.records import Executable, PatternRecord
-from nkic.simulate.faults import called_from, fault, source_of
+from nkic.simulate.faults import called_from, fault
 from nkic.simulate.storage import definedness
 from nkic.simulate.storage.shadow import Shadow
 from nkic.simulate.streams import Item, Runner

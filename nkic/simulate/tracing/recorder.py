@@ -164,7 +164,7 @@ class Recorder:
             engine = runner.unit, runner.record.engine
             self._holders[engine] = _Bound(runner.free, Cause.ENGINE, index)
         if event.trigger:
-            by, until = (runner.unit, event.by), event.ready + event.trigger
+            by, until = (runner.unit, event.triggered_by), event.ready + event.trigger
             self._commands[by] = _Bound(until, Cause.ENGINE, index)
             if until >= self._holders.get(by, _NOTHING).time:
                 self._holders[by] = self._commands[by]

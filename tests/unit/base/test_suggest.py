@@ -29,6 +29,13 @@ def test_what_is_meant_and_how_sure(word: str, name: str, sure: bool) -> None:
     assert isinstance(guess, Guess) and guess.sure is sure
 
 
+def test_a_deprecated_name_is_suggested_only_if_no_other_is_as_close() -> None:
+    names, deprecated = ("axe", "exp", "tensor_old"), {"axe", "tensor_old"}
+    assert did_you_mean("axp", names) == "did you mean `axe`?"
+    assert did_you_mean("axp", names, deprecated) == "did you mean `exp`?"
+    assert did_you_mean("tensor_odl", names, deprecated) == "did you mean `tensor_old`?"
+
+
 def test_nothing_near() -> None:
     assert did_you_mean("softmax", NAMES) == ""
 

@@ -99,8 +99,8 @@ def test_events_are_those_of_the_result(name: str) -> None:
     for event in trace.events:
         stream = trace.streams[event.stream]
         busy[f"core{stream.core}.{stream.engine.value}"] += event.free - event.start
-        if event.held:
-            busy[f"core{stream.core}.{event.by.value}"] += event.held
+        if event.trigger_hold:
+            busy[f"core{stream.core}.{event.triggered_by.value}"] += event.trigger_hold
     assert {n: use.busy_ns for n, use in result.engines.items() if use.busy_ns} == {
         name: pytest.approx(time / 1000) for name, time in busy.items() if time
     }

@@ -142,7 +142,7 @@ def test_triggers_are_on_the_page() -> None:
     (raw,) = re.findall(r'id="data">(.*?)</script>', page(found, record(), {}), re.S)
     data = json.loads(raw)
     times = np.frombuffer(base64.b64decode(data["triggers"]["time"]), "<f8")
-    assert times.sum() == sum(event.held for event in found.trace.events) > 0
+    assert times.sum() == sum(event.trigger_hold for event in found.trace.events) > 0
     assert "SP" in [track["name"] for track in data["tracks"]]
 
 

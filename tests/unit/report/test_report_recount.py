@@ -99,7 +99,7 @@ def test_every_metric_of_the_summary(name: str) -> None:
 def _held(own: Recount, engines: set[str]) -> list[tuple[int, int]]:
     """Return when instructions, or triggers of transfers, occupied one of these."""
     spans = [(e.start, e.free) for e in own.executed if own.engine(e) in engines]
-    triggers = (e for e in own.events if SHORT[e.by.value] in engines)
+    triggers = (e for e in own.events if SHORT[e.triggered_by.value] in engines)
     return [*spans, *((e.ready, e.ready + e.trigger) for e in triggers)]
 
 
@@ -171,7 +171,7 @@ def test_every_field_of_the_profile(name: str) -> None:
         stream = found.trace.streams[event.stream]
         held[f"core{stream.core}.{stream.engine.value}"] += event.free - event.start
         counts[f"core{stream.core}.{stream.engine.value}"] += 1
-        held[f"core{stream.core}.{event.by.value}"] += event.held
+        held[f"core{stream.core}.{event.triggered_by.value}"] += event.trigger_hold
     engines = {
         n: (round(e["busy_ns"] * 1000), e["instructions"]) for n, e in got["engines"].items()
     }
@@ -232,7 +232,7 @@ def test_every_figure_of_the_verdict(name: str) -> None:
     assert verdict.path[verdict.bound] == max(verdict.path.values())
     for short, share in verdict.busy.items():
         held = sum(e.free - e.start for e in own.executed if own.engine(e) == short)
-        held += sum(e.held for e in own.executed if SHORT[e.by.value] == short)
+        held += sum(e.trigger_hold for e in own.executed if SHORT[e.triggered_by.value] == short)
         assert share == pytest.approx(held / (end * cores))
     moved = sum(sum(own.hbm(e)) for e in own.executed)
     flops = sum(own.flops(e) for e in own.executed)

@@ -95,7 +95,7 @@ def test_lanes_are_as_high_as_they_are_busy(name: str) -> None:
     for event in instructions(found):
         name = name_of(found.trace, found.trace.streams[event.stream])
         busy[name] += event.free - event.start - event.table
-        busy[SHORT_NAMES[event.by]] += event.held
+        busy[SHORT_NAMES[event.triggered_by]] += event.trigger_hold
     for lane in lanes.lanes(found, window):
         assert lane.share == pytest.approx(busy[lane.name] / found.trace.end)
         assert all(0 <= part <= 1 + 1e-9 for part in lane.busy)
@@ -312,8 +312,8 @@ def test_triggers_have_a_track_where_their_engine_does_nothing_else() -> None:
     names = tracks.track_names(found)
     (sync,) = [track for track, name in names.items() if name == "SP"]
     held = [one for one in tracks.triggers(found) if one.track == sync]
-    triggered = [e for e in found.trace.events if e.trigger and e.by is Engine.SYNC]
-    assert sum(one.end - one.start for one in held) == sum(e.held for e in triggered) > 0
+    triggered = [e for e in found.trace.events if e.trigger and e.triggered_by is Engine.SYNC]
+    assert sum(one.end - one.start for one in held) == sum(e.trigger_hold for e in triggered) > 0
     assert [*names.values()][-1].startswith("DMA")
     drawn = lanes.lanes(found, lanes.Window(0, found.trace.end, 10))
     (lane,) = [one for one in drawn if one.name == "SP"]

@@ -198,6 +198,39 @@ def test_pages_of_results_are_taken_again_when_nobody_holds_them() -> None:
     assert len(places) == 1
 
 
+PARTIAL = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def kernel(a):
+    out = nl.ndarray((128, {size}), dtype=nl.float32, buffer=nl.shared_hbm)
+    x = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=a[:, 0:64])
+    nisa.dma_copy(dst=out[:, 0:64], src=x)
+    return out
+"""
+
+
+def test_programs_share_the_pages_of_results_that_they_write_in_full() -> None:
+    width = pages.SMALL // 512
+    types = dict([parse_arg(f"a=float32[128,{width}]")])
+    given = np.ones((128, width), np.float32)
+    places = set()
+    for text in (LARGE, LARGE, PARTIAL, LARGE):
+        source = SourceFile("k.py", text.format(size=width))
+        executable = compile_source(source, Request(args=types), lambda *_: None).executable
+        found = simulate(executable, {"a": given}).outputs["output_0"]
+        if text is PARTIAL:  # never on pages that still have values of another program
+            assert (found[:, :64] == 1).all() and not found[:, 64:].any()
+        else:
+            assert (found == 2).all()
+            places.add(found.ctypes.data)
+        del found
+    assert len(places) == 1
+
+
 def test_programs_are_told_apart_by_their_options() -> None:
     executable, inputs = built(STEADY["a product"]), drawn(0)
     for _ in range(3):

@@ -195,7 +195,8 @@ def _box(view: View) -> Box | None:
     if view.dynamic is not None or view.dtype.size != tensor.dtype.size:
         return None
     pitches = whole(tensor).strides
-    left, ranges = view.offset, list[list[int]]()
+    left = view.offset
+    ranges: list[list[int]] = []
     for pitch in pitches:
         ranges.append([left // pitch, left // pitch])
         left %= pitch

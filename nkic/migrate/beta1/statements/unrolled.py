@@ -12,7 +12,7 @@ import libcst as cst
 
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import Tensor, View
-from nkic.migrate.beta1.indices import Index, Indices
+from nkic.migrate.beta1.indices import Indices
 from nkic.migrate.beta1.slices import NotSlices, is_indexed, sums
 from nkic.migrate.facts import dst_of
 from nkic.migrate.sheet import Sheet
@@ -33,38 +33,35 @@ def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> L
         return {}
     instructions = [*_inside(sheet, part)]
     min_rank = min((len(view.shape) for view in _written(instructions)), default=0)
-    subscripts = [target, *_indexed(indices, part.value)]
     try:
-        grids = [
-            axis
-            for subscript in subscripts
-            for index in sums(indices, subscript)
-            for axis in _axes(index)
-        ]
+        axes = [*_axes(indices, [target, *_indexed(indices, part.value)])]
     except NotSlices:
         return {}
-    ranks = {rank for rank, _, _ in grids}
-    if (
-        len(ranks) != 1
-        or not 1 < min_rank < max(ranks)
-        or not _is_apart(sheet, target, instructions)
-    ):
+    ranks = {rank for rank, _, _ in axes}
+    if len(ranks) != 1 or not 1 < min_rank < max(ranks):
         return {}
-    if not _is_plain(indices, part.value):
+    if not _is_apart(sheet, target, instructions) or not _is_plain(indices, part.value):
         return {}
-    counts: Loops = {}
-    for place in range(1, max(ranks) - min_rank + 1):
-        texts = {count for _, axis, count in grids if axis == place}
-        if len(texts) != 1:
+    return _loops_over(sheet, axes, max(ranks) - min_rank)
+
+
+def _loops_over(sheet: Sheet, axes: list[tuple[int, int, str]], last: int) -> Loops:
+    """Return loops over the axes 1 to `last`; none if the trip counts of one axis differ."""
+    loops: Loops = {}
+    for place in range(1, last + 1):
+        counts = {count for _, axis, count in axes if axis == place}
+        if len(counts) != 1:
             return {}
-        counts[place] = (sheet.fresh("ijklmn"[(place - 1) % 6]), texts.pop())
-    return counts
+        loops[place] = (sheet.fresh("ijklmn"[(place - 1) % 6]), counts.pop())
+    return loops
 
 
-def _axes(index: Index) -> Iterator[tuple[int, int, str]]:
-    """Yield the rank, place and count of each axis of an index."""
-    for _, axis in index.parts:
-        yield axis.rank, axis.place, axis.count
+def _axes(indices: Indices, subscripts: list[cst.Subscript]) -> Iterator[tuple[int, int, str]]:
+    """Yield the rank, place and count of each axis of the subscripts. Raises `NotSlices`."""
+    for subscript in subscripts:
+        for index in sums(indices, subscript):
+            for _, axis in index.parts:
+                yield axis.rank, axis.place, axis.count
 
 
 def _inside(sheet: Sheet, part: cst.Assign) -> Iterator[Instruction]:

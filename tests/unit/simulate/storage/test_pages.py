@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nkic.simulate.storage import pages
-from nkic.simulate.storage.pages import Arena
+from nkic.simulate.storage.pages import Arena, recycled
 
 
 def test_arrays_of_an_arena_are_zero_and_do_not_overlap() -> None:
@@ -39,3 +39,18 @@ def test_neighbours_do_not_share_a_place_within_pages() -> None:
 def test_without_huge_pages_an_arena_is_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(mmap, "MADV_HUGEPAGE", raising=False)
     assert Arena().zeros(2, 3, np.float32).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
+def test_pages_of_results_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "MAX_KEPT", 3 * pages.SMALL)
+    monkeypatch.setattr(pages, "_kept", [])
+    sizes = [pages.SMALL, 2 * pages.SMALL, 2 * pages.SMALL + 8, 4 * pages.SMALL]
+    held = [recycled(1, size, np.uint8) for size in sizes[:2]]
+    assert [len(kept.memory) for kept in pages._kept] == sizes[:2]
+    held.append(recycled(1, sizes[2], np.uint8))
+    assert [len(kept.memory) for kept in pages._kept] == sizes[2:3]
+    held.append(recycled(1, sizes[3], np.uint8))  # more than the limit
+    assert pages._kept == []
+    for number, array in enumerate(held, 1):
+        array[...] = number
+    assert all((array == number).all() for number, array in enumerate(held, 1))
