@@ -57,7 +57,7 @@ CACHES = {
     "specialise/native/sources.py:_module": 256,
     "specialise/native/surface.py:spaces": "profiles",
     "specialise/surface.py:_function": "functions of the language",
-    "syntax/scopes.py:_local": 1024,
+    "syntax/scopes.py:declared": 1024,
     "syntax/walk.py:_child_fields": "classes of the tree",
 }
 

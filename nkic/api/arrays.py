@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.api.errors import refuse
+from nkic.arrays.failures import CALL
 from nkic.arrays.offers import Offer, natural
 from nkic.base.suggest import did_you_mean
 from nkic.machine import dtypes
@@ -66,7 +67,7 @@ def type_of(array: Array, name: str) -> TensorType:
         )
     if 0 in array.shape:
         refuse(f"argument `{name}` has the shape {array.shape}, which has no elements")
-    return TensorType(dtype, tuple(array.shape), "the call")
+    return TensorType(dtype, tuple(array.shape), CALL)
 
 
 def offer(array: Array) -> Offer:
@@ -78,7 +79,7 @@ def offer(array: Array) -> Offer:
     # In the byte order of this machine, which is little-endian, like NKI's.
     native = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
     stored = native if dtype is BOOL else native.view(storage(dtype))
-    return Offer("the call", natural(dtype), array.shape, dtype, lambda: stored)
+    return Offer(CALL, natural(dtype), array.shape, dtype, lambda: stored)
 
 
 def _refuse_mask(array: Array) -> None:
@@ -93,7 +94,7 @@ def _plain(array: Array) -> Offer:
     from nkic.arrays.npy import Element
 
     element = Element(array.dtype.kind, array.dtype.itemsize)
-    return Offer("the call", element, array.shape, None, lambda: array)
+    return Offer(CALL, element, array.shape, None, lambda: array)
 
 
 def presented(output: Array, dtype: DType) -> Array:

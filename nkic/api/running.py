@@ -321,8 +321,8 @@ def wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
             "pass a mapping of arrays by name, or the path of an npz file",
         )
     if inputs is None or not isinstance(inputs, Mapping):
-        return Wanted(None if inputs is None else os.fspath(inputs), {}, generator, cast)
-    return Wanted(None, {name: _spec(name, v) for name, v in inputs.items()}, generator, cast)
+        return Wanted(None if inputs is None else os.fspath(inputs), {}, generator, cast, True)
+    return Wanted(None, {name: _spec(name, v) for name, v in inputs.items()}, generator, cast, True)
 
 
 def _spec(name: str, value: Any) -> Spec | Offer:

@@ -8,6 +8,8 @@ from nkic.base.diagnostics import InputFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean
 
+CALL = "the call"  # in place of a path: the array is an argument of a Python call
+
 
 class Damaged(Exception):
     """A part of a file violates its format; a caller that knows the file turns this into
@@ -29,5 +31,7 @@ def refuse(path: str, error: Damaged, array: str = "") -> NoReturn:
 
 
 def called(path: str) -> str:
-    """Return the name of the file in messages."""
+    """Return the name of the file, or of another source of arrays, in messages."""
+    if path == CALL:
+        return CALL
     return "standard input" if path == STANDARD else f"`{clean(path)}`"

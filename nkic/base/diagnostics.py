@@ -183,6 +183,21 @@ def bad_argument(message: str, help: str = "") -> UsageFailed:
     return UsageFailed([make("bad-argument", message, help=help)])
 
 
+def refusal(
+    slug: str,
+    message: str,
+    span: Span,
+    *,
+    label: str = "",
+    labels: Iterable[Label] = (),
+    help: str = "",
+    fixes: Iterable[Fix] = (),
+) -> CompileFailed:
+    """Return the error for source text that cannot be read, or is not in the language."""
+    diagnostic = make(slug, message, span, label=label, labels=labels, help=help, fixes=fixes)
+    return CompileFailed([diagnostic])
+
+
 def _counted(label: Label, times: int) -> Label:
     return label if times == 1 else Label(label.span, f"{label.text}, {times} times")
 

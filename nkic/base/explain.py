@@ -66,7 +66,7 @@ def _unknown(query: str, near: str | None, names: dict[str, Code]) -> diagnostic
     return diagnostics.make(
         "unknown-code",
         f"there is no diagnostic code `{query}`",
-        help=f"{advice}`--explain all` prints every code",
+        help=f"{advice}`--explain all` prints every page",
     )
 
 

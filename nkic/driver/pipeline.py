@@ -211,7 +211,7 @@ def _entry(request: Request) -> dict[str, Any]:
         globals_used = entry.names(module)
         return globals_used | cells if module == function.module else globals_used
 
-    return {"name": function.module, "line": function.line, "given": names}
+    return {"name": function.module, "line": function.line, "supplied": names}
 
 
 def _from_text(

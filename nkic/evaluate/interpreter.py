@@ -22,7 +22,6 @@ from nkic.evaluate.modules import INSTEAD, Table, World
 from nkic.evaluate.objects import Function
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import STDLIB, Import, Resolved, SourceModule
-from nkic.syntax.places import function_at
 
 Show = Callable[[str], None]
 MISSING = object()  # a parameter without default
@@ -179,7 +178,7 @@ class Interpreter:
         source_module = self.resolved.library.find(module, self.resolved.kernel.module)
         if not isinstance(source_module, SourceModule):
             raise KernelError("host-module", f"the source of the module {module} is not available")
-        node = function_at(source_module, name, line)
+        node = source_module.function_at(name, line)
         return self.world.runtime(source_module).function(node, enclosing, cells, defaults)
 
     def library_function(self, source: SourceFile, name: str) -> Any:

@@ -61,13 +61,8 @@ class Binder(Identical):
 
     def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
         self._row = row
-        since = {o.name: o.since for o in row.operands} | {a.name: a.since for a in row.attributes}
         self._positions = {name: position for position, name in enumerate(row.parameters)}
-        self._future = {
-            name: first
-            for name, first in since.items()
-            if first > profile and name not in row.by_profile
-        }
+        self._future = _future_parameters(row, profile)
         self._defaults = [_parameter_default(row, name) for name in row.parameters]
         self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
         self._mandatory = [
@@ -206,14 +201,7 @@ class Binder(Identical):
                 raise self._missing(values, "dst" in keywords)
         for position, operand in self._mandatory:
             if values[position] is None:
-                since = operand.optional_since.label
-                text = f"`{operand.name}` cannot be omitted before NKI {since}"
-                raise CallRefused(
-                    "needs-profile",
-                    text,
-                    f"pass a tile, or compile with `--nki {since}`",
-                    operand.name,
-                )
+                raise _not_yet_optional(operand)
         for value in former.values():
             _former_dtype(self._row.name, values[0], value)
         return (
@@ -358,6 +346,16 @@ class Binder(Identical):
         raise CallRefused("argument-kind", text, argument="name")
 
 
+def _future_parameters(row: Row, profile: Profile) -> dict[str, Profile]:
+    """Return the parameters that later versions than `profile` added, with these versions."""
+    parameters: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
+    return {
+        parameter.name: parameter.since
+        for parameter in parameters
+        if parameter.since > profile and parameter.name not in row.by_profile
+    }
+
+
 def _parameter_default(row: Row, name: str) -> Any:
     """Return the default of a parameter, or REQUIRED."""
     if name in row.attribute_index:
@@ -369,6 +367,14 @@ def _parameter_default(row: Row, name: str) -> Any:
         operand = row.operands[row.operand_index[name]]
         return REQUIRED if operand.required else operand.default
     return None
+
+
+def _not_yet_optional(operand: Operand) -> CallRefused:
+    """Return the error for an omitted operand that only later versions may omit."""
+    since = operand.optional_since.label
+    text = f"`{operand.name}` cannot be omitted before NKI {since}"
+    advice = f"pass a tile, or compile with `--nki {since}`"
+    return CallRefused("needs-profile", text, advice, operand.name)
 
 
 def _former_dtype(row: str, dst: Any, former: Any) -> None:
@@ -417,6 +423,11 @@ def _non_tensor(operand: Operand, value: Any, writes: bool) -> float | int | Reg
     inside = plain(value)
     if inside is not value:
         return _non_tensor(operand, inside, writes)
+    raise _wrong_kind(operand, value)
+
+
+def _wrong_kind(operand: Operand, value: Any) -> CallRefused:
+    """Return the error for a value that cannot be this operand."""
     advice = f"pass {accepts(operand)} as `{operand.name}`"
     if isinstance(value, NkiInstruction):
         advice = "an instruction does not return a tensor: pass the dst that it wrote"
@@ -424,7 +435,7 @@ def _non_tensor(operand: Operand, value: Any, writes: bool) -> float | int | Reg
         advice = "pass the elements of the grid: .data"
     elif is_array(value):
         advice = "load it into a tile: nisa.dma_copy(dst=tile, src=nl.shared_constant(array))"
-    raise CallRefused(
+    return CallRefused(
         "argument-kind",
         f"`{operand.name}` is {shown(value)}, but must be {accepts(operand)}",
         advice,

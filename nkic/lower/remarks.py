@@ -132,10 +132,10 @@ def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
     engines = min(_engines_of(transfer, target) for transfer in transfers)
     pieces = sum(-(-_bytes(transfer) // min(_row(transfer), descriptor)) for transfer in transfers)
     best = total / target.peak_rate
+    moved = f"{size(total)} in total: each is" if len(transfers) > 1 else f"{size(total)}: it is"
     text = (
-        f"{plural(len(transfers), 'transfer')} of {size(total)}: each is split into rows of at "
-        f"least {rows} bytes ({pieces:,} descriptors) over {engines} of {target.dma_engines} DMA "
-        "engines"
+        f"{plural(len(transfers), 'transfer')} of {moved} split into rows of at least {rows} "
+        f"bytes ({pieces:,} descriptors) over {engines} of {target.dma_engines} DMA engines"
     )
     is_slow = pool > SLOW_ROWS_RATIO * best
     if is_slow:

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from nkic.base.diagnostics import CompileFailed, Diagnostic, Level, make
+from nkic.base.diagnostics import Diagnostic, Level, make, refusal
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
 from nkic.ir.program import Instruction
@@ -140,7 +140,7 @@ def _parsed(source: SourceFile) -> cst.Module:
         span = Span(source.path, line, column, line, column + 1)
         text = f"libcst {version('libcst')} cannot read this: {error.message}"
         help = "write it in an older form of Python, or install a later libcst"
-        raise CompileFailed([make("not-migrated", text, span, help=help)]) from None
+        raise refusal("not-migrated", text, span, help=help) from None
 
 
 def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:

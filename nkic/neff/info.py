@@ -14,7 +14,7 @@ from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.text import clean, grouped, size
 from nkic.neff import container
 from nkic.neff.container import Container
-from nkic.neff.header import FEATURES, VERSION, Entry, Header, Port, known_target_hash
+from nkic.neff.header import FEATURES, VERSION, Entry, Header, Port, SectionEntry, known_target_hash
 from nkic.neff.layout import SECTION_VERSION
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.records import FileRecord
@@ -84,7 +84,7 @@ class Info:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the same for JSON."""
+        """Return all of it for JSON."""
         h = self.header
         return {
             "schema": SCHEMA,
@@ -100,17 +100,7 @@ class Info:
             "target_table": self.target_table,
             "bytes": self.bytes,
             "entries": [_entry(entry) for entry in h.entries],
-            "sections": [
-                {
-                    "name": s.name,
-                    "version": s.version,
-                    "required": s.required,
-                    "bytes": s.length,
-                    "sha256": s.sha256.hex(),
-                    "hash_ok": True,
-                }
-                for s in h.sections
-            ],
+            "sections": [_section(section) for section in h.sections],
             "arguments": dict(self.arguments),
             "flags": dict(self.flags),
             "sources": [
@@ -146,6 +136,17 @@ def _bits(bits: int) -> str:
 
 def _shown(port: Port) -> str:
     return f"{port.dtype}[{', '.join(map(str, port.shape))}] in {port.buffer}"
+
+
+def _section(section: SectionEntry) -> dict[str, Any]:
+    return {
+        "name": section.name,
+        "version": section.version,
+        "required": section.required,
+        "bytes": section.length,
+        "sha256": section.sha256.hex(),
+        "hash_ok": True,
+    }
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from nkic.base.diagnostics import CompileFailed
-from nkic.parse.refuse import refusal
+from nkic.base.diagnostics import CompileFailed, refusal
 from nkic.syntax import nodes as n
 from nkic.syntax.walk import children
 

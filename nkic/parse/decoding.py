@@ -5,9 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 
-from nkic.base.diagnostics import CompileFailed
+from nkic.base.diagnostics import CompileFailed, refusal
 from nkic.base.source import SourceFile, Span
-from nkic.parse.refuse import refusal
 
 _DECLARATION = re.compile(rb"[ \t\f]*#[^\n\r]*?coding[:=][ \t]*([-\w.]+)")
 _BLANK = re.compile(rb"[ \t\f]*(?:#[^\n\r]*)?\Z")

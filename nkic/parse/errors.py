@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nkic.base.diagnostics import CompileFailed, Fix, Label
+from nkic.base.diagnostics import CompileFailed, Fix, Label, refusal
 from nkic.base.source import Span
 from nkic.base.suggest import Guess, did_you_mean
 from nkic.parse.limits import MAX_NESTING
 from nkic.parse.parser import TooDeep, Unexpected
-from nkic.parse.refuse import refusal
 from nkic.parse.situation import COMPOUND, HEADS, KEYWORDS, Situation
 from nkic.parse.tokens import Tokens
 from nkic.syntax.nodes import Node, Starred
@@ -96,7 +95,7 @@ def _missing_block(at: Situation) -> CompileFailed | None:
     return refusal(
         "missing-block",
         f"the block of `{head.text}` in line {head.line} is missing",
-        at.gap if at.is_layout(at.token) else at.span,
+        at.here,
         labels=[Label(head.span(at.path), "this line opens a block")],
         help="indent the lines that belong to it, or write `pass`",
     )
@@ -128,7 +127,7 @@ def _try_without_clause(at: Situation) -> CompileFailed | None:
     return refusal(
         "misplaced-clause",
         "the `try` before this line has no `except` and no `finally`",
-        at.gap if at.is_layout(at.token) else at.span,
+        at.here,
         help="add a clause that says what to do after an error",
     )
 
@@ -147,9 +146,8 @@ def _incomplete_head(at: Situation) -> CompileFailed | None:
 def _lone_decorator(at: Situation) -> CompileFailed | None:
     if not at.at_start or at.wants_name or not (at.accepts("def") and at.accepts("class")):
         return None
-    span = at.gap if at.is_layout(at.token) else at.span
     message = "a decorator must be followed by a function or a class"
-    return refusal("bad-syntax", message, span, help="write `def` or `class` in the next line")
+    return refusal("bad-syntax", message, at.here, help="write `def` or `class` in the next line")
 
 
 def _block_in_line(at: Situation) -> CompileFailed | None:
@@ -326,9 +324,8 @@ def _missing_value(at: Situation) -> CompileFailed | None:
         help = f"to count, write `{at.previous.text}= 1`"
     elif at.previous.text == ",":
         help += ", or remove the comma"
-    span = at.gap if at.is_layout(at.token) else at.span
     message = f"{missing} is missing after `{at.previous.text}`"
-    return refusal("missing-value", message, span, help=help)
+    return refusal("missing-value", message, at.here, help=help)
 
 
 def _missing_word(at: Situation) -> CompileFailed | None:

@@ -250,9 +250,9 @@ class _Lexer:
         self._add(self.words.fixed[opener], start, end)
         return end
 
-    def _push(self, bracket: Bracket, at: int) -> None:
+    def _push(self, bracket: Bracket, position: int) -> None:
         if len(self.brackets) == MAX_BRACKETS:
-            raise errors.too_many_brackets(self._span(at, at + 1))
+            raise errors.too_many_brackets(self._span(position, position + 1))
         self.brackets.append(bracket)
 
     def _closing(self, start: int, end: int) -> int:

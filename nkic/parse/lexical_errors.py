@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from nkic.base.diagnostics import CompileFailed, Fix, Label
+from nkic.base.diagnostics import CompileFailed, Fix, Label, refusal
 from nkic.base.source import Span
 from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS, MAX_NAME
-from nkic.parse.refuse import refusal
 from nkic.parse.tokens import Bracket, Token
 
 # ---- characters ----------------------------------------------------------------------------
@@ -36,9 +35,9 @@ _ADVICE = {
 }
 
 
-def bad_character(text: str, at: int, span: Span) -> CompileFailed:
+def bad_character(text: str, position: int, span: Span) -> CompileFailed:
     """A character that starts no token."""
-    character = text[at]
+    character = text[position]
     if character == "\\":
         return bad_continuation(span)
     if ord(character) < 128 and character.isprintable():
@@ -112,32 +111,27 @@ def check_number(text: str, start: int, end: int, span: Span) -> None:
     if _AFTER_NUMBER.match(text, end):
         return
     whole = text[start:end] + _REST_OF_NUMBER.match(text, end).group()  # type: ignore[union-attr]
-    wide = span._replace(end_column=span.column + len(whole))
-    base = _BASES.get(whole[1:2].lower()) if whole[0] == "0" else None
+    raise _bad_number(whole, span._replace(end_column=span.column + len(whole)))
+
+
+def _bad_number(whole: str, span: Span) -> CompileFailed:
+    fixes = []
     if re.fullmatch(r"0[0-9_]+", whole):
         digits = whole.replace("_", "").lstrip("0")
-        raise refusal(
-            "bad-number",
-            f"`{whole}` starts with a zero, which is neither decimal nor octal",
-            wide,
-            help=f"write {digits} for the decimal number or 0o{digits} for the octal one",
-        )
-    if re.fullmatch(r"[0-9_]+[lL]", whole):
-        fix = Fix(wide, whole[:-1], "remove the letter", sure=True)
+        message = f"`{whole}` starts with a zero, which is neither decimal nor octal"
+        help = f"write {digits} for the decimal number or 0o{digits} for the octal one"
+    elif re.fullmatch(r"[0-9_]+[lL]", whole):
         message = f"`{whole}`: integers have no suffix; they can be of any size"
-        raise refusal("bad-number", message, wide, help=f"write {whole[:-1]}", fixes=[fix])
-    if "__" in whole or whole.endswith("_"):
+        help = f"write {whole[:-1]}"
+        fixes = [Fix(span, whole[:-1], "remove the letter", sure=True)]
+    elif "__" in whole or whole.endswith("_"):
         message = f"`{whole}`: an underscore must be between two digits"
-        raise refusal(
-            "bad-number", message, wide, help=f"write {re.sub('_+', '_', whole).strip('_')}"
-        )
-    expected = f"a {base} number" if base else "a number"
-    raise refusal(
-        "bad-number",
-        f"`{whole}` is not {expected}",
-        wide,
-        help="a name cannot start with a digit; put a space or an operator after a number",
-    )
+        help = f"write {re.sub('_+', '_', whole).strip('_')}"
+    else:
+        base = _BASES.get(whole[1:2].lower()) if whole[0] == "0" else None
+        message = f"`{whole}` is not {f'a {base} number' if base else 'a number'}"
+        help = "a name cannot start with a digit; put a space or an operator after a number"
+    return refusal("bad-number", message, span, help=help, fixes=fixes)
 
 
 # ---- strings -------------------------------------------------------------------------------

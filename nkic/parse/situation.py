@@ -67,6 +67,11 @@ class Situation:
         line, column = self.previous.end_line, self.previous.end_column
         return Span(self.path, line, column, line, column)
 
+    @property
+    def here(self) -> Span:
+        """The span of the token that does not fit or, at the end of a line or block, the gap."""
+        return self.gap if self.is_layout(self.token) else self.span
+
     # ---- the line --------------------------------------------------------------------------
 
     def is_layout(self, token: Token) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nkic.base.diagnostics import CompileFailed
-from nkic.parse.refuse import refusal
+from nkic.base.diagnostics import CompileFailed, refusal
 from nkic.syntax import nodes as n
 
 _PLAIN = (n.Name, n.Attribute, n.Subscript)
@@ -41,14 +40,14 @@ def as_target(node: n.Expression, advice: str = "") -> n.Expression:
     if isinstance(node, n.Starred):
         raise _lone_star(node)
     while waiting:
-        at = waiting.pop()
-        if isinstance(at, (n.Tuple, n.List)):
-            _check_stars(at)
-            waiting += reversed(at.elts)
-        elif isinstance(at, n.Starred):
-            waiting.append(at.value)
-        elif not isinstance(at, _PLAIN):
-            raise not_assignable(at, "cannot be assigned to", _TARGETS + advice)
+        target = waiting.pop()
+        if isinstance(target, (n.Tuple, n.List)):
+            _check_stars(target)
+            waiting += reversed(target.elts)
+        elif isinstance(target, n.Starred):
+            waiting.append(target.value)
+        elif not isinstance(target, _PLAIN):
+            raise not_assignable(target, "cannot be assigned to", _TARGETS + advice)
     return node
 
 
@@ -56,11 +55,11 @@ def as_deleted(node: n.Expression) -> n.Expression:
     """Return `node` if it can be deleted."""
     waiting = [node]
     while waiting:
-        at = waiting.pop()
-        if isinstance(at, (n.Tuple, n.List)):
-            waiting += reversed(at.elts)
-        elif not isinstance(at, _PLAIN):
-            raise not_assignable(at, "cannot be deleted", _TARGETS)
+        target = waiting.pop()
+        if isinstance(target, (n.Tuple, n.List)):
+            waiting += reversed(target.elts)
+        elif not isinstance(target, _PLAIN):
+            raise not_assignable(target, "cannot be deleted", _TARGETS)
     return node
 
 

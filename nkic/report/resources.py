@@ -41,7 +41,7 @@ class Resources:
     @property
     def line(self) -> str:
         """`matmul: SBUF 9.2/26.0 MiB (38%), PSUM 4/8 banks, 1,204 instr (PE 512 …), …`"""
-        return f"{self.used}, scheduled for {grouped(self.cycles)} cycles (nki-run counts them)"
+        return f"{self.used}, estimated at {grouped(self.cycles)} cycles (nki-run simulates them)"
 
     @property
     def used(self) -> str:

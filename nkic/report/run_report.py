@@ -45,7 +45,9 @@ class BoundRow:
         """The bounds for people."""
         words = []
         if self.maximum is not None:
-            share = f", {self.relative:.2g} of the greatest" if self.relative is not None else ""
+            share = (
+                f", {self.relative:.2g} of the greatest value" if self.relative is not None else ""
+            )
             words.append(f"off by at most {self.maximum:.3g} (at {list(self.at)}{share})")
         if self.unbounded:
             words.append(f"without a bound: {grouped(self.unbounded)}")

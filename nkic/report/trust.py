@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from nkic.machine.engines import SHORT_NAMES, Engine
 
-BUSY = 0.75  # busy share from which an engine counts as the bound of a kernel
+BUSY = 0.75  # share of the time from which an engine is mostly busy
 
 
 @dataclass(frozen=True)
 class Trust:
-    """The kind of a kernel, and the likely error of its time in percent; `checked` names the
-    comparison.
+    """The kind of a kernel, by its busiest engine, and the likely error of its time in percent;
+    `checked` names the comparison.
     """
 
     kind: str
@@ -23,19 +23,19 @@ class Trust:
     checked: str
 
 
-TENSOR = Trust("bound by PE", 5, "3 published kernels, off by 0.0 to 1.1 %")
+TENSOR = Trust("PE mostly busy", 5, "3 published kernels, off by 0.0 to 1.1 %")
 TRANSFERS = Trust(
-    "bound by DMA",
+    "DMA or SP mostly busy",
     20,
     "1 published kernel, off by 6 %; its profile had shown which engine triggers",
 )
 ELEMENTWISE = Trust(
-    "bound by DVE, ACT or POOL",
+    "DVE, ACT or POOL mostly busy",
     30,
     "20 published kernels that a former compiler transformed, off by 1 to 14 %",
 )
 MIXED = Trust(
-    "bound by no engine alone",
+    "no engine mostly busy",
     40,
     "no published kernel but 2 to which figures were fitted, off by 1 to 2 %",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nkic.base.diagnostics import CompileFailed, make
+from nkic.base.diagnostics import CompileFailed, refusal
 from nkic.base.source import SourceFile
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Binding, BindingKind, Import, SourceModule
@@ -133,7 +133,7 @@ def _shared_too_much(name: str, statement: nodes.Statement) -> CompileFailed:
         " counted once per name"
     )
     help = "change the value before it is assigned to other names"
-    return CompileFailed([make("too-large", text, statement.span, help=help)])
+    return refusal("too-large", text, statement.span, help=help)
 
 
 def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
@@ -218,8 +218,7 @@ class _Registries:
                 waiting.append(node)
                 for hook in _subclass_hooks(node):
                     yield name
-                    inside = (changed for part in walk(hook) for changed in _changed_by(part))
-                    yield from (changed for changed in inside if changed in self._bindings)
+                    yield from self._changed_inside(hook)
 
     def _has_value(self, name: str) -> bool:
         """Whether the name is a value of this file; modules and functions do not change."""
@@ -229,12 +228,14 @@ class _Registries:
         if name not in self._by_function:
             binding = self._bindings.get(name)
             node = binding.node if binding is not None else None
-            inside = walk(node) if isinstance(node, nodes.FunctionDef) else ()
-            names_changed = (changed for part in inside for changed in _changed_by(part))
-            self._by_function[name] = frozenset(
-                changed for changed in names_changed if changed in self._bindings
-            )
+            changed = self._changed_inside(node) if isinstance(node, nodes.FunctionDef) else ()
+            self._by_function[name] = frozenset(changed)
         return self._by_function[name]
+
+    def _changed_inside(self, function: nodes.FunctionDef) -> Iterator[str]:
+        """Yield the names of this file whose value the statements of a function change."""
+        changed = (name for node in walk(function) for name in _changed_by(node))
+        return (name for name in changed if name in self._bindings)
 
 
 def _changed(statement: nodes.Statement) -> Iterator[str]:

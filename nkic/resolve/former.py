@@ -5,9 +5,9 @@ Source: migration guides 0.1 to 0.2 and 0.3 to 0.4: a warning until 0.3, an erro
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from nkic.base.diagnostics import Fix, Level, Reporter, make
+from nkic.base.diagnostics import Diagnostic, Fix, Level, Reporter, make
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.syntax.bindings import Binding, SourceModule
@@ -35,23 +35,24 @@ def check_import(
     if profile is Profile.BETA1:
         is_constants = f"{name}.".startswith("nki.language.constants.")
         if f"{name}.".startswith("nki.") and not is_constants and not module.trusted:
-            _check_too_new(name, binding, report)
-        return
-    if not f"{name}.".startswith(f"{PREFIX}."):
-        return
-    is_removed = profile >= Profile.NKI_0_4
-    slug, level = ("removed-name", Level.ERROR) if is_removed else ("deprecated", Level.WARNING)
-    text = f"`{name}` is deprecated since NKI beta2, as all of `{PREFIX}`"
-    if is_removed:
+            _report_too_new(name, binding, report)
+    elif f"{name}.".startswith(f"{PREFIX}."):
+        current = name.removeprefix(f"{ROOT}.")
+        exists = {current, current.rpartition(".")[0]} & {*provided} - _REUSED or current == "nki"
+        help = f"import `{current}`" if exists else "leave it out: `nki` has no such module"
+        fixes = _fix(module, binding.span) if exists else ()
+        report.add(_former(name, binding.span, profile, help, fixes))
+
+
+def _former(name: str, span: Span, profile: Profile, help: str, fixes: Sequence[Fix]) -> Diagnostic:
+    if profile >= Profile.NKI_0_4:
         text = f"NKI {profile.label} has no `{name}`: all of `{PREFIX}` was removed in NKI 0.4"
-    current = name.removeprefix(f"{ROOT}.")
-    exists = {current, current.rpartition(".")[0]} & {*provided} - _REUSED or current == "nki"
-    help = f"import `{current}`" if exists else "leave it out: `nki` has no such module"
-    fixes = _fix(module, binding.span) if exists else ()
-    report.add(make(slug, text, binding.span, help=help, level=level, fixes=fixes))
+        return make("removed-name", text, span, help=help, fixes=fixes)
+    text = f"`{name}` is deprecated since NKI beta2, as all of `{PREFIX}`"
+    return make("deprecated", text, span, help=help, fixes=fixes, level=Level.WARNING)
 
 
-def _check_too_new(name: str, binding: Binding, report: Reporter) -> None:
+def _report_too_new(name: str, binding: Binding, report: Reporter) -> None:
     text = f"NKI beta1 has no `{name}`: `nki` was added in NKI beta2"
     help = f"import `{ROOT}.{name}`, or compile with the version that the kernel is written for"
     report.error("needs-profile", text, binding.span, help=help)

@@ -11,9 +11,9 @@ from nkic.base.diagnostics import Label, Reporter
 from nkic.base.suggest import did_you_mean, respelt
 from nkic.resolve.bind import import_targets
 from nkic.resolve.library import Library
+from nkic.resolve.mentions import path_of
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel, SourceModule
-from nkic.syntax.places import function_at
 from nkic.syntax.walk import walk
 
 _WRAPPERS = frozenset({"jit", "trace", "baremetal", "benchmark", "profile"})
@@ -89,7 +89,7 @@ def _imported_kernel(module: SourceModule, name: str, library: Library) -> Kerne
 
 def at(module: SourceModule, name: str, line: int) -> Kernel:
     """Return the function called `name` that starts at a line, or whose first decorator does."""
-    node = function_at(module, name, line)
+    node = module.function_at(name, line)
     if not isinstance(node, nodes.FunctionDef):
         raise LookupError(f"{name} in line {line} is not a function")
     return Kernel(name, module, node)
@@ -129,19 +129,17 @@ def _check_nested(module: SourceModule, report: Reporter) -> None:
 
 
 def _is_kernel(node: nodes.FunctionDef, module: SourceModule) -> bool:
-    return any(
-        _decorator_name(decorator, module) in _KERNEL_MAKERS for decorator in node.decorators
-    )
+    return any(wrapper(decorator, module) in _KERNEL_MAKERS for decorator in node.decorators)
 
 
-def _decorator_name(decorator: nodes.Expression, module: SourceModule) -> str:
-    func = decorator.func if isinstance(decorator, nodes.Call) else decorator
-    return dotted(func, module)
+def _without_call(decorator: nodes.Expression) -> nodes.Expression:
+    """Return the function of a decorator that may be a call: `nki.jit` of `@nki.jit(…)`."""
+    return decorator.func if isinstance(decorator, nodes.Call) else decorator
 
 
 def _check_spelling(decorator: nodes.Expression, module: SourceModule, report: Reporter) -> None:
     """Report a decorator that is probably a misspelt `nki.jit`."""
-    func = decorator.func if isinstance(decorator, nodes.Call) else decorator
+    func = _without_call(decorator)
     root, _, last = dotted(func, module).rpartition(".")
     suggestion = did_you_mean(last, ["jit"]) if root in _ROOTS else ""
     if suggestion:
@@ -194,30 +192,32 @@ def _decorated(module: SourceModule) -> Iterator[Kernel]:
 def _wrapped(module: SourceModule) -> Iterator[Kernel]:
     """Yield the kernels of assignments such as `fast = nki.jit(plain)` at module level."""
     functions = {node.name: node for node in _functions(module)}
-    for statement in module.tree.body:
-        if not isinstance(statement, nodes.Assign) or not isinstance(statement.value, nodes.Call):
-            continue
-        call = statement.value
+    for names, call in _assigned_calls(module):
         inner = call.args[0] if call.args else None
         if not isinstance(inner, nodes.Name) or inner.id not in functions:
             continue
         name = wrapper(call.func, module)
-        targets = [target.id for target in statement.targets if isinstance(target, nodes.Name)]
-        if name in _KERNEL_MAKERS and targets:
-            yield Kernel(targets[0], module, functions[inner.id], name)
+        if name in _KERNEL_MAKERS and names:
+            yield Kernel(names[0], module, functions[inner.id], name)
 
 
 def _scheduled(module: SourceModule, by_name: dict[str, Kernel]) -> Iterator[Kernel]:
     """Yield the kernels of `ordered = kernel.with_schedule([...])` at module level."""
-    for statement in module.tree.body:
-        if not isinstance(statement, nodes.Assign) or not isinstance(statement.value, nodes.Call):
+    for names, call in _assigned_calls(module):
+        base = by_name.get(_scheduled_base(call))
+        if base is None:
             continue
-        base = by_name.get(_scheduled_base(statement.value))
-        for target in statement.targets:
-            if base is not None and isinstance(target, nodes.Name):
-                span = statement.value.span
-                by_name[target.id] = replace(base, name=target.id, scheduled=span)
-                yield by_name[target.id]
+        for name in names:
+            by_name[name] = replace(base, name=name, scheduled=call.span)
+            yield by_name[name]
+
+
+def _assigned_calls(module: SourceModule) -> Iterator[tuple[list[str], nodes.Call]]:
+    """Yield the module-level assignments of calls: the names that are bound, and the call."""
+    for statement in module.tree.body:
+        if isinstance(statement, nodes.Assign) and isinstance(statement.value, nodes.Call):
+            names = [target.id for target in statement.targets if isinstance(target, nodes.Name)]
+            yield names, statement.value
 
 
 def _scheduled_base(expression: nodes.Expression) -> str:
@@ -232,21 +232,14 @@ def _scheduled_base(expression: nodes.Expression) -> str:
 
 def wrapper(decorator: nodes.Expression, module: SourceModule) -> str:
     """Return `nki.jit` for a decorator that makes a kernel, however it is written, or ""."""
-    func = decorator.func if isinstance(decorator, nodes.Call) else decorator
-    path = dotted(func, module)
-    root, _, last = path.rpartition(".")
+    root, _, last = dotted(_without_call(decorator), module).rpartition(".")
     return f"nki.{last}" if root in _ROOTS and last in _WRAPPERS else ""
 
 
 def dotted(expression: nodes.Expression, module: SourceModule) -> str:
     """Return the full name of `a.b.c`, with `a` resolved by the module's imports, or ""."""
-    parts: list[str] = []
-    while isinstance(expression, nodes.Attribute):
-        parts.append(expression.attr)
-        expression = expression.value
-    if not isinstance(expression, nodes.Name):
-        return ""
-    return ".".join([_imported(expression.id, module), *reversed(parts)])
+    path = path_of(expression)
+    return ".".join([_imported(path.root, module), *path.attributes]) if path is not None else ""
 
 
 def _imported(name: str, module: SourceModule) -> str:

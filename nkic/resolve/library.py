@@ -84,13 +84,13 @@ class Library:
         """Return where a name of a module is bound: in itself, or in a module it star-imports."""
         waiting, seen = [module], {module.source.path}
         while waiting:
-            at = waiting.pop()
-            if name in at.bindings:
-                return at, at.bindings[name]
-            for source_module in () if name.startswith("_") else self._star_sources(at):
-                if source_module.source.path not in seen:
-                    seen.add(source_module.source.path)
-                    waiting.append(source_module)
+            holder = waiting.pop()
+            if name in holder.bindings:
+                return holder, holder.bindings[name]
+            for starred in () if name.startswith("_") else self._star_sources(holder):
+                if starred.source.path not in seen:
+                    seen.add(starred.source.path)
+                    waiting.append(starred)
         return module, None
 
     def _star_sources(self, module: SourceModule) -> tuple[SourceModule, ...]:

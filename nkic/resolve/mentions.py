@@ -81,7 +81,7 @@ def _mentions(
         tuple(sorted(uses, key=lambda node: node.span)),
         frozenset(node.func for node in all_nodes if isinstance(node, nodes.Call)),
         frozenset(node.attr for node in attributes),
-        tuple([path for node in attributes if node not in owners and (path := _path(node))]),
+        tuple([path for node in attributes if node not in owners and (path := path_of(node))]),
         frozenset(all_names),
         hidden,
     )
@@ -109,13 +109,15 @@ def _value_parts(statement: nodes.Statement) -> Iterator[nodes.Node]:
         yield statement.value
 
 
-def _path(node: nodes.Attribute) -> Path | None:
+def path_of(expression: nodes.Expression) -> Path | None:
+    """Return the path of `a.b.c`, or of a bare name; None for other expressions."""
     attributes: list[str] = []
-    at: nodes.Expression = node
-    while isinstance(at, nodes.Attribute):
-        attributes.append(at.attr)
-        at = at.value
-    return Path(at.id, tuple(reversed(attributes))) if isinstance(at, nodes.Name) else None
+    while isinstance(expression, nodes.Attribute):
+        attributes.append(expression.attr)
+        expression = expression.value
+    if not isinstance(expression, nodes.Name):
+        return None
+    return Path(expression.id, tuple(reversed(attributes)))
 
 
 def _hidden(node: nodes.Node) -> Iterator[tuple[str, Span]]:

@@ -79,8 +79,8 @@ class Reach:
     # ---- the subset ------------------------------------------------------------------------
 
     def _check(self, definition: Definition, hidden: Iterable[tuple[str, Span]]) -> None:
-        apart = frozenset(mentions.methods(definition))
-        for rule, span in subset.violations(definition, self.profile, apart):
+        methods = frozenset(mentions.methods(definition))
+        for rule, span in subset.violations(definition, self.profile, methods):
             self._refuse(rule, span)
         for name, span in hidden:
             text = f"`{name}` is not accessible to kernel code"

@@ -30,14 +30,15 @@ def resolve(
     profile: Profile = DEFAULT,
     name: str = "__kernel__",
     line: int | None = None,
-    given: Supplied = _nothing,
+    supplied: Supplied = _nothing,
 ) -> Resolved:
     """Return the kernel called `kernel` in the file `entry`, or its only one, with all it reaches.
 
     `name` is the module's dotted name if the file is part of a package. If `line` is given, the
-    kernel is the function of that name at that line, wherever it is defined; `given` then returns
-    the variables, by module, that a running program adds to those of the source. Violations of the
-    subset are reported and do not stop the stage; raises `CompileFailed` if there is no kernel.
+    kernel is the function of that name at that line, wherever it is defined; `supplied` then
+    returns the variables, by module, that a running program adds to those of the source. Violations
+    of the subset are reported and do not stop the stage; raises `CompileFailed` if there is no
+    kernel.
     """
     library = Library(load, parse, provided)
     module = library.add(name, entry)
@@ -47,7 +48,8 @@ def resolve(
     for rule, span in subset.of_kernel(chosen.node, profile):
         text = f"{rule.words} cannot be used in NKI {profile.label}"
         report.error("not-in-nki", text, span, help=rule.advice)
-    reached = Reach(library, profile, report, given).run(chosen.module, chosen.maker or chosen.node)
+    reach = Reach(library, profile, report, supplied)
+    reached = reach.run(chosen.module, chosen.maker or chosen.node)
     return Resolved(chosen, library, reached, profile)
 
 

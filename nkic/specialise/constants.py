@@ -14,6 +14,7 @@ from nkic.base.source import NOWHERE
 from nkic.base.suggest import did_you_mean
 from nkic.evaluate import library
 from nkic.evaluate.objects import Class
+from nkic.language.namespace import suggested
 from nkic.language.texts import brief
 from nkic.machine import dtypes
 from nkic.specialise.closed import World
@@ -109,10 +110,12 @@ class Constants:
         if dtype is not None:
             return dtype
         path, _, last = text.rpartition(".")
-        space = self.world.spaces.get(SHORT.get(path, path))
+        module = SHORT.get(path, path)
+        space = self.world.spaces.get(module)
         if space is not None:
             if last not in space.names():
-                raise _unknown(argument, text, did_you_mean(last, space.names()))
+                near = suggested(self.world.namespaces[module], last)
+                raise _unknown(argument, text, near)
             return space.get(self.machine, last)
         first, *attributes = text.split(".")
         bindings = self.interpreter.resolved.kernel.module.bindings

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nkic.base import profiles
-from nkic.base.diagnostics import CompileFailed, UsageFailed, make
+from nkic.base.diagnostics import CompileFailed, UsageFailed, refusal
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
 from nkic.base.suggest import did_you_mean
@@ -76,7 +76,7 @@ class _Block:
 
     def error(self, line: int, message: str, help: str = "") -> CompileFailed:
         span = Span(self.source.path, line, 1, line, len(self.source.line(line)) + 1)
-        return CompileFailed([make("bad-inline-block", message, span, help=help)])
+        return refusal("bad-inline-block", message, span, help=help)
 
     def read(self, content: str) -> RequestOptions:
         import tomllib  # slow to import, and only needed if there is a block

@@ -4,7 +4,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 # Elements per DMA row of a constant: long enough for full-speed descriptors.
-_ROW = 2048
+_ROW_ELEMENTS = 2048
 
 
 def zeros(shape, dtype, buffer=nl.sbuf, name=""):
@@ -61,7 +61,7 @@ def _fill(tensor, value):
 def _fill_hbm(tensor, value):
     """Copy a constant tile over a dense tensor in HBM, as many full rows as fit."""
     size = tensor.size
-    width = min(size, _ROW)
+    width = min(size, _ROW_ELEMENTS)
     rows = size // width
     flat = tensor.reshape((size,))
     tile = nl.ndarray((min(rows, nl.tile_size.pmax), width), dtype=tensor.dtype, buffer=nl.sbuf)
@@ -70,6 +70,7 @@ def _fill_hbm(tensor, value):
     for start in range(0, rows, nl.tile_size.pmax):
         end = min(rows, start + nl.tile_size.pmax)
         nisa.dma_copy(dst=matrix[start:end, :], src=tile[0 : end - start, :])
-    rest = size - rows * width
-    if rest > 0:
-        nisa.dma_copy(dst=flat[rows * width : size].reshape((1, rest)), src=tile[0:1, 0:rest])
+    remainder = size - rows * width
+    if remainder > 0:
+        tail = flat[rows * width : size].reshape((1, remainder))
+        nisa.dma_copy(dst=tail, src=tile[0:1, 0:remainder])

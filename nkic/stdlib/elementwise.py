@@ -26,11 +26,11 @@ def _binary(op, x, y, dtype):
     if not isinstance(y, nl.NkiTensor):
         return _with_number(op, x, y, dtype, False)
     if _common_shape(x, y) != tuple(x.shape) or _common_shape(x, y) != tuple(y.shape):
-        equal_shapes = "give both the same shape, with nl.broadcast_to or nisa.tensor_scalar"
+        advice = "give both the same shape, with nl.broadcast_to or nisa.tensor_scalar"
         text = "{} and {} are not equal; nki.language broadcasts them from NKI 0.5 on"
-        early = _version_between("0.3", "0.5") and _called_by_kernel(2)
-        _require(not early, text, x.shape, y.shape, help=equal_shapes)
-        _known_issue("broadcasting in binary functions of nki.language", 2, equal_shapes)
+        is_refused = _version_between("0.3", "0.5") and _called_by_kernel(2)
+        _require(not is_refused, text, x.shape, y.shape, help=advice)
+        _known_issue("broadcasting in binary functions of nki.language", 2, advice)
     return _of_tiles(op, x, y, dtype)
 
 
@@ -55,15 +55,15 @@ def _with_number(op, x, number, dtype, reverse):
 
 def _common_shape(x, y):
     """Return the broadcast shape of `x` and `y`."""
-    one, two = x.shape, y.shape
-    alike = "reshape one of them"
-    _require(len(one) == len(two), "{} and {} have different ranks", one, two, help=alike)
-    rows = "slice both to the same partitions, or repeat one with nl.broadcast_to"
-    _require(one[0] == two[0], "{} and {} differ in partitions", one, two, help=rows)
-    fit = "sizes must be equal, or 1"
+    left, right = x.shape, y.shape
+    advice = "reshape one of them"
+    _require(len(left) == len(right), "{} and {} have different ranks", left, right, help=advice)
+    advice = "slice both to the same partitions, or repeat one with nl.broadcast_to"
+    _require(left[0] == right[0], "{} and {} differ in partitions", left, right, help=advice)
+    advice = "sizes must be equal, or 1"
     shape = []
-    for a, b in zip(one, two):
-        _require(a == b or a == 1 or b == 1, "{} and {} do not match", one, two, help=fit)
+    for a, b in zip(left, right):
+        _require(a == b or a == 1 or b == 1, "{} and {} do not match", left, right, help=advice)
         shape.append(max(a, b))
     return tuple(shape)
 
@@ -370,25 +370,26 @@ def _within_a_turn(x):
     710 is 113 turns plus 6.03e-5. Products by 710 and by the first 18 bits of 2 pi are exact, and
     so are their differences from x; the remaining error terms are subtracted last.
     """
-    many = _whole_multiples(x, 1 / 710)
-    rest = _less(x, many, 710.0)
-    turns = _whole_multiples(rest, 0.15915494309189535)
-    rest = _less(_less(rest, turns, 6.283172607421875), turns, 1.2699747458100319e-05)
-    return _less(rest, many, -6.0288706727e-05)
+    multiples = _rounded_product(x, 1 / 710)
+    angle = _minus_multiple(x, multiples, 710.0)
+    turns = _rounded_product(angle, 0.15915494309189535)
+    angle = _minus_multiple(angle, turns, 6.283172607421875)
+    angle = _minus_multiple(angle, turns, 1.2699747458100319e-05)
+    return _minus_multiple(angle, multiples, -6.0288706727e-05)
 
 
-def _whole_multiples(x, factor):
+def _rounded_product(x, factor):
     """Return x times a factor, rounded to an integer."""
     whole = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=whole, data=x, op0=nl.multiply, operand0=factor)
     return whole
 
 
-def _less(x, whole, size):
-    """Return x - whole * size in float32."""
+def _minus_multiple(x, multiple, unit):
+    """Return x - multiple * unit in float32."""
     result = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.scalar_tensor_tensor(
-        dst=result, data=whole, op0=nl.multiply, operand0=-size, op1=nl.add, operand1=x
+        dst=result, data=multiple, op0=nl.multiply, operand0=-unit, op1=nl.add, operand1=x
     )
     return result
 
@@ -447,14 +448,14 @@ def _rounded(x):
 
 def floor(x, dtype=None):
     """The largest integer not above x."""
-    near = _rounded(x)
-    return subtract(near, greater(near, x, nl.float32), dtype or x.dtype)
+    rounded = _rounded(x)
+    return subtract(rounded, greater(rounded, x, nl.float32), dtype or x.dtype)
 
 
 def ceil(x, dtype=None):
     """The smallest integer not below x."""
-    near = _rounded(x)
-    return add(near, less(near, x, nl.float32), dtype or x.dtype)
+    rounded = _rounded(x)
+    return add(rounded, less(rounded, x, nl.float32), dtype or x.dtype)
 
 
 def trunc(x, dtype=None):
@@ -465,29 +466,29 @@ def trunc(x, dtype=None):
 def mod(x, y, dtype=None):
     """x - y floor(x / y), with the sign of y."""
     _known_issue("nl.mod", 1, "compute it from nl.reciprocal, and subtract")
-    rest = _remainder(x, y, floor(divide(x, y, nl.float32)))
+    remainder = _remainder(x, y, floor(divide(x, y, nl.float32)))
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
-    return _nearer(rest, y, less(multiply(rest, y), 0), kind)
+    return _corrected(remainder, y, less(multiply(remainder, y), 0), kind)
 
 
 def fmod(x, y, dtype=None):
     """x - y trunc(x / y), with the sign of x."""
     _known_issue("nl.fmod", 1, "compute it from nl.reciprocal, and subtract")
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
-    return multiply(mod(_size_of(x), _size_of(y), nl.float32), _sign_of(x), kind)
+    return multiply(mod(_magnitude_of(x), _magnitude_of(y), nl.float32), _sign_of(x), kind)
 
 
 def _remainder(x, y, quotient):
     return subtract(x, multiply(quotient, y, nl.float32), nl.float32)
 
 
-def _nearer(rest, y, below, dtype):
-    """Correct a remainder if the quotient was rounded to the next integer.
+def _corrected(remainder, y, is_below, dtype):
+    """Return a remainder corrected for a quotient that was rounded to the next integer.
 
-    `below` is 1 where its sign is wrong. A remainder as large as `y` is too large by `y`.
+    `is_below` is 1 where its sign is wrong. A remainder as large as `y` is too large by `y`.
     """
-    raised = add(rest, multiply(below, y, nl.float32), nl.float32)
-    above = greater_equal(multiply(raised, _sign_of(y)), _size_of(y), nl.float32)
+    raised = add(remainder, multiply(is_below, y, nl.float32), nl.float32)
+    above = greater_equal(multiply(raised, _sign_of(y)), _magnitude_of(y), nl.float32)
     return subtract(raised, multiply(above, y, nl.float32), dtype)
 
 
@@ -495,5 +496,5 @@ def _sign_of(y):
     return sign(y, nl.float32) if isinstance(y, nl.NkiTensor) else (-1 if y < 0 else 1)
 
 
-def _size_of(y):
+def _magnitude_of(y):
     return abs(y, nl.float32) if isinstance(y, nl.NkiTensor) else (-y if y < 0 else y)

@@ -29,8 +29,8 @@ def load_transpose2d(src, dtype=None):
 def store(dst, value):
     """Write a tile to HBM."""
     if nl.is_psum(value.buffer):
-        by_hand = "copy it to SBUF with nisa.tensor_copy first"
-        _known_issue("nl.store of a tile in PSUM", 1, by_hand, last="0.3")
+        advice = "copy it to SBUF with nisa.tensor_copy first"
+        _known_issue("nl.store of a tile in PSUM", 1, advice, last="0.3")
     nisa.dma_copy(dst=dst, src=_in_sbuf(value))
 
 
@@ -111,7 +111,7 @@ def broadcast_to(x, shape, dtype=None):
 
 
 _QUADRANT = 32  # partitions within reach of a shuffle
-_LONGEST = 8192  # bytes of a row; for longer ones two transfers are faster than three instructions
+_MAX_ROW_BYTES = 8192  # for longer rows, two transfers are faster than three instructions
 
 
 def _across_partitions(x, count):
@@ -124,14 +124,14 @@ def _across_partitions(x, count):
     _require(x.shape[0] == 1, "dimension 0 of {} cannot become {}: it is not 1", x.shape, count)
     row = _in_sbuf(x)
     tile = nl.ndarray((count, *x.shape[1:]), dtype=x.dtype, buffer=nl.sbuf)
-    if _is_reached(row):
-        _doubled(tile, row, count)
+    if _can_shuffle(row):
+        _fill_by_doubling(tile, row, count)
     else:
-        _by_way_of_hbm(tile, row, count)
+        _fill_through_hbm(tile, row, count)
     return tile
 
 
-def _is_reached(row):
+def _can_shuffle(row):
     """Return whether the vector engine can start at the row's partition, and the row is short."""
     whole = row.base_tensor
     if whole.dtype != row.dtype:
@@ -143,20 +143,20 @@ def _is_reached(row):
     for size in row.shape[1:]:
         columns = columns * size
     size = 4 if row.dtype in (nl.float32, nl.int32, nl.uint32) else 2
-    return row.offset // elements % _QUADRANT == 0 and columns * size <= _LONGEST
+    return row.offset // elements % _QUADRANT == 0 and columns * size <= _MAX_ROW_BYTES
 
 
-def _doubled(tile, row, count):
-    """Fill a tile: the first quadrant by a shuffle, the others by copies of what is filled."""
-    done = min(count, _QUADRANT)
-    nisa.nc_stream_shuffle(dst=tile[0:done], src=row, shuffle_mask=[0] * _QUADRANT)
-    while done < count:
-        more = min(done, count - done)
-        nisa.tensor_copy(dst=tile[done : done + more], src=tile[0:more])
-        done = done + more
+def _fill_by_doubling(tile, row, count):
+    """Fill a tile: the first quadrant by a shuffle, the others by copies of the filled ones."""
+    filled = min(count, _QUADRANT)
+    nisa.nc_stream_shuffle(dst=tile[0:filled], src=row, shuffle_mask=[0] * _QUADRANT)
+    while filled < count:
+        step = min(filled, count - filled)
+        nisa.tensor_copy(dst=tile[filled : filled + step], src=tile[0:step])
+        filled = filled + step
 
 
-def _by_way_of_hbm(tile, row, count):
+def _fill_through_hbm(tile, row, count):
     """Fill a tile by two transfers through HBM."""
     kept = nl.ndarray(row.shape, dtype=row.dtype, buffer=nl.private_hbm)
     nisa.dma_copy(dst=kept, src=row)
@@ -169,13 +169,14 @@ def where(condition, x, y, dtype=None):
     chosen = nl.ndarray(condition.shape, dtype=nl.uint8, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=chosen, data=condition, op0=nl.not_equal, operand0=0.0)
     result = nl.ndarray(condition.shape, dtype=kind, buffer=nl.sbuf)
-    _assign(result, _like(y, condition.shape))
-    source = _like(x, condition.shape)
+    _assign(result, _broadcast_operand(y, condition.shape))
+    source = _broadcast_operand(x, condition.shape)
     if isinstance(x, nl.NkiTensor):
         source = _converted(source, kind)
     nisa.tensor_copy_predicated(dst=result, src=source, predicate=chosen)
     return result
 
 
-def _like(x, shape):
+def _broadcast_operand(x, shape):
+    """Return a tile broadcast to `shape` as a view, or a number unchanged."""
     return _broadcast_view(x, shape) if isinstance(x, nl.NkiTensor) else x

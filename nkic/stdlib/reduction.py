@@ -12,8 +12,8 @@ from nkic.stdlib import _require, _with_number, multiply, square, subtract
 def _axes_of(x, axis):
     """Return the dimensions in `axis`, sorted and non-negative."""
     rank = len(x.shape)
-    wanted = axis if isinstance(axis, (tuple, list)) else (axis,)
-    axes = sorted(a + rank if a < 0 else a for a in wanted)
+    listed = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = sorted(a + rank if a < 0 else a for a in listed)
     _require(
         axes == list(range(rank - len(axes), rank)),
         "axis {} of {} cannot be reduced: only the last dimensions can, without gaps",
@@ -21,12 +21,12 @@ def _axes_of(x, axis):
         x.shape,
         help=f"use axis={rank - 1}, or transpose first",
     )
-    across = "transpose first, or use nisa.tensor_partition_reduce"
-    _require(axes[0] > 0, "axis {} of {} is the partition dimension", axis, x.shape, help=across)
+    advice = "transpose first, or use nisa.tensor_partition_reduce"
+    _require(axes[0] > 0, "axis {} of {} is the partition dimension", axis, x.shape, help=advice)
     return tuple(axes)
 
 
-def _kept_shape(x, axes):
+def _reduced_shape(x, axes):
     """Return the shape of `x` with size 1 in `axes`."""
     return tuple(1 if dim in axes else x.shape[dim] for dim in range(len(x.shape)))
 
@@ -34,12 +34,12 @@ def _kept_shape(x, axes):
 def _reduced(op, x, axis, dtype, keepdims):
     """Reduce `x` by `op`."""
     axes = _axes_of(x, axis)
-    result = nl.ndarray(_kept_shape(x, axes), dtype=dtype or x.dtype, buffer=nl.sbuf)
+    result = nl.ndarray(_reduced_shape(x, axes), dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_reduce(dst=result, op=op, data=x, axis=axes, keepdims=True)
-    return result if keepdims else _without(result, axes)
+    return result if keepdims else _squeezed(result, axes)
 
 
-def _without(x, axes):
+def _squeezed(x, axes):
     """Drop the dimensions `axes`, of size 1; a tile keeps at least two dimensions."""
     for dim in reversed(axes):
         if len(x.shape) > 2:

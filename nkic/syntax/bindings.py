@@ -118,6 +118,19 @@ class SourceModule:
         """Return the innermost statement that contains `span`."""
         return next(self._holding(span), None)
 
+    def function_at(self, name: str, line: int) -> nodes.FunctionDef | nodes.Lambda:
+        """Return the function `name` whose `def`, `lambda` or first decorator is on a line.
+
+        Raises `LookupError` if there is none, or more than one.
+        """
+        functions = [node for node in walk(self.tree) if _is_function_at(node, name, line)]
+        if len(functions) != 1:
+            count = f"{len(functions)} functions" if functions else "no function"
+            raise LookupError(f"{self.source.path} has {count} {name} in line {line}")
+        only = functions[0]
+        assert isinstance(only, nodes.FunctionDef | nodes.Lambda)
+        return only
+
     def loops_around(self, span: Span) -> tuple[nodes.For, ...]:
         """Return the `for` loops of one function whose bodies contain `span`, outermost first."""
         loops: list[nodes.For] = []
@@ -127,6 +140,14 @@ class SourceModule:
             if isinstance(node, nodes.For) and node.body[0].span[1:3] <= span[1:3]:
                 loops.append(node)
         return tuple(reversed(loops))
+
+
+def _is_function_at(node: nodes.Node, name: str, line: int) -> bool:
+    if isinstance(node, nodes.Lambda):
+        return name == "<lambda>" and node.span.line == line
+    if not isinstance(node, nodes.FunctionDef) or node.name != name:
+        return False
+    return line in (node.span.line, *(decorator.span.line for decorator in node.decorators))
 
 
 @dataclass(frozen=True)

@@ -127,12 +127,7 @@ class Names(NamedTuple):
 
 def bound(scope: Scope) -> frozenset[str]:
     """Return the names that are local to a scope."""
-    return _local(scope).bound
-
-
-def declared(scope: Scope) -> Names:
-    """Return the names that a scope binds, and those that it declares `global` or `nonlocal`."""
-    return _local(scope)
+    return declared(scope).bound
 
 
 def nonlocals_inside(scope: Scope) -> Iterator[str]:
@@ -140,7 +135,7 @@ def nonlocals_inside(scope: Scope) -> Iterator[str]:
     waiting: list[Scope] = [scope]
     while waiting:
         at = waiting.pop()
-        yield from _local(at).nonlocals
+        yield from declared(at).nonlocals
         waiting += [node for node in nodes_in_scope(inside(at)) if is_scope(node)]
 
 
@@ -150,16 +145,16 @@ def bound_by(roots: Iterable[nodes.Node]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=1024)
-def _local(scope: Scope) -> Names:
-    """Return the names of a scope; its bound names are local to it."""
+def declared(scope: Scope) -> Names:
+    """Return the names that are local to a scope, and those it declares `global` or `nonlocal`."""
     if isinstance(scope, Comprehension):
         targets = frozenset(n for clause in scope.generators for n in target_names(clause.target))
         return Names(targets, frozenset(), frozenset())
-    own_names = _names(inside(scope))
-    names = own_names.bound
+    names = _names(inside(scope))
+    bound = names.bound
     if isinstance(scope, Function):
-        names |= {parameter.name for parameter in parameters(scope.args)}
-    return own_names._replace(bound=names - own_names.globals - own_names.nonlocals)
+        bound |= {parameter.name for parameter in parameters(scope.args)}
+    return names._replace(bound=bound - names.globals - names.nonlocals)
 
 
 def _names(roots: Iterable[nodes.Node]) -> Names:
@@ -371,7 +366,7 @@ def _free_names(
 
 
 def _enter_scope(scope: Scope, visible: dict[str, int]) -> _Frame:
-    local, nodes_inside = _local(scope), nodes_in_scope(_live_inside(scope), live=True)
+    local, nodes_inside = declared(scope), nodes_in_scope(_live_inside(scope), live=True)
     if isinstance(scope, nodes.ClassDef):  # functions in its body do not see its names
         return _Frame(nodes_inside, local.bound, local.globals)
     shadowed = tuple([(name, visible.pop(name, 0)) for name in local.globals])

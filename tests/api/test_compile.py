@@ -168,3 +168,26 @@ def test_runs_that_cannot_be_honoured(call: Callable[[api.Artifact], object], me
     artifact = api.prepare(k.scaled, (X,)).artifact
     with pytest.raises(api.RunError, match=message):
         call(artifact)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message", "advice"),
+    [
+        ({}, "`x`: missing", "pass an array as `x`, or fill missing inputs with fill='zeros'"),
+        ({"x": X[:, :2]}, "float32[128, 2] in the call", "compile for the shapes of the data"),
+        (
+            {"x": X.astype(np.float16)},
+            "float16[128, 4] in the call",
+            "cast=True converts it to float32 and reports the rounding error",
+        ),
+    ],
+)
+def test_inputs_that_do_not_fit_are_explained_in_python(
+    inputs: dict[str, Any], message: str, advice: str
+) -> None:
+    artifact = api.prepare(k.scaled, (X,)).artifact
+    with pytest.raises(api.RunError) as raised:
+        api.run(artifact, inputs)
+    (diagnostic,) = raised.value.diagnostics
+    assert message in diagnostic.message
+    assert diagnostic.help == advice

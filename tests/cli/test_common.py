@@ -305,10 +305,10 @@ def test_message_file_that_cannot_be_written(tool: Demo) -> None:
         (["ok", "--ouput", "x"], "error[NKI0001]: no such option: `--ouput`"),
         ([], "error[NKI0002]: missing `ACTION`"),
         (["ok", "--color=red"], "error[NKI0003]: `--color`: "),
-        (["ok", "more"], "error[NKI0004]: got unexpected extra argument (more)"),
+        (["ok", "more"], "error[NKI0004]: unexpected extra argument (more)"),
         (["ok", "--output"], "error[NKI0004]: option '--output' requires an argument"),
         (["--explain", "internal-eror"], "error[NKI0008]: there is no diagnostic code"),
-        (["ok", "\x1b[31m"], r"error[NKI0004]: got unexpected extra argument (\x1b[31m)"),
+        (["ok", "\x1b[31m"], r"error[NKI0004]: unexpected extra argument (\x1b[31m)"),
     ],
 )
 def test_usage_errors(tool: Demo, arguments: list[str], first_line: str) -> None:

@@ -23,7 +23,7 @@ __all__ = ["folder", "nkic"]
 RESOURCE_LINE = (
     r"double: SBUF 0\.0/26\.0 MiB \(0%\), PSUM 0/8 banks, 3 instr "
     r"\(PE 0 ACT 0 POOL 0 DVE 1 SP 0 DMA 2\), DMA 65\.5 kB, "
-    r"scheduled for [\d,]+ cycles \(nki-run counts them\)\n"
+    r"estimated at [\d,]+ cycles \(nki-run simulates them\)\n"
 )
 
 

@@ -10,7 +10,7 @@ from nkic.base.suggest import did_you_mean
 
 def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
     """Return Click's error as a diagnostic, with the nearest option if one was misspelt."""
-    advice = f"`{tool} -h` shows the usage"
+    advice = f"`{tool} --help` shows every option"
     if isinstance(error, click.NoSuchOption):
         near = did_you_mean(error.option_name, _option_names(error.ctx))
         return make("unknown-option", f"no such option: `{error.option_name}`", help=near or advice)
@@ -18,7 +18,7 @@ def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
         return make("missing-argument", f"missing {_name(error)}", help=advice)
     if isinstance(error, click.BadParameter):
         return make("bad-value", f"{_name(error)}: {_sentence(error.message)}", help=advice)
-    return make("bad-usage", _sentence(error.format_message()), help=advice)
+    return make("bad-usage", _sentence(error.format_message().removeprefix("Got ")), help=advice)
 
 
 def _option_names(ctx: click.Context | None) -> list[str]:

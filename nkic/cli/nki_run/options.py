@@ -179,7 +179,7 @@ _OPTIONS = (
     _output(
         "--bless",
         metavar="FILE.npz",
-        help="Write all outputs for a later --expected, together with a record of what made them.",
+        help="Write all outputs for a later --expected, and a record of how they were made.",
     ),
     _output(
         "--json",
@@ -257,7 +257,7 @@ _OPTIONS = (
         "--max-memory",
         callback=_size,
         metavar="SIZE",
-        help="Do not start a run that needs more memory, such as 4GiB.  [default: all there is]",
+        help="Do not start a run that needs more memory, such as 4GiB.  [default: this machine's]",
     ),
     _run(
         "--init-check/--no-init-check",

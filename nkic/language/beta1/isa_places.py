@@ -191,24 +191,29 @@ def affine_select(
     if not isinstance(pred, Mask):
         text = "pred is a comparison of index expressions"
         raise KernelError("argument-kind", text, help="write pred=(i_p >= i_f)", argument="pred")
-    condition = pred.placed(axes_of(source.shape, source), source.shape)
-    parts = conjuncts(condition)
+    comparisons = _comparisons(pred.placed(axes_of(source.shape, source), source.shape))
     selected = part_inside(source, region)
     target = part_inside(output, region)
-    for part in parts:
-        if not isinstance(part, Compared):
-            text = "pred of affine_select joins comparisons with & alone"
-            raise KernelError("argument-kind", text, argument="pred")
-        select(target, _within(part, region), selected, number(on_false_value))
+    for comparison in comparisons:
+        select(target, _within(comparison, region), selected, number(on_false_value))
         selected = target
-    if len(parts) == 1:
-        _note(output, region)
+    if len(comparisons) == 1:
+        _note_producer(output, region)
     note_part(output, Part(region.box, region.remaining))
     return output
 
 
-def _note(output: Tile, region: Extent) -> None:
-    """Note that the last instruction wrote a new tile."""
+def _comparisons(condition: Mask) -> list[Compared]:
+    """Return the comparisons that a condition joins with `&`. Raises KernelError for others."""
+    comparisons = [part for part in conjuncts(condition) if isinstance(part, Compared)]
+    if len(comparisons) < len(conjuncts(condition)):
+        text = "pred of affine_select joins comparisons with & alone"
+        raise KernelError("argument-kind", text, argument="pred")
+    return comparisons
+
+
+def _note_producer(output: Tile, region: Extent) -> None:
+    """Record that the last instruction wrote a new tile."""
     body = active().body
     output._written_by = Producer(body, len(body) - 1, 0, region.box, region.remaining)
 

@@ -170,28 +170,12 @@ def _before_the_first(view: View, axis: int, item: slice) -> ViewError:
 
 def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[int, int, int]:
     """Return the bounds unchanged. Raises `ViewError` if they are invalid."""
-    size, shape = view.shape[axis], view.shape
     if step < 1:
-        raise ViewError(
-            "bad-index",
-            f"a slice of a tensor needs a step of at least 1, not {step}",
-            "access patterns cannot run backwards; reverse the loop that uses the slice"
-            if step
-            else "write a step of 1 for every element; t.broadcast(dim, size) repeats one",
-            shape,
-        )
+        raise _bad_step(view, step)
+    size, shape = view.shape[axis], view.shape
     wanted = replaced(shape, axis, max(1, (stop - start + step - 1) // step))
     if start < 0 or stop > size:
-        raise ViewError(
-            "index-out-of-bounds",
-            f"slice {start}:{stop} reaches outside dimension {axis} of size {size}; "
-            f"shape is {shape}",
-            "start at 0 or above; only the bounds of `t[a:b]` may count from the end"
-            if start < 0
-            else f"tensor slices are not truncated: write `min({stop}, {size})`, or choose a tile "
-            f"size that divides {size}",
-            wanted,
-        )
+        raise _out_of_bounds(view, axis, start, stop, wanted)
     if stop < start or (stop == start and on_chip(view)):
         raise ViewError(
             "empty-slice",
@@ -208,6 +192,33 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
         )
     _check_gathered(view, axis, (start, stop, step) == (0, size, 1))
     return start, stop, step
+
+
+def _bad_step(view: View, step: int) -> ViewError:
+    """Return the error for a step below 1."""
+    return ViewError(
+        "bad-index",
+        f"a slice of a tensor needs a step of at least 1, not {step}",
+        "access patterns cannot run backwards; reverse the loop that uses the slice"
+        if step
+        else "write a step of 1 for every element; t.broadcast(dim, size) repeats one",
+        view.shape,
+    )
+
+
+def _out_of_bounds(view: View, axis: int, start: int, stop: int, wanted: Shape) -> ViewError:
+    """Return the error for a slice that reaches outside its dimension."""
+    size = view.shape[axis]
+    return ViewError(
+        "index-out-of-bounds",
+        f"slice {start}:{stop} reaches outside dimension {axis} of size {size}; "
+        f"shape is {view.shape}",
+        "start at 0 or above; only the bounds of `t[a:b]` may count from the end"
+        if start < 0
+        else f"tensor slices are not truncated: write `min({stop}, {size})`, or choose a tile "
+        f"size that divides {size}",
+        wanted,
+    )
 
 
 def _ellipsis(view: View, key: tuple[Any, ...]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -11,12 +10,10 @@ import libcst as cst
 
 from nkic.base.source import Span
 from nkic.ir.tensors import View
-from nkic.language.versions import rewritten
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import (
     keyword,
     keyword_of,
-    keyword_value,
     mask_argument,
     whole_numbers,
     with_args,
@@ -45,6 +42,7 @@ from nkic.migrate.beta1.slices import (
     viewed,
 )
 from nkic.migrate.beta1.stairs import Stairs
+from nkic.migrate.beta1.statements.products import added_product
 from nkic.migrate.beta1.statements.returned import stored
 from nkic.migrate.beta1.statements.transfers import moved
 from nkic.migrate.beta1.statements.unrolled import loops_of, under
@@ -66,7 +64,6 @@ _PATTERNS = "write the pattern, [[step, count], …]"
 _PLACING = "pass address=(partition, byte)"
 _RETURNING = "make dst with nl.ndarray, and pass it"
 LOAD, AXIS = "nki.language.load", "axis"
-_POSITIONAL = cst.MaybeSentinel.DEFAULT
 
 
 class Writer(cst.CSTTransformer):
@@ -304,7 +301,10 @@ class Writer(cst.CSTTransformer):
             return self._with_result(old, new, row, cutter) or new
         if (combined := calls.combined(self.sheet, old, new)) is not new:
             return combined
-        if cutter is None and (product := self._product(old, new)) is not new:
+        if (
+            cutter is None
+            and (product := added_product(self.sheet, self.pending, old, new)) is not new
+        ):
             return product
         new = shared_outputs(self.sheet, old, new) or new
         return rounding.typed(self.sheet, old, self.wider.written(old, new))
@@ -337,45 +337,6 @@ class Writer(cst.CSTTransformer):
         """Whether the call is one instruction that writes what the statement assigns to."""
         rows = {instruction.row.name for instruction in self.sheet.instructions(call)}
         return len(rows) == 1 and not self.sheet.tensors(call)
-
-    def _product(self, old: cst.Call, new: cst.Call) -> cst.Call | cst.Name:
-        """Rewrite `t += nl.matmul(x, y, transpose_x=True)` in PSUM to an instruction that adds to
-        t. Without the flag, x is transposed and copied first.
-        """
-        product = rewritten.PRODUCTS.get(self.sheet.function(old))
-        if product is None:
-            return new
-        value = keyword_value(old, product.flag)
-        flag = code(value) if value is not None else "False"
-        factors = [arg for arg in new.args if keyword_of(arg) != product.flag]
-        if not self._is_single_product(old, product, flag) or len(factors) != len(product.names):
-            return new
-        args = [arg.with_changes(keyword=None, equal=_POSITIONAL) for arg in factors]
-        args[-1] = args[-1].with_changes(comma=_POSITIONAL)
-        if flag == "False":
-            args[0] = args[0].with_changes(value=self._transposed(args[0].value))
-        func = self.sheet.nisa(product.by)
-        try:
-            result = result_of(self.sheet, old, None, only=product.by)
-        except NoResult:
-            return new
-        if result.is_new:
-            return new
-        return self.pending.add(Pending(old, new.with_changes(func=func, args=args), result, ""))
-
-    def _is_single_product(self, old: cst.Call, product: rewritten.Product, flag: str) -> bool:
-        """Whether every evaluation was one product, with what transposes its first factor."""
-        rows = Counter(instruction.row.name for instruction in self.sheet.instructions(old))
-        before = {"True": (), "False": product.turn}.get(flag)
-        count = rows[product.by]
-        if before is None or not count:
-            return False
-        return rows == dict.fromkeys((*before, product.by), count)
-
-    def _transposed(self, factor: cst.BaseExpression) -> cst.Call:
-        """Return `nl.copy(nl.transpose(x))`."""
-        turn, copy = (self.sheet.nl(name) for name in ("transpose", "copy"))
-        return cst.Call(copy, [cst.Arg(cst.Call(turn, [cst.Arg(factor)]))])
 
     def _with_result(
         self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None

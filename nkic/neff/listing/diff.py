@@ -37,7 +37,7 @@ class Diff:
     @property
     def summary(self) -> str:
         """Return the verdict in words."""
-        differing = f": sections {', '.join(self.sections)} differ" if self.sections else ""
+        differing = f", in the sections {', '.join(self.sections)}" if self.sections else ""
         return _MEANS[self.verdict] + differing
 
 

@@ -33,13 +33,13 @@ class Scanner:
         self._next = 0
 
     def _split(self) -> list[Token]:
-        tokens, at, depth = [], 0, 0
-        while at < len(self._line):
-            match = _WORD.match(self._line, at)
+        tokens, position, depth = [], 0, 0
+        while position < len(self._line):
+            match = _WORD.match(self._line, position)
             if match is None:
-                self.fail(f"no word begins like `{clean(self._line[at:].strip()[:10])}`")
+                self.fail(f"no word begins like `{clean(self._line[position:].strip()[:10])}`")
             kind = match.lastgroup
-            at = match.end()
+            position = match.end()
             if kind is None or (match[kind] == ";" and depth not in _INSIDE):
                 break  # a comment
             depth += (match[kind] == "[") - (match[kind] == "]")
@@ -58,8 +58,8 @@ class Scanner:
 
     def peek(self, ahead: int = 0) -> str:
         """Return the text of the next token, or an empty string at the end."""
-        at = self._next + ahead
-        return self._tokens[at][1] if at < len(self._tokens) else ""
+        index = self._next + ahead
+        return self._tokens[index][1] if index < len(self._tokens) else ""
 
     def take(self, kind: str) -> str:
         """Consume the next token, which must be of `kind`, and return its text."""

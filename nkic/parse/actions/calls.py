@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from nkic.base.diagnostics import CompileFailed, Label
+from nkic.base.diagnostics import CompileFailed, Label, refusal
 from nkic.base.source import Span
 from nkic.parse.actions.expressions import Clauses, identifier
-from nkic.parse.refuse import refusal
 from nkic.syntax import nodes as n
 
 # ---- calls ---------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import TypeAlias
 
+from nkic.base.diagnostics import refusal
 from nkic.base.source import Span
-from nkic.parse.refuse import refusal
 from nkic.parse.targets import as_target
 from nkic.syntax import nodes as n
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nkic.base.diagnostics import CompileFailed
+from nkic.base.diagnostics import CompileFailed, refusal
 from nkic.base.source import Span
 from nkic.parse.actions.expressions import identifier
 from nkic.parse.actions.statements import Block
-from nkic.parse.refuse import refusal
 from nkic.syntax import nodes as n
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+from nkic.base.diagnostics import refusal
 from nkic.base.source import Span
 from nkic.parse.actions.calls import CallArguments
 from nkic.parse.actions.expressions import identifier
-from nkic.parse.refuse import refusal
 from nkic.parse.targets import OR_COMPARE, as_deleted, as_single_target, as_target
 from nkic.syntax import nodes as n
 
@@ -168,10 +168,10 @@ def if_statement(
     elifs: tuple[Branch, ...],
     orelse: Block | None,
 ) -> n.If:
-    rest = orelse or ()
+    otherwise = orelse or ()
     for branch in reversed(elifs):
-        rest = (n.If(branch.span.to(span), branch.test, branch.body, rest),)
-    return n.If(span, test, body, rest)
+        otherwise = (n.If(branch.span.to(span), branch.test, branch.body, otherwise),)
+    return n.If(span, test, body, otherwise)
 
 
 def elifs(span: Span, *branches: Branch) -> tuple[Branch, ...]:

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from nkic.base.diagnostics import refusal
 from nkic.base.source import Span
-from nkic.parse.refuse import refusal
 from nkic.syntax import nodes as n
 
 Part: TypeAlias = n.Constant | n.FormattedValue

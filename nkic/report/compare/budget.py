@@ -70,6 +70,7 @@ def broken(
 
 
 def _exceeded(rule: Rule, value: float, maximum: float) -> Diagnostic:
-    text = f"{FIGURES[rule.figure]}: {rule.figure} is {value:,.0f}, more than {maximum:,.0f}"
+    name = f"{rule.figure} ({FIGURES[rule.figure]})"
+    text = f"{name} is {value:,.0f}, more than {maximum:,.0f}"
     help = "nki-run --diff shows which lines cost more; --save-baseline accepts what they cost"
     return make("budget-exceeded", text, notes=[f"--fail-if {rule.text}"], help=help)

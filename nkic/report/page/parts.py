@@ -42,17 +42,18 @@ def table(
 
 
 def answers(insight: Insight) -> str:
-    """Return the hypothetical changes, greatest gain first."""
+    """Return the hypothetical changes, greatest gain first; a negative one is a loss."""
+    end = insight.trace.end or 1
     rows = [
         (
-            f"{100 * answer.gain:.1f}%",
+            f"{100 * (1 - answer.time_ps / end):.1f}%",
             f"{answer.time_ps / 1e6:,.2f} us",
             "advice" if answer.is_advice else "limit",
             answer.words,
         )
         for answer in insight.verdict.answers
     ]
-    return table(("less time", "run takes", "kind", "if"), rows, (0, 1)) if rows else ""
+    return table(("less time", "run takes", "kind", "change"), rows, (0, 1)) if rows else ""
 
 
 def critical(insight: Insight) -> str:

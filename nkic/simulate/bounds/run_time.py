@@ -26,7 +26,7 @@ DST, SRC = 0, 1  # the operands of a transfer
 class Rows(NamedTuple):
     """The offsets of an operand's rows, clamped to the `size` offsets inside the tensor."""
 
-    at: NDArray[np.int64]
+    indices: NDArray[np.int64]
     size: int
     kind: str
 
@@ -79,24 +79,24 @@ class Transfer:
     """A copy that gathers or scatters rows, and the bounds of the rows."""
 
     def __init__(self, resolved: Resolved, memory: Memory, store: Store) -> None:
-        self.found, self.memory, self.store = resolved, memory, store
+        self.resolved, self.memory, self.store = resolved, memory, store
         self.dst, self.src = _tile(resolved, DST), _tile(resolved, SRC)
         self.is_cast = self.src.dtype is not self.dst.dtype
-        self.count = len(next(iter(resolved.rows.values())).at)
+        self.count = len(next(iter(resolved.rows.values())).indices)
         self.errors = self._read()
         needs_values = self.is_cast and SRC not in resolved.rows
         self.values = values_of(memory, self.src) if needs_values else None
 
     def _read(self) -> Doubles | None:
-        source = self.found.rows.get(SRC)
+        source = self.resolved.rows.get(SRC)
         if source is None:
             return self.store.read(self.src).reshape(self.count, -1).copy()
         windows = self.store.places(self.src, source.size)
-        return None if windows is None else windows[source.at].reshape(self.count, -1)
+        return None if windows is None else windows[source.indices].reshape(self.count, -1)
 
     def finish(self) -> bool:
         """Set the bounds of the destination; return False if they are not known."""
-        target = self.found.rows.get(DST)
+        target = self.resolved.rows.get(DST)
         errors = self._cast(self.errors, target) if self.errors is not None else None
         if errors is None:
             return False
@@ -114,7 +114,7 @@ class Transfer:
 
     def _fill(self, errors: Doubles) -> bool:
         before = self.store.read(self.dst)
-        inside = np.broadcast_to(self.found.inside, self.count)[:, None]
+        inside = np.broadcast_to(self.resolved.inside, self.count)[:, None]
         bounds = np.where(inside, errors, before.reshape(self.count, -1))
         self.store.write(self.dst, bounds.reshape(before.shape))
         return True
@@ -123,8 +123,8 @@ class Transfer:
         windows = self.store.places(self.dst, target.size)
         if windows is None:
             return False
-        inside = np.broadcast_to(self.found.inside, self.count)
-        windows[target.at[inside]] = errors.reshape(self.count, *windows.shape[1:])[inside]
+        inside = np.broadcast_to(self.resolved.inside, self.count)
+        windows[target.indices[inside]] = errors.reshape(self.count, *windows.shape[1:])[inside]
         return True
 
 

@@ -63,17 +63,11 @@ class Comparison:
         return self.got.size
 
 
+@np.errstate(all="ignore")  # non-finite values are counted rather than warned about
 def compare(
     name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Tolerance
 ) -> Comparison:
     """Compare an output in storage type with numbers of its shape (packed: unpacked)."""
-    with np.errstate(all="ignore"):  # non-finite values are counted rather than warned about
-        return _compare(name, output, dtype, expected, rule)
-
-
-def _compare(
-    name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Tolerance
-) -> Comparison:
     got, expected = np.atleast_1d(numbers(output, dtype)), np.atleast_1d(expected)
     element = dtype.element or dtype
     errors = _errors(got, expected, element, rule)
@@ -204,11 +198,12 @@ def _worst(errors: Numbers, wrong: Mask) -> int | None:
     return _first(wrong)
 
 
-def _point(at: int | None, got: Numbers, expected: Numbers, dtype: DType) -> Point | None:
-    if at is None:
+def _point(flat_index: int | None, got: Numbers, expected: Numbers, dtype: DType) -> Point | None:
+    if flat_index is None:
         return None
-    index = tuple(int(i) for i in np.unravel_index(at, got.shape))
-    pair = got.reshape(-1)[at : at + 1], expected.reshape(-1)[at : at + 1]
+    index = tuple(int(i) for i in np.unravel_index(flat_index, got.shape))
+    element = slice(flat_index, flat_index + 1)
+    pair = got.reshape(-1)[element], expected.reshape(-1)[element]
     ulp = _ulps(*pair, dtype)[0]
     a, b = float(pair[0][0]), float(pair[1][0])
     return Point(index, a, b, abs(a - b), None if np.isnan(ulp) else int(ulp))

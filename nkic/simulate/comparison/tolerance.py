@@ -65,9 +65,9 @@ class ToleranceSettings:
         """Return the rule for an output."""
         mode = self._setting("mode", name) or "close"
         rule = _default(mode, dtype)
-        given = {key: self._setting(key, name) for key in MODES[mode]}
-        chosen = {key: value for key, value in given.items() if value is not None}
-        return Tolerance(**{**vars(rule), **chosen, "equal_nan": self.equal_nan})
+        settings = {key: self._setting(key, name) for key in MODES[mode]}
+        explicit = {key: value for key, value in settings.items() if value is not None}
+        return Tolerance(**{**vars(rule), **explicit, "equal_nan": self.equal_nan})
 
     def _setting(self, key: str, name: str) -> Any:
         values = self.by_name.get(key, {})

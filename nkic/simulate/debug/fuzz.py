@@ -175,14 +175,14 @@ class Bisection:
         """Return the action that `late` must not precede, as it moves ahead to `start`."""
         if late not in order:
             return None
-        at = order.index(late)
+        index = order.index(late)
 
         def ahead(steps: int) -> list[Action]:
-            position = at - steps
-            return [*order[:position], late, *order[position:at], *order[at + 1 :]]
+            position = index - steps
+            return [*order[:position], late, *order[position:index], *order[index + 1 :]]
 
-        steps = self._bisect(ahead, 0, at - start)
-        return order[at - steps - 1], late
+        steps = self._bisect(ahead, 0, index - start)
+        return order[index - steps - 1], late
 
     def _bisect(self, order: Callable[[int], list[Action]], low: int, high: int) -> int:
         """Bisect: return the last number, from `low`, whose order is usual."""

@@ -32,6 +32,13 @@ class Kind(IntEnum):
     COMPLETE = 3  # the transfer signals
 
 
+def transfer_kinds(item: Item) -> tuple[Kind, ...]:
+    """Return the actions of a transfer in order; one without data does not move any."""
+    if item.step is None:
+        return Kind.START, Kind.COMPLETE
+    return Kind.START, Kind.MOVE, Kind.COMPLETE
+
+
 class Action(NamedTuple):
     """An action of a stream, by its index; `number` counts the executed items, loops unrolled."""
 
@@ -187,7 +194,4 @@ class Recorded(Observer):
         if not runner.is_dma or item.is_rendezvous:
             self.log.append(Action(runner.index, Kind.RUN, number))
             return
-        kinds = [Kind.START, Kind.MOVE, Kind.COMPLETE]
-        if item.step is None:
-            kinds.remove(Kind.MOVE)
-        self.log += [Action(runner.index, kind, number) for kind in kinds]
+        self.log += [Action(runner.index, kind, number) for kind in transfer_kinds(item)]

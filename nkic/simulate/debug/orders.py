@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 from random import Random
 
-from nkic.simulate.debug.interleaved import Action, Interleaved, Kind
+from nkic.simulate.debug.interleaved import Action, Interleaved, Kind, transfer_kinds
 
 _CHANGE_RATES = (0.0, 0.02, 0.2, 1.0)  # the probability at every step that the priorities change
 
@@ -56,10 +56,8 @@ class Drawn:
         """Return the action; with eager transfers, also schedule the actions that follow it."""
         if action.kind is Kind.START and self.transfers is Transfers.EAGER:
             item = machine.runners[action.stream].item
-            kinds = [Kind.MOVE, Kind.COMPLETE]
-            if item is not None and item.step is None:
-                kinds.remove(Kind.MOVE)
-            self._pending = [action._replace(kind=kind) for kind in kinds]
+            following = transfer_kinds(item)[1:] if item is not None else ()
+            self._pending = [action._replace(kind=kind) for kind in following]
         return action
 
 
@@ -68,13 +66,13 @@ class Scripted:
 
     def __init__(self, actions: Sequence[Action]) -> None:
         self.actions = actions
-        self._at = 0
+        self._position = 0
 
     def choose(self, machine: Interleaved) -> Action | None:
         """Return the next action."""
-        while self._at < len(self.actions):
-            action = self.actions[self._at]
-            self._at += 1
+        while self._position < len(self.actions):
+            action = self.actions[self._position]
+            self._position += 1
             if action in machine.ready(action.stream):
                 return action
         ready = (action for s in range(len(machine.runners)) for action in machine.ready(s))

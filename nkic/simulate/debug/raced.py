@@ -24,11 +24,11 @@ def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
         return make("order-race", text, notes=[note], help=help)
     if first.runner.unit != second.runner.unit:
         help = "put `nisa.core_barrier` between them: nothing else orders two cores"
-    both = listed(_what(executable, one) for one in (first, second))
+    both = listed(_what(executable, party) for party in (first, second))
     conflicts = sorted(set(_conflicts(executable, race, first, second)))
     over = f" over {listed(conflicts)}" if conflicts else " over a register or an engine's state"
     second_span, first_span = (
-        source_of(executable, one.item.record.place) for one in (second, first)
+        source_of(executable, party.item.record.place) for party in (second, first)
     )
     return make(
         "order-race",
@@ -46,16 +46,18 @@ def _what(executable: Executable, party: Party) -> str:
     return f"{name} of line {line_of(executable, record.place)} on {party.runner.name}"
 
 
-def _conflicts(executable: Executable, race: Race, one: Party, other: Party) -> Iterator[str]:
+def _conflicts(executable: Executable, race: Race, a: Party, b: Party) -> Iterator[str]:
     """Yield the names of the tensors over which they conflict.
 
     They conflict if one of two accesses is a write and they may share bytes.
     """
-    memory = race.machine.memories[one.runner.rank]
+    memory = race.machine.memories[a.runner.rank]
     names = executable.tensors
-    for first, writes in _accesses(executable, race, one):
-        for second, also in _accesses(executable, race, other):
-            if (writes or also) and memory.may_overlap(first.standing, second.standing):
+    for first, first_writes in _accesses(executable, race, a):
+        for second, second_writes in _accesses(executable, race, b):
+            if (first_writes or second_writes) and memory.may_overlap(
+                first.standing, second.standing
+            ):
                 both = {names[first.tensor].name, names[second.tensor].name}
                 yield listed(f"`{clean(name)}`" for name in sorted(both))
 

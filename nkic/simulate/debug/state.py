@@ -116,8 +116,8 @@ def engines(stop: Execution) -> Iterator[str]:
 
 
 def _doing(stop: Execution, runner: Runner) -> str:
-    scene, here, item, now, _ = stop
-    if runner is here:
+    scene, stopped_at, item, now, _ = stop
+    if runner is stopped_at:
         return f"about to start {_next(scene, item.record)}"
     coming = runner.item or _coming(runner)
     until = max(runner.free, runner.moved)

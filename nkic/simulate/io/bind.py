@@ -15,12 +15,18 @@ from nkic.arrays.npz import read_npz
 from nkic.arrays.offers import Offer, natural, offer_npy, offer_raw
 from nkic.arrays.streams import Opened, opened
 from nkic.base.diagnostics import Diagnostic, InputFailed, Level, make
-from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped
 from nkic.machine.dtypes import DType
 from nkic.simulate.io import numbers
 from nkic.simulate.io.fills import Generator
-from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, summary, table
+from nkic.simulate.io.signature import (
+    ArrayParameter,
+    Signature,
+    SignatureLine,
+    summary,
+    superfluous,
+    table,
+)
 from nkic.simulate.io.specs import NpyFile, RawFile, Spec, Value
 
 Arrays = dict[str, NDArray[Any]]
@@ -29,12 +35,16 @@ Choice = Offer | Generator | Value | None
 
 @dataclass(frozen=True)
 class Wanted:
-    """The user's requests for inputs. `specs` override the file; `fill` makes missing inputs."""
+    """The user's requests for inputs. `specs` override the file; `fill` makes missing inputs.
+
+    `in_python`: they are the arguments of a call, not options of the command.
+    """
 
     file: str | None = None
     specs: Mapping[str, Spec | Offer] = field(default_factory=dict)
     fill: Generator | None = None
     cast: bool = False
+    in_python: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ def bind(signature: Signature, wanted: Wanted) -> BoundInputs:
     with ExitStack() as files:
         offers = _offers(signature, wanted, files)
         chosen = {p.name: offers.get(p.name, wanted.fill) for p in signature.inputs}
-        _check(signature, chosen, offers, wanted.cast)
+        _check(signature, chosen, offers, wanted)
         remarks: list[Diagnostic] = []
         arrays = {p.name: _array(p, chosen[p.name], remarks) for p in signature.inputs}
     sources = {name: _source(choice) for name, choice in chosen.items()}
@@ -85,23 +95,24 @@ def _choice(spec: Spec | Offer, files: ExitStack, limit: int) -> Choice:
 
 
 def _check(
-    signature: Signature, chosen: Mapping[str, Choice], offers: Mapping[str, Choice], cast: bool
+    signature: Signature,
+    chosen: Mapping[str, Choice],
+    offers: Mapping[str, Choice],
+    wanted: Wanted,
 ) -> None:
     lines = [
-        SignatureLine(p.name, f"{p}", _problem(p, chosen[p.name], cast)) for p in signature.inputs
+        SignatureLine(p.name, f"{p}", _problem(p, chosen[p.name], wanted.cast))
+        for p in signature.inputs
     ]
     names = [p.name for p in signature.inputs]
     missing = [name for name in names if name not in offers]
-    for name in offers:
-        if name not in names:
-            near = did_you_mean(name, missing or names)
-            lines.append(SignatureLine(name, "", f"no such input{'; ' if near else ''}{near}"))
+    lines += superfluous("input", [name for name in offers if name not in names], missing or names)
     if not any(line.problem for line in lines):
         return
     kernel = clean(signature.kernel)
     message = f"the inputs do not fit kernel `{kernel}`: {summary(lines)}"
     note = table(f"inputs of {kernel}:", lines)
-    help = _advice(signature, chosen)
+    help = _advice(signature, chosen, wanted.in_python)
     raise InputFailed([make("inputs-do-not-fit", message, notes=[note], help=help)])
 
 
@@ -155,28 +166,33 @@ def _castable(offer: Offer, dtype: DType) -> bool:
     return offer.element.kind != "V" and offer.element.readable
 
 
-def _advice(signature: Signature, chosen: Mapping[str, Choice]) -> str:
+def _advice(signature: Signature, chosen: Mapping[str, Choice], in_python: bool) -> str:
     """Return one fix for the first problem."""
     for parameter in signature.inputs:
         choice = chosen[parameter.name]
         if choice is None:
             name = parameter.name
+            if in_python:
+                return f"pass an array as `{name}`, or fill missing inputs with fill='zeros'"
             return f"give it with -i {name}=@{name}.npy, or fill missing inputs with --fill zeros"
         if isinstance(choice, Offer) and choice.shape != parameter.shape:
-            return "compile for the shapes of the data: `nkic --like FILE.npz` takes them from it"
+            how = "" if in_python else ": `nkic --like FILE.npz` takes them from it"
+            return f"compile for the shapes of the data{how}"
         if isinstance(choice, Offer) and not choice.is_of(parameter.dtype):
-            return _type_advice(choice, parameter.dtype)
+            return _type_advice(choice, parameter.dtype, in_python)
     return "remove inputs that the kernel does not have, or rename them"
 
 
-def _type_advice(offer: Offer, dtype: DType) -> str:
+def _type_advice(offer: Offer, dtype: DType, in_python: bool) -> str:
     wanted = natural(dtype)
     if wanted.kind == "V" and offer.element.kind in "ui" and offer.element.size == wanted.size:
         bits = f"if its elements are the bits of {dtype}"
-        return f"{bits}, save it as raw bytes: array.view('V{dtype.size}')"
+        verb = "pass" if in_python else "save"
+        return f"{bits}, {verb} it as raw bytes: array.view('V{dtype.size}')"
     if _castable(offer, dtype):
-        return f"--cast converts it to {dtype} and reports the rounding error"
-    return f"save the array as {dtype}"
+        option = "cast=True" if in_python else "--cast"
+        return f"{option} converts it to {dtype} and reports the rounding error"
+    return f"{'convert' if in_python else 'save'} the array {'to' if in_python else 'as'} {dtype}"
 
 
 def _array(parameter: ArrayParameter, choice: Choice, remarks: list[Diagnostic]) -> NDArray[Any]:

@@ -8,12 +8,18 @@ from nkic.arrays.npz import read_npz
 from nkic.arrays.offers import Offer
 from nkic.arrays.streams import opened
 from nkic.base.diagnostics import InputFailed, make
-from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
 from nkic.machine.dtypes import DType
 from nkic.simulate.io.bind import offered_numbers
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
-from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, summary, table
+from nkic.simulate.io.signature import (
+    ArrayParameter,
+    Signature,
+    SignatureLine,
+    summary,
+    superfluous,
+    table,
+)
 
 
 def load_expected(
@@ -27,9 +33,9 @@ def load_expected(
     """
     with opened(path, sum(p.elements * p.dtype.lanes * 8 for p in signature.outputs)) as file:
         offers = read_npz(file, path)
-        given = {p.tensor for p in signature.outputs if p.name in offers and p.tensor >= 0}
-        doubles = [p.name for p in signature.outputs if p.name not in offers and p.tensor in given]
-        left_out = {*skipped, *doubles}
+        tensors = {p.tensor for p in signature.outputs if p.name in offers and p.tensor >= 0}
+        missing = [p for p in signature.outputs if p.name not in offers]
+        left_out = {*skipped, *(p.name for p in missing if p.tensor in tensors)}
         _check(signature, offers, left_out)
         wanted = [p for p in signature.outputs if p.name not in left_out]
         return {p.name: numbers_of(offers[p.name], p.dtype) for p in wanted}
@@ -41,10 +47,7 @@ def _check(signature: Signature, offers: dict[str, Offer], skipped: Collection[s
         for p in signature.outputs
     ]
     names = [p.name for p in signature.outputs]
-    for name in offers:
-        if name not in names:
-            near = did_you_mean(name, names)
-            lines.append(SignatureLine(name, "", f"no such output{'; ' if near else ''}{near}"))
+    lines += superfluous("output", [name for name in offers if name not in names], names)
     if not any(line.problem for line in lines):
         return
     kernel = clean(signature.kernel)

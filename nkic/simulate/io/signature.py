@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import prod
 from typing import NamedTuple
 
+from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, width
 from nkic.machine.dtypes import DType
 from nkic.neff.records import Executable, ParameterRecord
@@ -73,6 +74,15 @@ class SignatureLine(NamedTuple):
     name: str
     type: str
     problem: str
+
+
+def superfluous(kind: str, names: Iterable[str], choices: Collection[str]) -> list[SignatureLine]:
+    """Return the lines of arrays that the kernel does not have; `kind` is input or output."""
+    guesses = {name: did_you_mean(name, choices) for name in names}
+    return [
+        SignatureLine(name, "", f"no such {kind}{'; ' if guess else ''}{guess}")
+        for name, guess in guesses.items()
+    ]
 
 
 def table(title: str, lines: Sequence[SignatureLine]) -> str:

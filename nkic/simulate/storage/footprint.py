@@ -45,7 +45,7 @@ def check_memory(executable: Executable, limit: int | None, ranks: int = 1) -> N
 
 
 def physical_memory() -> int | None:
-    """Return the host's memory in bytes, or None if the system does not tell."""
+    """Return the host's memory in bytes, or None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -59,14 +59,14 @@ class Recorder:
         self._last = [-1] * len(runners)  # the last event to complete
         self._pool: dict[int, int] = {}  # by unit: the last user of the DMA engines
         self._tokens: dict[tuple[int, int], deque[_Signal]] = defaultdict(deque)
-        self._together: _Bound | None = None
+        self._last_arrival: _Bound | None = None
         self._open: tuple[int, int, _Bound, int, tuple[int, ...]] = (0, 0, _NOTHING, -1, ())
 
     def meet(self, arrivals: Sequence[tuple[Runner, Item]]) -> None:
         """Start a rendezvous of these items: the last one to arrive determines the start."""
         if self.complete:
             bounds = [self._bound(runner, item)[0] for runner, item in arrivals]
-            self._together = max(bounds, key=lambda bound: bound.time)
+            self._last_arrival = max(bounds, key=lambda bound: bound.time)
 
     def begin(self, runner: Runner, item: Item, start: int, shared_from: int) -> None:
         """The item starts at `start` or, if it is a transfer, no earlier than `shared_from`."""
@@ -76,8 +76,8 @@ class Recorder:
         for semaphore, count in item.waits:
             for _ in range(count):
                 self._tokens[runner.unit, semaphore].popleft()
-        if item.is_rendezvous and self._together is not None and start > bound.time:
-            bound = _Bound(start, Cause.RENDEZVOUS, self._together.before)
+        if item.is_rendezvous and self._last_arrival is not None and start > bound.time:
+            bound = _Bound(start, Cause.RENDEZVOUS, self._last_arrival.before)
         elif start > bound.time:
             bound = _Bound(start, Cause.OTHER, bound.before)
         mover = self._mover(runner, item, start, shared_from) if runner.is_dma else -1

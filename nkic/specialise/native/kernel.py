@@ -12,7 +12,6 @@ from nkic.base.source import SourceFile
 from nkic.specialise.native.sources import Parse, Sources
 from nkic.syntax import nodes
 from nkic.syntax.bindings import Kernel
-from nkic.syntax.places import function_at
 
 FindSource = Callable[[CodeType, Mapping[str, Any]], SourceFile | None]
 
@@ -42,7 +41,7 @@ def kernel_node(function: FunctionType, sources: Sources, parse: Parse) -> Kerne
     module = sources.module(file.path) if file is not None else None
     if module is not None:
         try:
-            node = function_at(module, code.co_name, code.co_firstlineno)
+            node = module.function_at(code.co_name, code.co_firstlineno)
         except LookupError:  # the file has changed since, or Python runs other code
             node = None
         if isinstance(node, nodes.FunctionDef):

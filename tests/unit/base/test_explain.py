@@ -51,7 +51,7 @@ def test_unknown_code_gets_the_nearest(wanted: str, near: str) -> None:
 def test_a_name_near_to_nothing_gets_no_guess(wanted: str) -> None:
     with pytest.raises(UsageFailed) as raised:
         explain.page(wanted)
-    assert raised.value.diagnostics[0].help == "`--explain all` prints every code"
+    assert raised.value.diagnostics[0].help == "`--explain all` prints every page"
 
 
 def test_all_pages_in_the_order_of_their_numbers() -> None:

@@ -102,7 +102,7 @@ def test_equal_files_and_equal_programs() -> None:
     assert diff(DATA, DATA).summary == "the files are identical"
     found = diff(DATA, write(sample()))
     assert (found.verdict, found.lines) == ("metadata", ())
-    assert found.summary == "identical program, different metadata: sections src differ"
+    assert found.summary == "identical program, different metadata, in the sections src"
     assert diff(DATA, strip(DATA, "debug")).sections == ("src", "lines", "debug")
 
 

@@ -99,6 +99,12 @@ def test_no_kernel_names_the_functions() -> None:
     assert "functions in the file: `f`, `g`" in said[0].message
 
 
+@pytest.mark.parametrize("line", ["import nki", "from neuronxcc import nki"])
+def test_a_kernel_inside_of_a_function_names_the_function(line: str) -> None:
+    _, said = resolved(f"{line}\ndef make():\n    @nki.jit\n    def f(a): pass\n    return f\n")
+    assert said[0].message.startswith("the kernel `f` is inside the function `make`")
+
+
 # ---- what is reached ----------------------------------------------------------------------------
 
 
