@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
@@ -21,6 +21,8 @@ from nkic.machine.clock.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, SPAN, 
 
 MAX_BYTES = 1 << 28
 PROBE, AFTER = "nkic_probe", "nkic_after"  # names of instructions
+LATEST = 1 << 63  # ns, of a timestamp
+SHORTEST = 1  # ns: less than two cycles of any engine
 WEIGHTS = "LDWEIGHTS"  # a part of a product that its MATMUL hides
 
 
@@ -48,13 +50,23 @@ def read_profiles(folder: str) -> list[Observation]:
             text = files.read_bytes(str(path), MAX_BYTES).decode("utf-8", "replace")
             observations.append(observed(probe, _parsed(str(path), text), str(path)))
     if not observations:
-        names = ", ".join(sorted({probe.name for probe in PROBES})[:3])
-        raise bad_value(f"{folder}: it holds no profile of a microkernel", f"such as {names}.json")
+        if not Path(folder).is_dir():
+            raise bad_value(f"{folder}: there is no such folder")
+        names = ", ".join(sorted({f"{probe.name}.json" for probe in PROBES})[:3])
+        raise bad_value(f"{folder}: it holds no profile of a microkernel", f"such as {names}")
     return observations
 
 
 def observed(probe: Probe, profile: Any, path: str) -> Observation:
     """Return the measurement in a microkernel's profile. Raises `UsageFailed`."""
+    ns = _measured(probe, profile, path)
+    if ns < SHORTEST:
+        text = f"{path}: the time measured is {ns:g} ns, but must be at least {SHORTEST} ns"
+        raise bad_value(text)
+    return Observation(probe, ns)
+
+
+def _measured(probe: Probe, profile: Any, path: str) -> float:
     rows = profile.get("instruction") if isinstance(profile, dict) else None
     if not isinstance(rows, list):
         raise bad_value(
@@ -62,18 +74,18 @@ def observed(probe: Probe, profile: Any, path: str) -> Observation:
         )
     seen = sorted(_named(rows, PROBE, path))
     if probe.quantity == ARRIVAL:
-        return Observation(probe, _arrival(seen, sorted(_named(rows, AFTER, path)), path))
+        return _arrival(seen, sorted(_named(rows, AFTER, path)), path)
     if probe.quantity == SPAN:
-        return Observation(probe, _span(seen, path))
+        return _span(seen, path)
     if len(seen) < REPEATS or len(seen) % REPEATS:
         raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, of {REPEATS} repeats")
     parts = len(seen) // REPEATS  # a product in float32 is two instructions
     if probe.quantity == INTERVAL:
         starts = [instruction.start for instruction in seen[::parts]]
         # Some may wait: for an activation table, or among triggers for the store.
-        return Observation(probe, median(b - a for a, b in pairwise(starts)))
+        return median(b - a for a, b in pairwise(starts))
     ends = [last.start + last.duration - first.start for first, last in _pairs(seen, parts)]
-    return Observation(probe, median(ends[1:]))
+    return median(ends[1:])
 
 
 def _pairs(seen: list[_Timed], parts: int) -> Iterable[tuple[_Timed, _Timed]]:
@@ -99,9 +111,13 @@ def _named(rows: list[Any], name: str, path: str) -> Iterable[_Timed]:
         if row.get("opcode") == WEIGHTS:
             continue
         start, duration = row.get("timestamp"), row.get("duration")
-        if not isinstance(start, int | float) or not isinstance(duration, int | float):
-            raise bad_value(f"{path}: an instruction has no timestamp or duration in numbers")
+        if not _is_time(start) or not _is_time(duration):
+            raise bad_value(f"{path}: an instruction has no timestamp or duration in ns")
         yield _Timed(float(start), float(duration))
+
+
+def _is_time(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float) and 0 <= value < LATEST
 
 
 def _parsed(path: str, text: str) -> Any:

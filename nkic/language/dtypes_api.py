@@ -61,15 +61,17 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
 
     `position` is the index of the argument called dtype, for error messages. Raises `KernelError`.
     """
-    if type(value) is DType:
-        return value
-    dtype = dtypes.find(value if isinstance(value, str) else element(value))
+    dtype = value if type(value) is DType else _find(value)
     if dtype is None:
         text, help = _no_dtype(value)
         raise KernelError("unknown-dtype", text, help=help, argument="dtype", position=position)
     if dtype.is_wide:
         since.require(f"`nl.{dtype}`", since.LANGUAGE[dtype.name])
     return dtype
+
+
+def _find(value: Any) -> DType | None:
+    return dtypes.find(value if isinstance(value, str) else element(value))
 
 
 def named(profile: Profile) -> dict[str, DType]:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 PARTITIONS = 128
 PSUM_BANK_BYTES = 2048
+MAX_RANK = 8  # dimensions of a tensor, in kernels and in files (docs/neff.md)
+MAX_SIZE = 2**31 - 1  # elements along one dimension, likewise
 
 
 class Buffer(Enum):

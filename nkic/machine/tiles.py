@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nkic.machine.facts import Facts, Tile
-from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.machine.memory import MAX_RANK, PARTITIONS, Buffer
 from nkic.machine.operands import ON_CHIP, Operand, Row, Violation
 from nkic.machine.patterns import MAX_NUM, MAX_STEP, Dims, encodable, merged
 from nkic.machine.targets import TARGETS, Target
@@ -35,6 +35,8 @@ def wrong_tiles(row: Row, facts: Facts) -> Iterator[Violation]:
             wrong = _wrong_partitions(operand, tile)
         if wrong is None and streams:
             wrong = _wrong_access(operand, tile, facts.target)
+        elif wrong is None and len(tile.dims) > MAX_RANK:
+            wrong = _wrong_rank(operand, tile)
         if wrong is not None:
             yield wrong
 
@@ -96,6 +98,20 @@ def _wrong_access(operand: Operand, tile: Tile, target: Target) -> Violation | N
     if target.generation < 4 and tile.indexed:
         return _index_too_new(operand, target)
     return None
+
+
+def _wrong_rank(operand: Operand, tile: Tile) -> Violation | None:
+    """Check that the pattern of a transfer has no more dimensions than a file can hold."""
+    kept = operand.keep_rank or (tile.dynamic and not tile.on_chip)
+    dims = tile.dims if kept else merged(tile.dims)
+    if len(dims) <= MAX_RANK:
+        return None
+    return Violation(
+        "access-pattern",
+        f"`{operand.name}` needs {len(dims)} dimensions; the limit is {MAX_RANK}",
+        operand.name,
+        "use several instructions, each over a part of the tensor",
+    )
 
 
 def start_partitions(partitions: int) -> tuple[int, ...]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nkic.machine.memory import MAX_RANK, MAX_SIZE
+
 INT32 = 2**31 - 1
 INT64 = 2**63 - 1
 
@@ -27,8 +29,8 @@ class Limits:
     files: int = 4096
     places: int = 4_000_000
     tensors: int = 1_000_000
-    rank: int = 8  # of a tensor, and of an access pattern's free dimensions
-    dimension: int = INT32
+    rank: int = MAX_RANK  # of a tensor, and of an access pattern's free dimensions
+    dimension: int = MAX_SIZE
     hbm_bytes: int = 16 << 30  # all HBM tensors together
     semaphores: int = 4096  # per core
     registers: int = 4096

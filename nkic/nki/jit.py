@@ -8,6 +8,7 @@ place (source: `nki.simulate`, "How It Works").
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import sys
 import warnings
@@ -171,10 +172,25 @@ class Kernel:
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickle by module and qualified name, as Python pickles functions."""
+        name = self.func.__qualname__
+        try:
+            plain = operator.attrgetter(name)(sys.modules[self.func.__module__])
+        except (KeyError, AttributeError):
+            return name  # pickle reports that nothing has this name
+        if plain is self or not isinstance(plain, Kernel) or plain.func is not self.func:
+            return name
+        return _launched, (plain, self.launch)
+
     def __repr__(self) -> str:
         axes = "" if self.launch.axes is None else f"[{self.launch.axes!r}]"
         name = getattr(self.func, "__qualname__", None) or repr(self.func)
         return f"<nki kernel {name}{axes}>"
+
+
+def _launched(kernel: Kernel, launch: LaunchOptions) -> Kernel:
+    return Kernel(kernel.func, launch)
 
 
 def _tell(called: api.Called) -> None:

@@ -12,12 +12,11 @@ from typing import Any
 from nkic.base.diagnostics import bad_argument
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
+from nkic.machine.memory import MAX_RANK, MAX_SIZE
 from nkic.specialise import literals
 from nkic.specialise.request import TensorType
 
-MAX_RANK = 8
 MAX_GRID = 3  # dimensions of a launch grid
-MAX_SIZE = 2**31 - 1
 _BRACKETS = re.compile(r"^(?P<dtype>[\w.]+)\s*(?:\[(?P<sizes>[^\]]*)\])?$")
 _CROSSES = re.compile(r"^(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)$")
 

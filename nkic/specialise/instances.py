@@ -14,7 +14,7 @@ from nkic.ir.tensors import Tensor
 from nkic.language.trace import Trace
 from nkic.language.versions.since import LANGUAGE
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import MAX_RANK, Buffer
 from nkic.machine.tiles import AS_INT32
 from nkic.specialise.request import Request, Spread, TensorType
 from nkic.specialise.signature import BoundArguments
@@ -92,6 +92,10 @@ def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
         raise ValueError(f"the type of {name} is incomplete")
     if kind.dtype.is_wide:
         _check_wide(name, kind.dtype, trace, at)
+    if len(kind.shape) > MAX_RANK:
+        rank = len(kind.shape)
+        text = f"argument `{name}` has {rank} dimensions; a tensor has at most {MAX_RANK}"
+        trace.report.fatal("bad-shape", text, at.primary, help="reshape it before the call")
     return trace.declare(kind.shape, kind.dtype, Buffer.SHARED_HBM, name, at)
 
 

@@ -28,8 +28,11 @@ _ARRAYS = frozenset(
         *("save", "load"),
     }
 )
-_OTHER_TYPES = ("float64", "int64", "uint64", "complex64", "complex128", "longdouble")
-_SHARED_TYPES = ("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8")
+_OTHER_TYPES = ("float64", "uint64", "complex64", "complex128", "longdouble")
+_SHARED_TYPES = (
+    *("float32", "float16", "int64", "int32", "int16", "int8", "uint32", "uint16", "uint8"),
+)
+_SAME_TYPES = {"half": "float16", "single": "float32", "double": "float64", "intc": "int32"}
 _NUMBERS = ("pi", "e", "inf", "nan")
 _FUNCTIONS = ("sqrt", "exp", "log", "log2", "log10")
 
@@ -99,9 +102,11 @@ def table() -> NumpyTable:
     contents |= {name: getattr(math, name) for name in _NUMBERS}
     contents |= {name: HostFunction(name, getattr(math, name)) for name in _FUNCTIONS}
     contents |= {name: HostFunction(name, partial(_rounded, name)) for name in ("ceil", "floor")}
-    contents |= {"ndarray": TypingForm("ndarray"), "newaxis": None, "bool_": dtypes.DTYPES["bool"]}
+    contents |= {"ndarray": TypingForm("ndarray"), "newaxis": None}
+    contents |= dict.fromkeys(("bool", "bool_"), dtypes.DTYPES["bool"])
     contents |= {"finfo": HostFunction("finfo", _finfo), "iinfo": HostFunction("iinfo", _iinfo)}
-    contents["dtype"] = HostFunction("dtype", lambda value: value)
+    contents |= {name: contents[type_] for name, type_ in _SAME_TYPES.items()}
+    contents["dtype"] = HostFunction("dtype", _dtype)
     _add_functions(contents)
     return NumpyTable("numpy", contents, _ADVICE)
 
@@ -174,6 +179,27 @@ def _maker(name: str) -> Callable[..., Any]:
 def _rounded(name: str, value: float) -> float:
     """`np.ceil` and `np.floor`, which return floats, unlike those of `math`."""
     return float(getattr(math, name)(value)) if math.isfinite(value) else float(value)
+
+
+def _dtype(value: Any) -> Any:
+    """Return the type that `value` is or names: `np.dtype("i8")` is int64, unlike `nl`'s i8."""
+    if not isinstance(value, str):
+        return value
+    code = value.lstrip("<=|")
+    name = _SAME_TYPES.get(code) or _of_code(code)
+    if name in _OTHER_TYPES:
+        return OtherType(name)
+    if name not in dtypes.DTYPES:
+        raise TypeError(f"data type {value!r} not understood")
+    return dtypes.DTYPES[name]
+
+
+def _of_code(code: str) -> str:
+    """Return the type's name for codes such as `f4` (four bytes); the code if it is none."""
+    kinds, sizes = {"f": "float", "i": "int", "u": "uint", "c": "complex"}, "1248"
+    if len(code) == 2 and code[0] in kinds and code[1] in sizes:
+        return f"{kinds[code[0]]}{int(code[1]) * 8}"
+    return {"?": "bool", "b1": "bool", "c16": "complex128"}.get(code, code)
 
 
 def _finfo(dtype: Any) -> FloatLimits:

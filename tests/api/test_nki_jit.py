@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
+import pickle
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -301,3 +303,25 @@ def test_what_measuring_cannot_honour(
 ) -> None:
     with pytest.raises(CompileError, match=message):
         nki().benchmark(drop_in.add, **options)
+
+
+def test_arguments_of_many_dimensions_are_rejected(drop_in: ModuleType) -> None:
+    with pytest.raises(CompileError, match="has 9 dimensions; a tensor has at most 8"):
+        drop_in.on_trn1(X.reshape((1,) * 7 + X.shape))
+
+
+def test_kernels_pickle_by_name_with_their_options(drop_in: ModuleType) -> None:
+    restored = pickle.loads(pickle.dumps(drop_in.add[4]))
+    assert (restored.func, restored.grid) == (drop_in.add.func, 4)
+    assert pickle.loads(pickle.dumps(drop_in.add)) is drop_in.add
+    assert copy.deepcopy(drop_in.add) is drop_in.add
+
+
+def test_a_kernel_that_no_name_finds_does_not_pickle(drop_in: ModuleType) -> None:
+    def add(a: Any) -> Any:
+        return a
+
+    local = nki().jit(add)
+    with pytest.raises((pickle.PicklingError, AttributeError), match="add"):
+        pickle.dumps(local)
+    assert copy.copy(local) is local

@@ -101,6 +101,34 @@ def test_standard_input_without_a_name(folder: Path) -> None:
     assert b"<stdin>:14:" in done.stderr
 
 
+@pytest.mark.parametrize(("kind", "name"), [("ir", "x.ir"), ("sched", "x.sched"), ("asm", "x.asm")])
+def test_a_printed_program_on_standard_input_needs_a_name(
+    folder: Path, kind: str, name: str
+) -> None:
+    text = process("k.py", "--emit", f"{kind}=-", cwd=folder).stdout
+    done = process("-", cwd=folder, stdin=text)
+    assert done.returncode == 2
+    assert b"standard input is a printed" in done.stderr
+    assert f"{name}".encode() in done.stderr
+    assert process("-", "--stdin-name", name, cwd=folder, stdin=text).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ([""], "KERNEL.py"),
+        (["k.py", "-o", ""], "--output"),
+        (["k.py", "--machine", ""], "--machine"),
+        (["k.py", "--arg", ""], "--arg"),
+    ],
+)
+def test_empty_values_are_rejected(
+    nkic: Run, folder: Path, arguments: list[str], name: str
+) -> None:
+    assert f"{name}: the value is empty" in failure(nkic(*arguments), 2, "bad-value")
+    assert not (folder / "k.neff").exists()
+
+
 def test_default_output_is_in_the_present_folder(nkic: Run, folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "k.py").rename(folder / "sub" / "k.py")

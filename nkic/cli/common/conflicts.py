@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import UsageFailed, bad_value, make
 
 Given = Mapping[str, str]  # the spelling on the command line, by the option's own name
 
@@ -17,14 +17,28 @@ def given_options() -> Given:
     """Return the options and arguments given to the running command, in the order of --help.
 
     An option counts even if its value equals the default; an environment variable does not count.
+    Raises `UsageFailed` for an empty value, such as that of an unset variable of the shell.
     """
     context = click.get_current_context()
-    return {
-        str(parameter.name): _spelling(parameter, context.params[str(parameter.name)])
+    given = [
+        parameter
         for parameter in context.command.params
         if parameter.expose_value
         and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    ]
+    for parameter in given:
+        _refuse_empty(parameter, context.params[str(parameter.name)])
+    return {
+        str(parameter.name): _spelling(parameter, context.params[str(parameter.name)])
+        for parameter in given
     }
+
+
+def _refuse_empty(parameter: click.Parameter, value: Any) -> None:
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        metavar = str(parameter.metavar).strip("[]")
+        name = metavar if isinstance(parameter, click.Argument) else _spelling(parameter, value)
+        raise bad_value(f"{name}: the value is empty", f"give {metavar}, or leave it out")
 
 
 def _spelling(parameter: click.Parameter, value: Any) -> str:

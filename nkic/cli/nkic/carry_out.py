@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -10,14 +11,21 @@ from pathlib import Path
 
 from nkic.base import files, levels
 from nkic.base.confine import confined
-from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, bad_value
+from nkic.base.diagnostics import (
+    CompileFailed,
+    Diagnostic,
+    NkicError,
+    UsageFailed,
+    bad_value,
+    make,
+)
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, pages, process_limits
 from nkic.cli.common.conflicts import given_options
 from nkic.cli.nkic import budgets, insights, outputs, prints, records, settings
-from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
+from nkic.cli.nkic.conflicts import CONFIG, IR, PRINTED, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.cli.nkic.replay import CachedRun
@@ -33,6 +41,11 @@ from nkic.report.resources import resources
 from nkic.specialise.request import RequestOptions
 
 STDIN_NAME = "<stdin>"
+# How the text forms begin; no Python source does.
+_PRINTED_HEADS = {
+    "program": re.compile(rb"program [^\s=]+ on \w+\s*$", re.MULTILINE),
+    "listing": re.compile(rb"nkix \d+\.\d+\s*$", re.MULTILINE),
+}
 
 
 def carry_out(line: CommandLine, session: Session, cached: CachedRun | None = None) -> int:
@@ -96,6 +109,8 @@ class _CompileCommand:
     def source(self) -> SourceFile:
         """Read the kernel's file."""
         data = files.read_bytes(STANDARD, MAX_BYTES) if self.line.source == STANDARD else None
+        if data is not None and not self.path.endswith(PRINTED):
+            _refuse_printed(data)
         return self.loader.main(self.path, data)
 
     def list_kernels(self) -> None:
@@ -273,6 +288,17 @@ class _CompileCommand:
 def _target(wanted: Sequence[Output]) -> str:
     """Return the target of the dependency rule."""
     return next((output.path for output in wanted if output.kind != outputs.DEPS), "all")
+
+
+def _refuse_printed(data: bytes) -> None:
+    """Raise `UsageFailed` for a printed program or listing on standard input without its name."""
+    form = next((form for form, head in _PRINTED_HEADS.items() if head.match(data)), None)
+    if form is not None:
+        text = f"standard input is a printed {form}, not a kernel's file"
+        suffix = pipeline.ASSEMBLY if form == "listing" else IR
+        advice = f"say so by its name: --stdin-name x{suffix}"
+        advice += f", or x{pipeline.SCHEDULE} if it is a schedule" if suffix == IR else ""
+        raise UsageFailed([make("bad-usage", text, help=advice)])
 
 
 def _path(line: CommandLine) -> str:

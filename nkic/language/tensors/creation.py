@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from nkic.base.kernel_errors import KernelError
+from nkic.base.text import grouped
 from nkic.ir.tensors import Tensor
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_buffer, as_dtype
@@ -14,7 +15,7 @@ from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
 from nkic.language.trace import POISON, active, here
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import PARTITIONS, Address, Buffer
+from nkic.machine.memory import MAX_RANK, MAX_SIZE, PARTITIONS, Address, Buffer
 
 
 class ParDim(int):
@@ -100,7 +101,7 @@ def _is_plain(shape: Any) -> bool:
     if type(shape) is not tuple or len(shape) != 2:
         return False
     rows, columns = shape
-    return type(rows) is type(columns) is int and 0 < rows <= PARTITIONS and columns > 0
+    return type(rows) is type(columns) is int and 0 < rows <= PARTITIONS and 0 < columns <= MAX_SIZE
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -140,6 +141,12 @@ def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | N
     if sizes and min(sizes) < 1:
         advice = "do not declare the tensor if it has nothing to hold"
         return "bad-shape", f"every size of a tensor must be at least 1; shape is {sizes}", advice
+    if len(sizes) > MAX_RANK:
+        advice = "leave out dimensions of size 1, or join neighbouring ones"
+        return "bad-shape", f"a tensor has at most {MAX_RANK} dimensions, not {len(sizes)}", advice
+    if sizes and max(sizes) > MAX_SIZE:
+        text = f"a dimension of a tensor has at most {grouped(MAX_SIZE)} elements, not "
+        return "bad-shape", text + grouped(max(sizes)), "split the tensor"
     min_rank = 2 if buffer.on_chip else 1
     if len(sizes) < min_rank:
         return (

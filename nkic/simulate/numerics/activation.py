@@ -64,10 +64,11 @@ def _sine(x: Doubles) -> Doubles:
         value *= square
         value += coefficient
     value *= mirrored
+    value = np.copysign(value, x)  # of -0 too
     beyond = np.abs(x) > pi
     if beyond.any():
         excess = np.abs(x[beyond]) - pi
-        value[beyond] = np.sign(x[beyond]) * (excess**3 / 6 - excess)
+        value[beyond] = np.sign(x[beyond]) * excess * (excess * excess / 6 - 1)
     return value
 
 

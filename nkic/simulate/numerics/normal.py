@@ -47,7 +47,7 @@ def erf(x: Doubles) -> Doubles:
     """Return the error function."""
     node, difference = _from_node(np.clip(x, -_LIMIT, _LIMIT))
     difference += np.take(_nodes().erf, node, mode="clip")
-    return difference
+    return np.copysign(difference, x)  # of -0 too
 
 
 def probability(x: Doubles) -> Doubles:

@@ -170,7 +170,12 @@ def test_a_duration_ends_with_the_last_part() -> None:
         ([], "no list `instruction`"),
         ({"instruction": 3}, "no list `instruction`"),
         ({"instruction": [row(1)]}, "1 instructions are named nkic_probe, of 6 repeats"),
-        ({"instruction": [row(1) | {"timestamp": "x"}]}, "no timestamp or duration in numbers"),
+        *(
+            ({"instruction": [row(1) | {"timestamp": time}]}, "no timestamp or duration in ns")
+            for time in ("x", True, -1, 10**400, float("nan"), float("inf"))
+        ),
+        ({"instruction": [row(1) | {"duration": -1}]}, "no timestamp or duration in ns"),
+        ({"instruction": [row(7)] * 6}, "the time measured is 0 ns, but must be at least 1 ns"),
     ],
 )
 def test_a_profile_that_says_something_else_is_refused(content: Any, said: str) -> None:
@@ -188,5 +193,7 @@ def test_an_arrival_needs_both_ends() -> None:
 
 
 def test_a_folder_without_profiles_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageFailed, match="there is no such folder"):
+        read_profiles(str(tmp_path / "x"))
     with pytest.raises(UsageFailed, match="it holds no profile of a microkernel"):
         read_profiles(str(tmp_path))

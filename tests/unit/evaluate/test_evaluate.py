@@ -314,6 +314,23 @@ print(partial(pow, 2)(5), reduce(lambda a, b: a * b, [1, 2, 3]), cast(int, 5), O
     ]
 
 
+def test_codes_of_numpys_types_are_numpys() -> None:
+    done = body("""
+import numpy as np
+print(np.dtype("f4"), np.dtype("<f2"), np.dtype("i8"), np.dtype("u1"), np.dtype("bfloat16"))
+print(np.dtype("double"), np.dtype("?"), np.dtype("u8"))
+print(np.dtype(np.float32), np.dtype("float32").itemsize)
+print(np.single, np.half, np.intc, np.bool, np.double)
+""")
+    assert done.slugs == []
+    assert done.printed.splitlines() == [
+        "float32 float16 int64 uint8 bfloat16",
+        "float64 bool uint64",
+        "float32 4",
+        "float32 float16 int32 bool float64",
+    ]
+
+
 def test_the_environment_is_empty() -> None:
     done = body(
         "import os, sys\nprint(len(os.environ), os.environ.get('PATH'))\n"

@@ -393,6 +393,8 @@ def kernel(a):
         ("nl.ndarray((128, 64), nl.float64)", "unknown-dtype", "float64"),
         ("nl.ndarray((128, 0.5), nl.int8)", "bad-shape", "is a float"),
         ("nl.ndarray((128,), nl.int8)", "bad-shape", "at least 2 dimensions"),
+        ("nl.ndarray((128, 1 << 31), nl.int8)", "bad-shape", "at most 2,147,483,647 elements"),
+        ("nl.ndarray((1,) * 9, nl.int8)", "bad-shape", "at most 8 dimensions, not 9"),
         ("nl.ndarray((128, 4), nl.int8, 'sbuf')", "bad-buffer", "does not take buffers by name"),
         ("nl.ndarray((2, nl.par_dim(128), 4), nl.int8)", "block-dimension", "dimension 1"),
         ("nl.ndarray((128, 4), nl.int8, address=(1, 0))", "bad-address", "go beyond the last one"),

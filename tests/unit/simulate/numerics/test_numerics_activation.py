@@ -173,6 +173,7 @@ def test_next_to_a_zero_crossing(name: str, zero: float) -> None:
         ("prelu", -INF, INF),
         ("sign", -1, 1),
         ("arctan", -math.pi / 2, math.pi / 2),
+        ("sin", -INF, INF),  # of its cubic
         ("reciprocal", 0, 0),
     ],
 )
@@ -187,6 +188,11 @@ def test_limits(name: str, at_minus: float, at_plus: float) -> None:
 @pytest.mark.parametrize("name", sorted(TRUE))
 def test_nan_in_nan_out(name: str) -> None:
     assert np.isnan(apply(name, [1, NAN, 2])).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("name", ["arctan", "copy", "erf", "sin", "sqrt", "tanh"])
+def test_minus_zero_stays(name: str) -> None:
+    assert np.signbit(apply(name, [-0.0, 0.0])).tolist() == [True, False]
 
 
 def test_sine_beyond_pi_is_the_cubic_of_the_device() -> None:
