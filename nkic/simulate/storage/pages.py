@@ -19,8 +19,6 @@ SMALL = 1 << 20  # bytes; smaller arrays gain nothing over NumPy's own allocator
 LINE = 64  # bytes of a cache line
 HUGE_PAGE = 1 << 21  # bytes of a huge page
 POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not define
-
-
 RESERVED = 1 << 26  # bytes of addresses that an arena reserves at once; pages are mapped with use
 MAX_KEPT = 1 << 28  # bytes of results whose pages are kept
 SOLE_REFERENCES = 2  # of an object with one owner: the owner's, and getrefcount's argument
@@ -32,7 +30,7 @@ def zeros(rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
     size = rows * columns * np.dtype(dtype).itemsize
     if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros((rows, columns), dtype)
-    return np.frombuffer(_Pages(size).take(size), dtype).reshape(rows, columns)
+    return _Pages(size).array(rows, columns, dtype)
 
 
 class Arena:
@@ -48,7 +46,7 @@ class Arena:
             return np.zeros((rows, columns), dtype)
         if self._pages is None or self._pages.left < size:
             self._pages = _Pages(max(size, RESERVED))
-        return np.frombuffer(self._pages.take(size), dtype).reshape(rows, columns)
+        return self._pages.array(rows, columns, dtype)
 
 
 def recycled(rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
@@ -61,7 +59,7 @@ def recycled(rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
         return np.zeros((rows, columns), dtype)
     pages = _idle(size) or _Pages(size)
     pages.used = 0
-    array = np.frombuffer(pages.take(size), dtype).reshape(rows, columns)
+    array = pages.array(rows, columns, dtype)
     if size <= MAX_KEPT:
         _kept.append(pages)  # only now, since the array marks them as held
     return array
@@ -103,14 +101,14 @@ class _Pages:
         """Whether an array refers to the memory."""
         return getrefcount(self.memory) > SOLE_REFERENCES
 
-    def take(self, size: int) -> memoryview:
-        """Return the next `size` bytes."""
-        first = self.used
-        last = first + size
+    def array(self, rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
+        """Return an array of shape (rows, columns) in the next bytes."""
+        count, first = rows * columns, self.used
+        last = first + count * np.dtype(dtype).itemsize
         self.used = min(-(-last // LINE) * LINE + GAP, len(self.memory))
         if last > self.mapped:
             end = min(-(-last // HUGE_PAGE) * HUGE_PAGE, len(self.memory))
             with suppress(OSError):
                 self.memory.madvise(POPULATE_WRITE, self.mapped, end - self.mapped)
             self.mapped = end
-        return memoryview(self.memory)[first:last]
+        return np.frombuffer(self.memory, dtype, count, first).reshape(rows, columns)

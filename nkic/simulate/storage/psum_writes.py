@@ -38,7 +38,7 @@ class Written(NamedTuple):
 
     pattern: PatternRecord
     adds: bool
-    shifts: Shifts = _once
+    shifts: Shifts
 
 
 class Author(Protocol):
