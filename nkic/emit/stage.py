@@ -95,9 +95,8 @@ class _CoreEmitter:
         self.registers = registers  # registers used as operands
         self.waits: dict[tuple[Wait, ...], tuple[tuple[int, int], ...]] = {}
         self.signals: set[tuple[int, ...]] = set()
-        self.pattern_records: dict[
-            int, PatternRecord
-        ] = {}  # keyed by identity: lower interns patterns
+        # Keyed by identity: lower interns patterns.
+        self.pattern_records: dict[int, PatternRecord] = {}
 
     def semaphores(self) -> Iterator[int]:
         """Yield the semaphores of the streams so far."""

@@ -64,9 +64,8 @@ class Code:
     cell_parameters: tuple[int, ...] = ()
     cell_locals: tuple[int, ...] = ()
     free: tuple[int, ...] = ()
-    outer_slots: tuple[
-        int, ...
-    ] = ()  # the slots of the enclosing function that hold the cells of `free`
+    # The slots of the enclosing function that hold the cells of `free`.
+    outer_slots: tuple[int, ...] = ()
     is_generator: bool = False
     is_plain_entry: bool = True  # whether a call has no cells to set up
     doc: str | None = None

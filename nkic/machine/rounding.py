@@ -103,9 +103,8 @@ def _narrow_rounder(dtype: DType) -> Rounder:
         sign = scratch("round.sign", values.shape, np.uint32)
         np.bitwise_and(bits, _SIGN, out=sign)
         np.bitwise_and(bits, _EXPONENT, out=magic)
-        np.clip(
-            magic, min_exponent, max_exponent, out=magic
-        )  # NumPy's maximum is slow with a constant
+        # NumPy's maximum is slow with a constant.
+        np.clip(magic, min_exponent, max_exponent, out=magic)
         np.add(magic, up, out=magic)
         number = magic.view(np.float32)
         np.add(values, number, out=out)

@@ -171,9 +171,8 @@ class _Comparison:
         if isinstance(expected, AccessPattern):
             if not isinstance(record, _Value) or not self.pattern(expected, record):
                 return False
-            if (
-                expected.dynamic is not None
-            ):  # the operand index of the offset differs by instruction
+            # The operand index of the offset differs by instruction.
+            if expected.dynamic is not None:
                 return self.dynamic(expected.dynamic, record.kind[4:], operands)
             matches = len(record.kind) == 4
         elif isinstance(expected, Register):

@@ -88,9 +88,8 @@ class _Queues:
         `times` has the transfer's timing on every queue. An engine with other work is chosen only
         if this saves more time than the trigger costs the engine.
         """
-        first_free = (
-            self.busy.__getitem__
-        )  # among an engine's queues, the first to be free costs least
+        # Among an engine's queues, the first to be free costs least.
+        first_free = self.busy.__getitem__
         groups = self.groups.get(queues) or self._grouped(queues)
         if len(groups) == 1:
             return min(groups[0], key=first_free)

@@ -136,9 +136,8 @@ class Wiring:
         self.builders = list(self.by_stream.values())
         self.in_order = [stream.engine is not Engine.DMA for stream in streams]
         self.events: dict[int, _EventFields] = {}  # by instruction
-        self.semaphores: dict[
-            tuple[int, int, int], _Semaphore
-        ] = {}  # by pair, and depth if carried
+        # By pair, and depth if carried.
+        self.semaphores: dict[tuple[int, int, int], _Semaphore] = {}
         self.depth = 0  # of open loops
         self.local_waits: dict[int, list[Event]] | None = (
             None  # by instruction, in loops that overlap

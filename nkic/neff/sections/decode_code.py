@@ -54,9 +54,8 @@ class CodeReader:
         self._forms: list[tuple[Row, tuple[Any, ...]]] = []
         self._streams: list[StreamRecord] = []
         self._items: list[_Item] = []
-        self._before: dict[
-            int, tuple[int, ...]
-        ] = {}  # references of the last instruction of each form
+        # References of the last instruction of each form.
+        self._before: dict[int, tuple[int, ...]] = {}
         self._missing = 0  # items of the current stream not read yet
         self._total = 0
         self._phase = CodeRecord.PATTERN
