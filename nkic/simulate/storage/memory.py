@@ -4,8 +4,8 @@ SBUF and PSUM are cut into *regions*: sets of tensors connected by shared bytes,
 array, so that a tile's rows are close together on the host while bytes that overlap on the device
 overlap here too. A region (or HBM tensor) that all accesses use as one narrow float type is kept
 *decoded*: as float32 values on that type's grid, rounded when written, which saves a conversion at
-every read. All others are raw bytes. The representation of a region does not affect any bit of a
-result.
+every read. All others are raw bytes, and so are large HBM tensors, which would need twice or four
+times their bytes. The representation of a region does not affect any bit of a result.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from nkic.simulate.storage.pages import Arena, recycled, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
+LARGE = 1 << 26  # bytes of an HBM tensor from which it stays raw
 ALIGN = 8  # bytes; rows start at multiples, so that every element is aligned on the host
 Contents = Mapping[int, NDArray[np.generic]]  # by tensor, in the storage type
 GRID_TYPES = frozenset(d for d in DTYPES.values() if d.kind == "float" and d.size <= 2)
@@ -164,8 +165,8 @@ class Memory:
 
     def _same_representation(self, tile: int, tensor: int) -> bool:
         """Return whether a tile and an HBM tensor have the same representation."""
-        grid = self.placed[tensor].region.grid
-        return grid is None and self.executable.tensors[tile].dtype not in GRID_TYPES
+        is_decoded = self.placed[tensor].region.grid is not None
+        return is_decoded == (self.executable.tensors[tile].dtype in GRID_TYPES)
 
     def _piece(self, number: int) -> Home:
         """Return the home of a tile that is a piece of an HBM tensor."""
@@ -187,10 +188,10 @@ class Memory:
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
         """Return the home of an HBM tensor, which has its own region."""
-        grid = self._grid([number])
+        size = prod(tensor.shape) * tensor.dtype.size
+        grid = self._grid([number]) if size < LARGE else None
         is_lent = self.is_separate and grid is None and number in self.crossing
         region = Region(_NO_BYTES, None) if is_lent else self._filled(number, grid)
-        size = prod(tensor.shape) * tensor.dtype.size
         return Home(region, self._kind(tensor.buffer, region), 0, 0, size)
 
     def _filled(
