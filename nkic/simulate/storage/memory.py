@@ -117,7 +117,9 @@ class Memory:
     """All regions of a program, and the scratch arrays that its steps share.
 
     `placed` has the locations of tensors on the device, by region; `homes` those of their values,
-    which are elsewhere for tiles that are pieces of HBM tensors (if `in_place`). With
+    which are elsewhere for tiles that are pieces of HBM tensors (if `in_place`). `slots` has, by
+    its first tensor, the slot of each tensor whose bytes only tensors of the same bytes take over,
+    if each of their accesses covers all of them: one flag tells whether they are initialised. With
     `is_separate`, all other tiles have memory of their own (`compact.py`), and none here, and
     tensors in the caller's arrays have none before `lend`.
     """
@@ -138,6 +140,8 @@ class Memory:
         self.scratch = Scratch()
         self._arena = Arena()
         self.placed: dict[int, Home] = {}
+        self.groups: list[list[int]] = []  # of tensors in one region
+        self.slots: dict[int, int] = {}  # by tensor
         self.in_place = InPlace()
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
@@ -249,8 +253,21 @@ class Memory:
             size = -(-(end - low) // ALIGN) * ALIGN
             region = _region(rows, size, grid, self._arena.zeros)
         kind = self._kind(tensors[0].buffer, region)
+        self.groups.append(numbers)
         for number, tensor, pitch in zip(numbers, tensors, pitches, strict=True):
             self.placed[number] = Home(region, kind, tensor.partition, tensor.byte - low, pitch)
+        if tensors[0].byte == tensors[-1].byte and len({*pitches}) == 1:
+            self._add_slot(numbers, tensors, pitches[0])
+
+    def _add_slot(self, numbers: list[int], tensors: list[TensorRecord], pitch: int) -> None:
+        """Add the slot of these tensors, which have the same bytes, if it is one."""
+        if len({tensor.partition for tensor in tensors}) > 1:
+            return
+        for number, tensor in zip(numbers, tensors, strict=True):
+            use = self.uses[number]
+            if use.columns < pitch or use.rows < tensor.shape[0] or number in self.contents:
+                return
+        self.slots |= dict.fromkeys(numbers, numbers[0])
 
     def _kind(self, buffer: Buffer, region: Region) -> WindowLayout:
         row = region.array.strides[0] if buffer.on_chip else 0
