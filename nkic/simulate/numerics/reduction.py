@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.operators import SummationOrder
-from nkic.machine.scratch import blocks, scratch
+from nkic.machine.scratch import BLOCK, blocks, scratch
 from nkic.simulate.numerics.sums import fold
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
 Total = Callable[[Array, Array, SummationOrder], None]
+
+_SINGLE_BLOCK = 1 << 20  # elements added at a time without a copy: many rows side by side are fast
 
 
 def reduce(
@@ -52,7 +54,7 @@ def _accumulated(
 ) -> None:
     kind = np.float64 if order == "exact" else np.float32
     only_reads = kind is np.float32 and total is _add and values.flags.c_contiguous
-    for rows in blocks(values.shape, cut=keep):
+    for rows in blocks(values.shape, _SINGLE_BLOCK if only_reads else BLOCK, cut=keep):
         part = values[rows]
         rows_kept, reduced = prod(part.shape[:keep]), prod(part.shape[keep:])
         result = scratch("reduce.result", (rows_kept,), kind)
