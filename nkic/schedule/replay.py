@@ -8,8 +8,7 @@ to the same times, since a stream sends its signals in order.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import heappush
 
 from nkic.ir.program import Instruction
@@ -18,79 +17,67 @@ from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.clock.simulation import Entry, Line, Queue, TimeSimulation
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.schedule.placed import CostClass, Placed
+from nkic.schedule.placed import Order, Stretch, stream_ids
 
 _DMA = Engine.DMA
 
 
-def replayed(
-    placed: Sequence[Placed],
-    waits: Mapping[int, Sequence[int]],
-    classes: Mapping[int, CostClass],
-    target: Target,
-) -> int | None:
-    """Return the picoseconds from the first issue to the last completion, or None on deadlock.
-
-    `waits` maps each instruction's number to the numbers that it waits for, `classes` to its cost
-    class.
-    """
-    streams: dict[StreamId, list[Instruction]] = defaultdict(list)
-    for instruction, stream_id in placed:
-        streams[stream_id].append(instruction)
+def replayed(order: Order, stretch: Stretch, target: Target) -> int | None:
+    """Return the picoseconds from the first issue to the last completion, or None on deadlock."""
+    ids = stream_ids(target)
+    streams: list[list[int]] = [[] for _ in ids]
+    for index in order.indices:
+        streams[order.streams[index]].append(index)
+    used = [(stream, items) for stream, items in zip(ids, streams, strict=True) if items]
     lines = [
         Line(
-            *(index, 0, stream_id.engine, stream_id.queue),
-            _entries(streams[stream_id], stream_id, waits, classes),
+            *(number, 0, stream.engine, stream.queue),
+            _entries(items, stream, stretch),
             target,
         )
-        for index, stream_id in enumerate(sorted(streams, key=_file_position))
+        for number, (stream, items) in enumerate(used)
     ]
-    return _OrderSimulation(lines, target).run()
+    return _OrderSimulation(lines, len(stretch.code), target).run()
 
 
 class _OrderSimulation(TimeSimulation):
-    """The event loop for items that wait for instructions by number, without semaphores.
+    """The event loop for items that wait for instructions by index, without semaphores.
 
-    An entry's `waits` are the numbers of the awaited instructions, and its only signal is its own
-    number.
+    An entry's `waits` are the indices of the awaited instructions, and its only signal is its own
+    index.
     """
 
-    def __init__(self, lines: Sequence[Line], target: Target) -> None:
+    def __init__(self, lines: Sequence[Line], count: int, target: Target) -> None:
         super().__init__(lines, 1, 0, target)
-        self.done: dict[int, int] = {}  # when each instruction's stream had completed it
+        self.done = [-1] * count  # when each instruction's stream had completed it
         self.waiting: dict[int, list[Line]] = {}
 
     def _arrival(self, line: Line, entry: Entry) -> int | None:
         latest, done = 0, self.done
-        for number in entry.waits:
-            time = done.get(number)
-            if time is None:
-                self.waiting.setdefault(number, []).append(line)
+        for index in entry.waits:
+            time = done[index]
+            if time < 0:
+                self.waiting.setdefault(index, []).append(line)
                 return None
             if time > latest:
                 latest = time
         return latest + self.semaphore_ps
 
     def _pass_signals(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
-        (number,) = entry.signals
-        self.done[number] = line.done
-        for waiting in self.waiting.pop(number, ()):
+        (index,) = entry.signals
+        self.done[index] = line.done
+        for waiting in self.waiting.pop(index, ()):
             heappush(queue, (max(waiting.free, start), waiting.index))
 
 
-def _entries(
-    code: Sequence[Instruction],
-    stream: StreamId,
-    waits: Mapping[int, Sequence[int]],
-    classes: Mapping[int, CostClass],
-) -> Iterator[Entry]:
+def _entries(items: Sequence[int], stream: StreamId, stretch: Stretch) -> Iterator[Entry]:
     """Yield the timing entries of one stream's items, lazily: a million take 100 MB."""
     written: Collection[Tensor] = ()  # by the previous item
     new, engine, queue = tuple.__new__, stream.engine, stream.queue
     meets = False  # the other cores are unknown here
-    for instruction in code:
-        number = instruction.number
-        cost, sources = classes[number], waits[number]
+    code, classes, waits = stretch
+    for index in items:
+        cost, sources = classes[index], waits[index]
         timing, follows = cost.first, not cost.is_fixed
         if engine is _DMA:  # a queue does not wait for its own transfers
             timing = cost.times[queue]
@@ -98,20 +85,12 @@ def _entries(
             if sources:
                 sources = [source for source in sources if classes[source].engine is not engine]
             if written and not follows:
-                follows = any(_tensor(instruction, i) in written for i in cost.reads)
-            written = [_tensor(instruction, i) for i in cost.writes] if cost.is_fixed else ()
-        yield new(Entry, (timing, cost.table, follows, meets, sources, (number,)))
+                follows = any(_tensor(code[index], i) in written for i in cost.reads)
+            written = [_tensor(code[index], i) for i in cost.writes] if cost.is_fixed else ()
+        yield new(Entry, (timing, cost.table, follows, meets, sources, (index,)))
 
 
 def _tensor(instruction: Instruction, index: int) -> Tensor:
     """Return the tensor of an operand that is known to be an access pattern."""
     pattern: AccessPattern = instruction.operands[index]  # type: ignore[assignment]
     return pattern.tensor
-
-
-_ENGINES = {engine: i for i, engine in enumerate(Engine)}
-
-
-def _file_position(stream: StreamId) -> tuple[int, int]:
-    """Return a stream's sort key: the order of the file, which breaks ties."""
-    return _ENGINES[stream.engine], stream.queue
