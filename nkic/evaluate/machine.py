@@ -38,7 +38,8 @@ Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]
 # The form of a call: the number of positional arguments and the names of the keyword arguments.
 Form = tuple[int, tuple[Str, ...]]
-Vectorcall = Callable[[Any, Form, list[Any]], Any]  # calls a value with all arguments in one list
+# Returns the function that calls a value with all arguments of the form in one sequence.
+Vectorcall = Callable[[Any, Form], Callable[[Sequence[Any]], Any]]
 
 
 class TooDeep(KernelError):
