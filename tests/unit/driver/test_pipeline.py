@@ -265,13 +265,13 @@ def test_a_large_program_frees_its_graphs_and_builds_them_again_for_search(
     kept = run(options=CompileOptions(level=level))
     built: list[Program] = []
     readings: list[Body] = []
-    read = effects._BodyTouches.__init__
+    read = effects.Accesses.__init__
 
-    def counted_reading(touches: effects._BodyTouches, body: Body, target: Target) -> None:
+    def counted_reading(accesses: effects.Accesses, body: Body, target: Target) -> None:
         readings.append(body)
-        read(touches, body, target)
+        read(accesses, body, target)
 
-    monkeypatch.setattr(effects._BodyTouches, "__init__", counted_reading)
+    monkeypatch.setattr(effects.Accesses, "__init__", counted_reading)
 
     def counted(program: Program) -> tuple[DependenceGraph, ...]:
         built.append(program)
