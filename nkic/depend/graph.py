@@ -39,16 +39,19 @@ class _Walk:
 
     def graph(self) -> DependenceGraph:
         self.walk(self.body)
-        tensors = [tensor.number for tensor in self.accesses.first]
-        cells = zip(tensors, self.openers, self.readers, self.writers, strict=False)  # if not cut
         first: dict[int, tuple[int, ...]] = {}
         last: dict[int, tuple[int, ...]] = {}
+        cut = self.accesses.cut
+        tensors = [tensor.number for tensor in self.accesses.first]
+        cells = zip(tensors, self.openers, self.readers, self.writers, strict=False)
         for tensor, opener, readers, writer in cells:
-            first[tensor] = (opener,)
-            last[tensor] = tuple(readers) if readers else (writer,)
-        for tensor, parts in self.accesses.cut.items():
-            first[tensor] = tuple(sorted({self.openers[cell] for cell in parts} - {-1}))
-            last[tensor] = self.closers(parts)
+            if tensor not in cut:
+                first[tensor] = (opener,)
+                last[tensor] = tuple(readers) if readers else (writer,)
+        for tensor, parts in cut.items():
+            if parts:
+                first[tensor] = tuple(sorted({self.openers[cell] for cell in parts} - {-1}))
+                last[tensor] = self.closers(parts)
         return DependenceGraph(self.edges, first, last)
 
     def closers(self, cells: Sequence[int]) -> tuple[int, ...]:
