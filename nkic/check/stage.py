@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.source import CallChain, Span
 from nkic.check.bounds import out_of_bounds
-from nkic.ir.groups import Group, grouped
+from nkic.ir.groups import Group, Groups, grouped
 from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
 from nkic.ir.tensors import Tensor, View
 from nkic.machine.operands import Violation
@@ -39,7 +39,7 @@ class Checked(NamedTuple):
     """The program without its illegal instructions, and the group of each legal one, by core."""
 
     program: Program
-    groups: Sequence[Sequence[Group]]
+    groups: Groups
 
 
 def check(program: Program, report: Reporter, locate: Locate | None = None) -> None:
@@ -75,7 +75,7 @@ class _Checker:
     def problems(self, instruction: Instruction) -> list[Violation]:
         return self.bounds(instruction) or self.rules(instruction)
 
-    def legal(self, program: Program, groups: Sequence[Sequence[Group]]) -> Checked:
+    def legal(self, program: Program, groups: Groups) -> Checked:
         """Report violations and return what is legal."""
         kept: list[list[Group]] = [[] for _ in groups]
         cores = [

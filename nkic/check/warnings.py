@@ -19,7 +19,7 @@ from nkic.base.text import grouped, plural
 from nkic.check.constants import beyond_type
 from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, seen
-from nkic.ir.groups import Group
+from nkic.ir.groups import Group, Groups
 from nkic.ir.overlap import Box, axes_of, hbm_box
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
@@ -33,7 +33,7 @@ SMALL_TRANSFER = 4096  # bytes; a transfer of this size is fast whatever its row
 TILES = (View, AccessPattern)  # a program parsed from its text may already be lowered
 
 
-def warn(program: Program, groups: Sequence[Sequence[Group]], report: Reporter) -> None:
+def warn(program: Program, groups: Groups, report: Reporter) -> None:
     """Report all warnings, once per source line. `groups` are those that check formed."""
     finder = _Finder(program, report)
     for group in dict.fromkeys(chain(*groups)):

@@ -71,7 +71,10 @@ class Group:
         return True
 
 
-def grouped(program: Program) -> tuple[Sequence[Group], ...]:
+Groups = Sequence[Sequence[Group]]  # of each instruction, in program order, by core
+
+
+def grouped(program: Program) -> Groups:
     """Return the group of each instruction of each core, in program order."""
     recent: dict[int, list[Group]] = {}  # by id of the location, which the program keeps alive
     return tuple([_grouped(body, recent) for body in program.cores])

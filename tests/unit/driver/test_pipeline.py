@@ -21,6 +21,7 @@ from nkic.driver.request import parse_options, request_for
 from nkic.emit import emit
 from nkic.ir import effects
 from nkic.ir.dependence import DependenceGraph
+from nkic.ir.groups import Groups
 from nkic.ir.program import Body, Program
 from nkic.ir.text import program_text
 from nkic.lower import lower
@@ -93,9 +94,9 @@ def test_results_that_nobody_will_read_are_given_up() -> None:
 def test_the_program_with_views_is_freed_after_lower(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[weakref.ref[Program]] = []
 
-    def noted(program: Program, report: Reporter) -> Program:
+    def noted(program: Program, report: Reporter, groups: Groups) -> Program:
         made.append(weakref.ref(program))
-        return lower(program, report)
+        return lower(program, report, groups)
 
     def looked(program: Program) -> tuple[DependenceGraph, ...]:
         assert made[0]() is None
