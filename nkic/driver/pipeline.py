@@ -33,6 +33,7 @@ from nkic.driver.spilling import Graphs, fit_or_spill
 from nkic.emit import emit
 from nkic.ir import effects, read_text
 from nkic.ir.dependence import DependenceGraph
+from nkic.ir.groups import Groups
 from nkic.ir.program import Instruction, Program, paths
 from nkic.ir.schedule import Schedule
 from nkic.language import library
@@ -284,12 +285,12 @@ def _from_program(
         raise CompileFailed(report.all)
     if options.machine is not None:
         program = replace(program, target=options.machine.applied(program.target))
-    _check(program, locate, report)
+    groups = _check(program, locate, report)
     yield "check", None
 
     written = prove.written(program)
-    lowered = lower(program, report)
-    del program
+    lowered = lower(program, report, groups)
+    del program, groups
     yield "lower", lowered
     check.find_unwritten(lowered, report)
     check.find_foreign_accumulation(lowered, report)
@@ -330,8 +331,11 @@ def _dependences(lowered: Program, graphs: Graphs) -> Graphs:
     return graphs or depend(lowered)
 
 
-def _check(program: Program, locate: Locate | None, report: Reporter) -> None:
-    """Report the errors and warnings of a program. Raises `CompileFailed` if there are errors."""
+def _check(program: Program, locate: Locate | None, report: Reporter) -> Groups:
+    """Report the errors and warnings of a program, and return its groups of like instructions.
+
+    Raises `CompileFailed` if there are errors.
+    """
     sound, groups = check.find(program, report, locate)
     if not report.errors:
         check.check_rendezvous(program, report)
@@ -339,6 +343,7 @@ def _check(program: Program, locate: Locate | None, report: Reporter) -> None:
     if report.errors:
         _look_further(sound, report)
     check.warn(program, groups, report)
+    return groups
 
 
 def _proven(
