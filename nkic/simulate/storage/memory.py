@@ -25,7 +25,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.scratch import Scratch
-from nkic.simulate.storage.in_place import InPlace, find
+from nkic.simulate.storage.in_place import InPlace, Piece, find
 from nkic.simulate.storage.pages import Arena, recycled, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
@@ -162,8 +162,9 @@ class Memory:
         for numbers in chips.values():
             self._cut(numbers)
         self.homes = dict(self.placed)
-        for number in (*self.in_place.loaded, *self.in_place.stored):
-            self.homes[number] = self._piece(number)
+        for pieces in (self.in_place.loaded, self.in_place.stored):
+            for number, piece in pieces.items():
+                self.homes[number] = self._piece(piece, self.placed[number])
         self.borrowed = self._borrowed()
 
     def _same_representation(self, tile: int, tensor: int) -> bool:
@@ -171,10 +172,8 @@ class Memory:
         grid = self.placed[tensor].region.grid
         return grid is None and self.executable.tensors[tile].dtype not in GRID_TYPES
 
-    def _piece(self, number: int) -> Home:
+    def _piece(self, piece: Piece, tile_home: Home) -> Home:
         """Return the home of a tile that is a piece of an HBM tensor."""
-        piece, tile_home = self.in_place.get(number), self.placed[number]
-        assert piece is not None
         tensor_home = self.placed[piece.pattern.tensor]
         grid = tensor_home.region.grid
         unit = piece.pattern.dtype.size if grid is None else 4
