@@ -76,7 +76,7 @@ def find(
     """
     in_place, tensors = InPlace(), executable.tensors
     hbm = [n for n, tensor in enumerate(tensors) if not tensor.buffer.on_chip]
-    sources = {n for n in hbm if is_kept(n) and not uses[n].written}
+    sources = {n for n in hbm if is_kept(n) and not uses[n].writes}
     outputs = [p.tensor for p in executable.outputs]
     results = {n for n in outputs if not (is_kept(n) or uses[n].read)}
     stores: dict[int, list[tuple[int, Piece]]] = {number: [] for number in results}
@@ -108,9 +108,9 @@ def _piece(
     tile: PatternRecord, hbm: PatternRecord, executable: Executable, use: TensorUse
 ) -> Piece | None:
     """Return the HBM piece of a whole tile with one writer and fixed addresses, or None."""
-    if use.writer is None or not use.is_static or use.types != [hbm.dtype]:
+    record, written = use.writer, use.written
+    if record is None or written is None or not use.is_static or use.types != (hbm.dtype,):
         return None
-    record, written = use.writer
     if record.row is None or len(record.operands) != len(record.row.operands):
         return None  # it may skip rows
     tensor = executable.tensors[tile.tensor]
