@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from math import prod
 from typing import NamedTuple, Protocol
 
 from nkic.machine.memory import PARTITIONS
@@ -60,32 +59,33 @@ class Bands:
         """
         if not self.pieces.stored or not plan.writes:
             return
-        record, offsets, width = item.record, [], 0
+        offsets: list[int] = []
+        shape: tuple[int, int] | None = None
         key: list[object] = [plan.work.step]
-        for number, operand in enumerate(record.operands):
+        for number, operand in enumerate(item.record.operands):
             if type(operand) is not PatternRecord:
                 continue
-            piece, partitions = self._piece(operand, number in plan.writes), operand.partitions
-            if piece is None:
+            piece = self._piece(operand, number in plan.writes)
+            if piece is None or piece.width > piece.pitch:
                 return
-            pattern, pitch = piece
-            size = prod([num for _, num in operand.dims])
-            if size > pitch or (width and (partitions, size) != key[1]):
+            pattern, pitch, width, _ = piece
+            if shape is None:
+                shape = operand.partitions, width
+                key.append(shape)
+            elif shape != (operand.partitions, width):
                 return
-            if not width:
-                width = size
-                key.append((partitions, size))
             offsets.append(pattern.offset)
             key.append((pattern.tensor, pitch, pattern.offset // pitch))
-        if width:
-            self._rows[tuple(key)].append(_Member(item, width, tuple(offsets)))
+        if shape is not None:
+            self._rows[tuple(key)].append(_Member(item, shape[1], tuple(offsets)))
 
     def _piece(self, operand: PatternRecord, is_written: bool) -> Piece | None:
         """Return the piece that an operand covers, or None."""
         pieces = self.pieces.stored if is_written else self.pieces.loaded
         piece = pieces.get(operand.tensor)
-        is_piece = piece is not None and is_whole(operand, self.tensors[operand.tensor].shape)
-        return piece if is_piece else None
+        if piece is None or operand is piece.tile:
+            return piece
+        return piece if is_whole(operand, self.tensors[operand.tensor].shape) else None
 
     def settle(self) -> None:
         """Let the leftmost item of each band compute the whole band."""

@@ -60,8 +60,8 @@ class Order(Machine):
         super().__init__(*facts)  # type: ignore[arg-type]
         self.ran: list[Executed] = []
         (self.shadow,) = self.unwritten.shadows
-        self.slots = self.shadow.memory.slots if self.shadow is not None else {}
-        self.holders = {slot: slot for slot in self.slots.values()}  # the tensor in each slot
+        self.slots = self.shadow.memory.slots if self.shadow is not None else []
+        self.holders = [*range(len(self.executable.tensors))]  # the tensor in each slot
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Record that the item, whose addresses are fixed, ran."""
@@ -83,7 +83,7 @@ class Order(Machine):
             tensor = written.tensor
             if is_initialised[tensor]:
                 continue
-            slot = self.slots.get(tensor)
+            slot = self.slots[tensor]
             if slot is None:
                 shadow.note(written)
             else:

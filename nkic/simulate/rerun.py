@@ -89,7 +89,8 @@ class Rerun:
         self.states: list[EngineState] = [runner.state for runner in ordered.runners]
         self.compact = Compact(self.memory)
         self.actions = _actions(self.compact, ordered.ran)
-        self.borrowed_tiles = {tile for _, _, borrowed, *_ in self.actions for tile, _ in borrowed}
+        lent = [action[2] for action in self.actions if action[2]]
+        self.borrowed_tiles = {tile for borrowed in lent for tile, _ in borrowed}
         self.result = ordered.result
         self.bytes = 0  # of all memories that are kept; set after the first run
         self.is_new = True  # the memory still has the decoded inputs of the first run
@@ -149,21 +150,24 @@ def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:
     windows: dict[int, Window | None] = {}  # by identity of the pattern
     for number, (items, remarks) in enumerate(ran):
         owned: list[tuple[Tile, Window]] = []
-        borrowed: list[tuple[Tile, PatternRecord]] = []
+        borrowed: Borrowed = ()
         for item in items:
             operands = item.operands
             for index, tile in item.work.tiles if item.work is not None else ():
                 pattern: PatternRecord = operands[index]  # type: ignore[assignment]
-                if id(pattern) not in windows:
-                    windows[id(pattern)] = compact.window(pattern, tile.form)
-                window = windows[id(pattern)]
+                key = id(pattern)
+                if key in windows:
+                    window = windows[key]
+                else:
+                    window = windows[key] = compact.window(pattern, tile.form)
                 if window is None:
-                    borrowed.append((tile, pattern))
+                    borrowed = (*borrowed, (tile, pattern))
                 else:
                     owned.append((tile, window))
         actions.append((_step(items), owned, borrowed, remarks, items[0].record.place))
-        for tensor in last_used.get(number, ()):
-            compact.release(tensor)
+        if number in last_used:
+            for tensor in last_used[number]:
+                compact.release(tensor)
     return actions
 
 
@@ -180,9 +184,9 @@ def _last(ran: Sequence[Executed]) -> dict[int, int]:
 
 def _step(items: Sequence[Item]) -> Step:
     """Return the step of an item or, at a rendezvous, the exchange between the cores."""
-    step = items[0].step
-    if items[0].rendezvous is None and step is not None:
-        return step
+    first, *_ = items
+    if first.rendezvous is None and first.step is not None:
+        return first.step
     parts = [item.rendezvous for item in items if item.rendezvous is not None]
 
     def exchange() -> None:

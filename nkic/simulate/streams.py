@@ -316,25 +316,24 @@ class _Builder:
         row, operands = record.row, record.operands
         plan = planner.plan(record, row)
         item = Item(record, nothing, plan.timing, plan.size)
-        if not (row.copies and self.decoder.memory.in_place.is_done(record)):
+        item.table, item.reads, item.writes = plan.table, plan.reads, plan.writes
+        if not (row.copies and self.decoder.memory.in_place.is_done(operands)):
             item.bind(plan.work, operands)
             if row.maps:
                 bands.offer(item, plan)
             elif plan.work.rendezvous is not None:
                 item.meet(plan.work.rendezvous)
-        item.table = plan.table
-        item.reads, item.writes = plan.reads, plan.writes
         if plan.fills and self.psum_writes is not None:
-            for i, adds in plan.fills:
-                pattern: PatternRecord = operands[i]  # type: ignore[assignment]
-                self.psum_writes.register(item, planner.engine, pattern, adds)
+            self.psum_writes.offer(item, planner.engine, plan.fills)
         if planner.engine is Engine.DMA:
-            return item, []
-        if before:
-            for i in plan.awaits:
-                if operands[i].tensor in before:  # type: ignore[union-attr]
-                    item.follows = True
-        return item, [operands[i].tensor for i in plan.writes]  # type: ignore[union-attr]
+            return item, before
+        for i in plan.awaits if before else ():
+            if operands[i].tensor in before:  # type: ignore[union-attr]
+                item.follows = True
+        written: list[int] = []
+        for i in plan.writes:
+            written.append(operands[i].tensor)  # type: ignore[union-attr]
+        return item, written
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
         """Return an item that resolves its addresses each time it runs."""

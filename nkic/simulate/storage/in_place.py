@@ -12,7 +12,7 @@ Programs with device loops are excluded: an instruction in a loop writes more th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -21,17 +21,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.patterns import Dims, merged
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
+from nkic.neff.records import Executable, LoopRecord, OperandRecord, PatternRecord
 from nkic.simulate.storage.tensor_usage import TensorUse, flags_of
 
 Mask = NDArray[np.bool_]
 
 
 class Piece(NamedTuple):
-    """A tile's access to its HBM tensor, and the elements between its partitions' rows."""
+    """A tile's access to its HBM tensor, and the elements between its partitions' rows.
+
+    `tile` is the transfer's access to the tile, which has `width` elements in each partition.
+    """
 
     pattern: PatternRecord
     pitch: int
+    width: int
+    tile: PatternRecord
 
 
 class InPlace:
@@ -49,15 +54,13 @@ class InPlace:
         """Return the HBM piece of a tile, if it is one."""
         return self.loaded.get(tensor) or self.stored.get(tensor)
 
-    def is_done(self, record: InstructionRecord) -> bool:
-        """Return whether the record copies a piece to itself."""
-        if record.row is None or not record.row.copies:
-            return False
-        dst, src = record.operands[:2]
-        if type(dst) is not PatternRecord or type(src) is not PatternRecord:
-            return False
-        stored = self.stored.get(src.tensor)
-        return dst.tensor in self.loaded or (stored is not None and stored.pattern == dst)
+    def is_done(self, operands: Sequence[OperandRecord]) -> bool:
+        """Return whether a row that copies, with these operands, copies a piece to itself."""
+        dst: PatternRecord = operands[0]  # type: ignore[assignment]
+        if dst.tensor in self.loaded:
+            return True
+        stored = self.stored.get(operands[1].tensor)  # type: ignore[union-attr]
+        return stored is not None and stored.pattern == dst
 
 
 def find(
@@ -71,85 +74,84 @@ def find(
     `is_kept` returns whether an HBM tensor has initial contents; `alike`, whether a tile and an HBM
     tensor have the same representation.
     """
-    in_place, on_chip = InPlace(), [tensor.buffer.on_chip for tensor in executable.tensors]
-    stores: dict[int, list[tuple[int, Piece]]] = {}
-    for dst, src in _transfers(executable, on_chip):
-        tile, hbm = (dst, src) if on_chip[dst.tensor] else (src, dst)
-        use, kept = uses[hbm.tensor], is_kept(hbm.tensor)
-        if (use.written or not kept) if tile is dst else (use.read or kept):
-            continue
-        piece = _piece(tile, hbm, executable, uses[tile.tensor])
-        if piece is None or not alike(tile.tensor, hbm.tensor):
-            continue
-        if tile is dst:
-            in_place.loaded[tile.tensor] = piece
-        else:
-            stores.setdefault(hbm.tensor, []).append((tile.tensor, piece))
+    in_place, tensors = InPlace(), executable.tensors
+    hbm = [n for n, tensor in enumerate(tensors) if not tensor.buffer.on_chip]
+    sources = {n for n in hbm if is_kept(n) and not uses[n].writes}
+    outputs = [p.tensor for p in executable.outputs]
+    results = {n for n in outputs if not (is_kept(n) or uses[n].read)}
+    stores: dict[int, list[tuple[int, Piece]]] = {number: [] for number in results}
+    for dst, src in _transfers(executable):
+        if src.tensor in sources:
+            piece = _piece(dst, src, executable, uses[dst.tensor])
+            if piece is not None and alike(dst.tensor, src.tensor):
+                in_place.loaded[dst.tensor] = piece
+        elif dst.tensor in results:
+            piece = _piece(src, dst, executable, uses[src.tensor])
+            if piece is not None and alike(src.tensor, dst.tensor):
+                stores[dst.tensor].append((src.tensor, piece))
     _keep_stores(in_place, stores, executable, uses)
     return in_place
 
 
-def _transfers(
-    executable: Executable, on_chip: list[bool]
-) -> Iterator[tuple[PatternRecord, PatternRecord]]:
-    """Yield dst and src of plain transfers between a tile and HBM; none if there are loops."""
+def _transfers(executable: Executable) -> Iterator[tuple[PatternRecord, PatternRecord]]:
+    """Yield dst and src of plain transfers; none if there are loops."""
     if any(type(item) is LoopRecord for stream in executable.streams for item in stream.items):
         return
     for stream in executable.streams:
         for record in stream.items:
             row, operands = record.row, record.operands  # type: ignore[union-attr]
-            if row is None or not row.copies or len(operands) != 2:
-                continue
-            dst, src = operands
-            if on_chip[dst.tensor] != on_chip[src.tensor]:  # type: ignore[union-attr]
-                yield dst, src  # type: ignore[misc]
+            if row is not None and row.copies and len(operands) == 2:
+                yield operands  # type: ignore[misc]
 
 
 def _piece(
     tile: PatternRecord, hbm: PatternRecord, executable: Executable, use: TensorUse
 ) -> Piece | None:
     """Return the HBM piece of a whole tile with one writer and fixed addresses, or None."""
-    if use.writer is None or not use.is_static or use.types != [hbm.dtype]:
+    record, written = use.writer, use.written
+    if record is None or written is None or not use.is_static or use.types != (hbm.dtype,):
         return None
-    (row, operands, *_), written = use.writer
-    if row is None or len(operands) != len(row.operands):  # it may skip rows
+    if record.row is None or len(record.operands) != len(record.row.operands):
+        return None  # it may skip rows
+    tensor = executable.tensors[tile.tensor]
+    if not tensor.buffer.on_chip or hbm.dynamic is not None or not is_whole(tile, tensor.shape):
         return None
-    shape, pitch = executable.tensors[tile.tensor].shape, _pitch(hbm, tile.partitions)
-    is_plain = pitch and is_whole(tile, shape) and (written is tile or is_whole(written, shape))
-    return Piece(hbm, pitch) if is_plain else None
+    if written is not tile and not is_whole(written, tensor.shape):
+        return None
+    pitch, width = _row_pitch(hbm.dims, tile.partitions)
+    return Piece(hbm, pitch, width, tile) if pitch else None
 
 
 def is_whole(pattern: PatternRecord, shape: tuple[int, ...]) -> bool:
     """Return whether the access covers a whole tile, in order."""
-    size = prod(shape[1:])
     _, _, start, partitions, offset, dims, dynamic = pattern
     if start or offset or partitions != shape[0] or dynamic is not None:
         return False
-    return dims == ((1, size),) or _merged(dims) == (((1, size),) if size > 1 else ())
-
-
-_merged = lru_cache(maxsize=4096)(merged)
-
-
-def _pitch(pattern: PatternRecord, partitions: int) -> int:
-    """Return the elements between the rows of consecutive partitions, or 0.
-
-    It is 0 if rows have gaps or addresses are not fixed.
-    """
-    return 0 if pattern.dynamic is not None else _row_pitch(pattern.dims, partitions)
+    return _are_all(dims, shape)
 
 
 @lru_cache(maxsize=4096)
-def _row_pitch(pairs: Dims, partitions: int) -> int:
+def _are_all(dims: Dims, shape: tuple[int, ...]) -> bool:
+    """Return whether `dims` cover a partition of a tile of this shape, in order."""
+    size = prod(shape[1:])
+    return merged(dims) == (((1, size),) if size > 1 else ())
+
+
+@lru_cache(maxsize=4096)
+def _row_pitch(pairs: Dims, partitions: int) -> tuple[int, int]:
+    """Return the elements between the rows of consecutive partitions, and those of a row.
+
+    The former is 0 if rows have gaps.
+    """
     dims, size = merged(pairs), prod([num for _, num in pairs])
     row = size // partitions
     if row * partitions != size:
-        return 0
+        return 0, row
     if dims in (((1, size),), ()):
-        return row
+        return row, row
     if len(dims) == 2 and dims[0][1] == partitions and dims[1] == (1, row):
-        return dims[0][0]
-    return dims[0][0] if row == 1 and len(dims) == 1 else 0
+        return dims[0][0], row
+    return (dims[0][0] if row == 1 and len(dims) == 1 else 0), row
 
 
 def _keep_stores(
@@ -159,10 +161,8 @@ def _keep_stores(
     uses: list[TensorUse],
 ) -> None:
     """Keep the stores into tensors whose elements are all written at most once, by such stores."""
-    results = {p.tensor for p in executable.outputs}
     for number, pairs in stores.items():
-        tiles = {tile for tile, _ in pairs}
-        if number not in results or not len(tiles) == len(pairs) == uses[number].writes:
+        if not pairs or not len({tile for tile, _ in pairs}) == len(pairs) == uses[number].writes:
             continue
         size = prod(executable.tensors[number].shape) * executable.tensors[number].dtype.size
         written = _granules(size, uses[number].columns, [piece.pattern for _, piece in pairs])

@@ -25,7 +25,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.scratch import Scratch
-from nkic.simulate.storage.in_place import InPlace, find
+from nkic.simulate.storage.in_place import InPlace, Piece, find
 from nkic.simulate.storage.pages import Arena, recycled, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
@@ -108,9 +108,9 @@ class WindowForm:
         self.strides = (kind.pitch, *(step * self.unit for step, _ in pairs))
 
 
-# An access pattern, its form in these memories, and the identity of its region on the device. The
-# pattern is a reference, so that its identity stays unique.
-Spot = tuple[PatternRecord, WindowForm, int]
+# An access pattern, its form in these memories, and its region on the device. The pattern is a
+# reference, so that its identity stays unique.
+Spot = tuple[PatternRecord, WindowForm, Region]
 
 
 class Memory:
@@ -141,7 +141,7 @@ class Memory:
         self._arena = Arena()
         self.placed: dict[int, Home] = {}
         self.groups: list[list[int]] = []  # of tensors in one region
-        self.slots: dict[int, int] = {}  # by tensor
+        self.slots: list[int | None] = [None] * len(executable.tensors)
         self.in_place = InPlace()
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
@@ -163,8 +163,9 @@ class Memory:
         for numbers in chips.values():
             self._cut(numbers)
         self.homes = dict(self.placed)
-        for number in (*self.in_place.loaded, *self.in_place.stored):
-            self.homes[number] = self._piece(number)
+        for pieces in (self.in_place.loaded, self.in_place.stored):
+            for number, piece in pieces.items():
+                self.homes[number] = self._piece(piece, self.placed[number])
         self.borrowed = self._borrowed()
 
     def _same_representation(self, tile: int, tensor: int) -> bool:
@@ -172,10 +173,8 @@ class Memory:
         is_decoded = self.placed[tensor].region.grid is not None
         return is_decoded == (self.executable.tensors[tile].dtype in GRID_TYPES)
 
-    def _piece(self, number: int) -> Home:
+    def _piece(self, piece: Piece, tile_home: Home) -> Home:
         """Return the home of a tile that is a piece of an HBM tensor."""
-        piece, tile_home = self.in_place.get(number), self.placed[number]
-        assert piece is not None
         tensor_home = self.placed[piece.pattern.tensor]
         grid = tensor_home.region.grid
         unit = piece.pattern.dtype.size if grid is None else 4
@@ -188,7 +187,7 @@ class Memory:
         """Inputs and outputs are also accessed in their own type."""
         inputs = {p.tensor for p in self.executable.inputs}
         for number in self.crossing | inputs:
-            self.uses[number].types.append(self.executable.tensors[number].dtype)
+            self.uses[number].types += (self.executable.tensors[number].dtype,)
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
         """Return the home of an HBM tensor, which has its own region."""
@@ -206,7 +205,7 @@ class Memory:
         `allocate` supplies the memory of a tensor without initial contents.
         """
         initial, tensor = self.contents.get(number), self.executable.tensors[number]
-        if initial is not None and grid is None and not self.uses[number].written:
+        if initial is not None and grid is None and not self.uses[number].writes:
             return Region(_read_only(initial), None)
         size = prod(tensor.shape) * tensor.dtype.size
         region = _region(1, size, grid, allocate if initial is None else zeros)
@@ -267,7 +266,8 @@ class Memory:
             use = self.uses[number]
             if use.columns < pitch or use.rows < tensor.shape[0] or number in self.contents:
                 return
-        self.slots |= dict.fromkeys(numbers, numbers[0])
+        for number in numbers:
+            self.slots[number] = numbers[0]
 
     def _kind(self, buffer: Buffer, region: Region) -> WindowLayout:
         row = region.array.strides[0] if buffer.on_chip else 0
@@ -281,7 +281,7 @@ class Memory:
 
     def spot(self, pattern: PatternRecord) -> Spot:
         """Make the spot of `pattern`, which has none yet. Equal patterns are mostly interned."""
-        region = id(self.placed[pattern.tensor].region)
+        region = self.placed[pattern.tensor].region
         spot = self.spots[id(pattern)] = (pattern, self.form(pattern), region)
         return spot
 

@@ -50,6 +50,7 @@ class Author(Protocol):
 
 # An item, whether it is a matmul, and one of its writes to PSUM.
 _Candidate = tuple[Author, bool, PatternRecord, bool, Shifts]
+Fills = tuple[tuple[int, bool], ...]  # operands in PSUM that are written, and whether added to
 
 
 class PsumWrites:
@@ -63,9 +64,14 @@ class PsumWrites:
         self.executable = executable
         self.remarks = remarks
         self.histories: dict[int, History[tuple[str, int]]] = defaultdict(History)
+        self._fixed: list[tuple[Author, Engine, Fills]] = []
         self._candidates: list[_Candidate] = []
         self._accumulated: set[int] = set()
         self._foreign: set[int] = set()
+
+    def offer(self, item: Author, engine: Engine, fills: Fills) -> None:
+        """Offer the writes of an item at fixed addresses; most programs have no use for them."""
+        self._fixed.append((item, engine, fills))
 
     def register(
         self,
@@ -87,12 +93,22 @@ class PsumWrites:
 
     def settle(self) -> None:
         """Attach the recorders of tracked writes to their items."""
+        kinds = {(is_matmul(engine), fills) for _, engine, fills in self._fixed}
+        adds = any(by_matmul and any(adds for _, adds in fills) for by_matmul, fills in kinds)
+        if self._candidates or (adds and not all(by_matmul for by_matmul, _ in kinds)):
+            self._register_fixed()
+        self._fixed.clear()
         mixed = self._accumulated & self._foreign
         for item, by_matmul, pattern, adds, shifts in self._candidates if mixed else ():
             if pattern.tensor in mixed:
                 mark = self._mark(item.record, by_matmul, Written(pattern, adds, shifts))
                 item.authors += (mark,) if mark is not None else ()
         self._candidates.clear()
+
+    def _register_fixed(self) -> None:
+        for item, engine, fills in self._fixed:
+            for i, adds in fills:
+                self.register(item, engine, item.record.operands[i], adds)  # type: ignore[arg-type]
 
     def _mark(self, record: InstructionRecord, by_matmul: bool, written: Written) -> Mark | None:
         pattern = written.pattern.standing

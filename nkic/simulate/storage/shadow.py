@@ -51,7 +51,7 @@ class Shadow:
         self.homes = memory.homes
         self.initial: set[int] = set()  # HBM tensors with initial contents
         self.flags = _AllFlags(self._flags_of)
-        self.owner: dict[int, int] = {}  # tensors by segment
+        self.owner: dict[int, int] = {}  # tensors by segment, or by inverted slot
         # by identity of the pattern, which the value keeps alive
         self._checks: dict[int, PatternCheck] = {}
         self._windows: dict[int, tuple[Mask, PatternRecord]] = {}  # the same, of writes
@@ -83,7 +83,7 @@ class Shadow:
     def is_accessed(self, tensor: int) -> bool:
         """Return whether any instruction accesses the tensor."""
         use = self.memory.uses[tensor]
-        return use.read or use.written
+        return use.read or use.writes > 0
 
     def fill(self, tensor: int) -> None:
         """Mark a whole tensor initialised: inputs and constants."""
@@ -168,7 +168,8 @@ class Shadow:
 
     def _move_in(self, tensor: int) -> None:
         owner, owns_bytes = self.owner, self.owns_bytes
-        for segments in self._segments.get(tensor, ()):
+        slot = self.memory.slots[tensor]
+        for segments in ((~slot,),) if slot is not None else self._segments.get(tensor, ()):
             for segment in segments:
                 former = owner.get(segment)
                 if former is not None and former != tensor and owns_bytes[former]:
@@ -230,12 +231,8 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
     segments: dict[int, Segments] = {}
     first = 0
     for numbers in memory.groups:
-        if len(numbers) == 1:  # its bytes are never taken over
-            continue
-        if numbers[0] in memory.slots:  # all have the same bytes
-            segments |= dict.fromkeys(numbers, (range(first, first + 1),))
-            first += 1
-            continue
+        if len(numbers) == 1 or memory.slots[numbers[0]] is not None:
+            continue  # its bytes are never taken over, or only as a whole
         members = [(number, memory.placed[number]) for number in numbers]
         ends = {end for _, h in members for end in (h.byte, h.byte + h.pitch)}
         index = {byte: i for i, byte in enumerate(sorted(ends))}

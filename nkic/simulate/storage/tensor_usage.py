@@ -18,16 +18,18 @@ OFFSET_MODE = (True, False)  # operands that hold offsets
 class TensorUse:
     """The accesses to one tensor.
 
-    `writes` counts its writing instructions; `writer` is the only one, with the pattern, or None if
-    there is none or several. `is_static` tells that all addresses are fixed. `rows` and `columns`
-    are the partitions and bytes of a granule, the largest block that no access splits; 0 without
-    accesses.
+    `writes` counts its writing instructions; `writer` is the only one, which writes `written`, or
+    None if there is none or several. `types` are distinct. `is_static` tells that all addresses are
+    fixed. `rows` and `columns` are the partitions and bytes of a granule, the largest block that no
+    access splits; 0 without accesses.
     """
 
-    __slots__ = ("columns", "is_static", "last", "read", "rows", "types", "writer", "writes")
+    __slots__ = (
+        *("columns", "is_static", "last", "read", "rows", "types", "writer", "writes", "written"),
+    )
 
     def __init__(self) -> None:
-        self.types: list[DType] = []  # distinct
+        self.types: tuple[DType, ...] = ()
         self.read = False
         self.writes = 0
         self.rows = 0
@@ -35,7 +37,8 @@ class TensorUse:
         self.is_static = True
         # the last pattern added; tiles are mostly accessed whole
         self.last: PatternRecord | None = None
-        self.writer: tuple[InstructionRecord, PatternRecord] | None = None
+        self.writer: InstructionRecord | None = None
+        self.written: PatternRecord | None = None
 
     def add(self, pattern: PatternRecord) -> None:
         """Add the pattern of an access."""
@@ -47,17 +50,12 @@ class TensorUse:
             dims = pattern.standing.dims
         size = dtype.size
         if dtype not in self.types:
-            self.types.append(dtype)
+            self.types += (dtype,)
         self.rows = gcd(self.rows, start, partitions)
         self.columns = gcd(self.columns, offset * size, _grain(dims, size))
         if dynamic is not None:
             self.is_static = False
             self.columns = gcd(self.columns, dynamic[2] * size)
-
-    @property
-    def written(self) -> bool:
-        """Whether any instruction may write the tensor."""
-        return self.writes > 0
 
     def split(self, size: int) -> None:
         """Record accesses to single rows of `size` bytes, at run-time addresses."""
@@ -83,7 +81,7 @@ def tensor_usage(executable: Executable) -> list[TensorUse]:
             if reads:
                 use.read = True
             if writes:
-                use.writer = None if use.writes else (item, operand)
+                use.writer, use.written = (None, None) if use.writes else (item, operand)
                 use.writes += 1
         if len(operands) > len(row.operands):
             _split(uses, item)
