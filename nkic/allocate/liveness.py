@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from nkic.ir.effects import Touches, touches_of
+from nkic.ir.effects import accesses_of
 from nkic.ir.program import Body, Loop, instructions
 from nkic.ir.tensors import Tensor
 from nkic.machine.memory import Buffer
@@ -35,16 +35,18 @@ def lifetimes(body: Body, target: Target, buffer: Buffer) -> list[Lifetime]:
 
 def lifetimes_in(body: Body, target: Target, buffers: Sequence[Buffer]) -> list[list[Lifetime]]:
     """Return `lifetimes` for each of `buffers`."""
-    firsts, lasts = _ends(body, touches_of(body, target))
-    by_buffer = {buffer: list[tuple[int, int, Tensor]]() for buffer in (*Buffer, *buffers)}
-    for tensor, first in firsts.items():
-        by_buffer[tensor.buffer].append((first, tensor.number, tensor))
+    accesses, spans = accesses_of(body, target), _spans(body)
+    found: dict[Buffer, list[tuple[int, int, int, Tensor]]] = {buffer: [] for buffer in Buffer}
+    for (tensor, pattern), first in zip(accesses.first.items(), accesses.begun, strict=True):
+        last = accesses.last[id(pattern)]
+        if tensor in accesses.parts:
+            last = max([accesses.last[id(part)] for part in accesses.parts[tensor]])
+        if spans:
+            first, last = _outside(tensor, first, spans)[0], _outside(tensor, last, spans)[1]
+        found[tensor.buffer].append((first, tensor.number, last, tensor))
     new = tuple.__new__
     return [
-        [
-            new(Lifetime, (tensor, first, lasts[tensor]))
-            for first, _, tensor in sorted(by_buffer[buffer])
-        ]
+        [new(Lifetime, (tensor, first, last)) for first, _, last, tensor in sorted(found[buffer])]
         for buffer in buffers
     ]
 
@@ -62,33 +64,25 @@ def most_at_once(lives: Sequence[Lifetime], size: Callable[[Tensor], int] = lamb
     return peak
 
 
-Ends = dict[Tensor, int]  # instruction numbers
+Span = tuple[int, int, int]  # the number of a loop, its first and its last instruction
 
 
-def _ends(body: Body, touched: Touches) -> tuple[Ends, Ends]:
-    """Return the first and the last instruction of each tensor's live range."""
-    firsts, lasts = Ends(), Ends()
+def _spans(body: Body, outer: tuple[Span, ...] = ()) -> dict[int, tuple[Span, ...]]:
+    """Return the loops around each instruction that is in a loop, outermost first."""
+    spans: dict[int, tuple[Span, ...]] = {}
     for item in body:
         if isinstance(item, Loop):
-            inside, after = _over_loop(item, touched)
-            for tensor, first in inside.items():
-                firsts.setdefault(tensor, first)
-            lasts |= after
-            continue
-        number = item.number
-        for touch in touched[number]:
-            tensor = touch[0][0]
-            if tensor not in firsts:
-                firsts[tensor] = number
-            lasts[tensor] = number
-    return firsts, lasts
+            numbers = [instruction.number for instruction in instructions(item.body)]
+            around = (*outer, (item.number, min(numbers, default=0), max(numbers, default=0)))
+            spans |= dict.fromkeys(numbers, around) | _spans(item.body, around)
+    return spans
 
 
-def _over_loop(loop: Loop, touched: Touches) -> tuple[Ends, Ends]:
-    """Return the live ranges in a loop; tensors that it does not declare span all of it."""
-    numbers = [instruction.number for instruction in instructions(loop.body)]
-    firsts, lasts = _ends(loop.body, touched)
-    for tensor in firsts:
-        if loop.number not in tensor.scope:
-            firsts[tensor], lasts[tensor] = numbers[0], numbers[-1]
-    return firsts, lasts
+def _outside(tensor: Tensor, number: int, spans: Mapping[int, Sequence[Span]]) -> tuple[int, int]:
+    """Return an access to `tensor` as a range: all of the outermost loop that does not declare it,
+    if the access is in one.
+    """
+    for loop, first, last in spans.get(number, ()):
+        if loop not in tensor.scope:
+            return first, last
+    return number, number

@@ -43,13 +43,6 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
     )
 
 
-def is_inside(view: View) -> bool:
-    """Return whether a view in HBM without a dynamic offset is inside its tensor."""
-    size = view.tensor.bytes // view.dtype.size
-    low, high = _ends(view.shape, view.strides)
-    return view.offset + low >= 0 and view.offset + high < size
-
-
 def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size: int) -> str:
     low, high = _ends(shape, strides)
     low, high = offset + low, offset + high

@@ -10,7 +10,7 @@ from collections import defaultdict
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.check.stage import call_labels
-from nkic.ir.effects import Touches, touches_of
+from nkic.ir.effects import Accesses, accesses_of
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
@@ -72,13 +72,13 @@ def find_foreign_accumulation(lowered: Program, report: Reporter) -> None:
 
 def _follow(body: Body, lowered: Program, report: Reporter) -> None:
     """Walk a body in program order, with one iteration of each device loop."""
-    touches = touches_of(body, lowered.target)
-    foreign = _written_by_others(body, touches)
+    accesses = accesses_of(body, lowered.target)
+    foreign = _written_by_others(body, accesses)
     if not foreign:
         return
     histories: dict[int, History[Instruction]] = defaultdict(History)
     for instruction in instructions(body):
-        for pattern, reads, writes, _ in touches[instruction.number]:
+        for pattern, reads, writes in accesses.touches(instruction):
             tensor = pattern.tensor
             if not writes or tensor.number not in foreign:
                 continue
@@ -92,14 +92,14 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
                 history.note(Write(area, instruction))
 
 
-def _written_by_others(body: Body, touches: Touches) -> set[int]:
+def _written_by_others(body: Body, accesses: Accesses) -> set[int]:
     """Return the numbers of the PSUM tensors that an instruction other than a matmul writes."""
     return {
         pattern.tensor.number
         for instruction in instructions(body)
         if not is_matmul(instruction.engine)
-        for pattern, _, writes, _ in touches[instruction.number]
-        if writes and pattern.tensor.buffer is Buffer.PSUM
+        for pattern in accesses.written_by(instruction)
+        if pattern.tensor.buffer is Buffer.PSUM
     }
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple, Protocol
 
 from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.source import CallChain, Span
-from nkic.check.alike import Group, alike
 from nkic.check.bounds import out_of_bounds
+from nkic.ir.groups import Group, Groups, grouped
 from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
 from nkic.ir.tensors import Tensor, View
 from nkic.machine.operands import Violation
@@ -35,10 +36,10 @@ def _whole_call(instruction: Instruction, parameter: str, within: Collection[str
 
 
 class Checked(NamedTuple):
-    """The program without its illegal instructions, and groups of the legal ones in order."""
+    """The program without its illegal instructions, and the group of each legal one, by core."""
 
     program: Program
-    groups: Sequence[Group]
+    groups: Groups
 
 
 def check(program: Program, report: Reporter, locate: Locate | None = None) -> None:
@@ -49,9 +50,11 @@ def check(program: Program, report: Reporter, locate: Locate | None = None) -> N
 
 def find(program: Program, report: Reporter, locate: Locate | None = None) -> Checked:
     """Report every violation and return the program without the offending instructions."""
+    groups = grouped(program)
     checker = _Checker(program, report, locate or _whole_call)
-    legal = replace(program, cores=tuple(checker.body(body) for body in program.cores))
-    return Checked(legal, checker.groups)
+    if all(checker.accepts(group) for group in dict.fromkeys(chain(*groups))):
+        return Checked(program, groups)
+    return checker.legal(program, groups)
 
 
 class _Checker:
@@ -61,34 +64,50 @@ class _Checker:
         self.report = report
         self.locate = locate
         self.cached: dict[tuple[object, ...], list[Violation]] = {}
-        self.groups: list[Group] = []
-        self.latest: dict[int, Group] = {}  # by id of the location, which the program keeps alive
+        self.accepted: dict[Group, bool] = {}
 
-    def body(self, body: Body) -> Body:
+    def accepts(self, group: Group) -> bool:
+        """Return whether the first instruction of `group` is legal: then all of them are."""
+        if group not in self.accepted:
+            self.accepted[group] = not self.problems(group.first)
+        return self.accepted[group]
+
+    def problems(self, instruction: Instruction) -> list[Violation]:
+        return self.bounds(instruction) or self.rules(instruction)
+
+    def legal(self, program: Program, groups: Groups) -> Checked:
+        """Report violations and return what is legal."""
+        kept: list[list[Group]] = [[] for _ in groups]
+        cores = [
+            self.body(body, iter(own), legal)
+            for body, own, legal in zip(program.cores, groups, kept, strict=True)
+        ]
+        return Checked(replace(program, cores=tuple(cores)), kept)
+
+    def body(self, body: Body, groups: Iterator[Group], legal: list[Group]) -> Body:
         """Return the legal part of `body`, without loops that become empty."""
-        return tuple(legal for item in body if (legal := self.item(item)) is not None)
+        items: list[Item] = []
+        for item in body:
+            if isinstance(item, Instruction):
+                items += self.instruction(item, next(groups), legal)
+            elif inner := self.body(item.body, groups, legal):
+                items.append(replace(item, body=inner))
+        return tuple(items)
 
-    def item(self, item: Item) -> Item | None:
-        if isinstance(item, Instruction):
-            return item if self.instruction(item) else None
-        body = self.body(item.body)
-        return replace(item, body=body) if body else None
-
-    def instruction(self, instruction: Instruction) -> bool:
-        """Report violations and return whether there are none."""
-        location = id(instruction.at)
-        latest = self.latest.get(location)
-        if latest is not None and alike(instruction, latest.first):
-            latest.repeats += 1
-            return True
-        problems = self.bounds(instruction) or self.rules(instruction)
+    def instruction(
+        self, instruction: Instruction, group: Group, legal: list[Group]
+    ) -> tuple[Instruction, ...]:
+        """Report violations, and return the instruction if there are none."""
+        if self.accepts(group):
+            legal.append(group)
+            return (instruction,)
+        problems = self.problems(instruction)
         for violation in problems:
             self.complain(instruction, violation)
         if problems:
-            return False
-        group = self.latest[location] = Group(instruction)
-        self.groups.append(group)
-        return True
+            return ()
+        legal.append(Group(instruction))
+        return (instruction,)
 
     def rules(self, instruction: Instruction) -> list[Violation]:
         row = instruction.row

@@ -14,8 +14,8 @@ from math import prod
 from nkic.base.diagnostics import Reporter
 from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, declaration
-from nkic.ir.effects import Touch, touches_of
-from nkic.ir.overlap import Box
+from nkic.ir.effects import Accesses, accesses_of
+from nkic.ir.overlap import Box, box
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.operands import Depends
@@ -28,51 +28,62 @@ MAX_BOXES = 256  # boxes; tensors written in more pieces are not checked
 def find_unwritten(lowered: Program, report: Reporter) -> None:
     """Warn of the first uninitialised read of each tensor."""
     for body in lowered.cores:
-        _Finder(report).body(body, lowered)
+        accesses = accesses_of(body, lowered.target)
+        finder = _Finder(report, _doubtful(accesses))
+        if finder.doubtful:
+            finder.body(body, accesses)
+
+
+def _doubtful(accesses: Accesses) -> set[int]:
+    """Return the tensors on chip that may be read before they are written.
+
+    A tensor with one pattern may not, if its first access is a write.
+    """
+    return {
+        tensor.number
+        for tensor in accesses.first
+        if tensor.on_chip and (tensor in accesses.parts or tensor in accesses.read_first)
+    }
 
 
 @dataclass
 class _Finder:
     report: Reporter
+    doubtful: set[int]  # tensors neither fully written nor reported
     written: dict[int, dict[Box, None]] = field(default_factory=dict)
-    settled: set[int] = field(default_factory=set)  # fully written, reported, or in HBM
 
-    def body(self, body: Body, program: Program) -> None:
-        touches = touches_of(body, program.target)
-        settled = self.settled
+    def body(self, body: Body, accesses: Accesses) -> None:
+        doubtful = self.doubtful
         for instruction in instructions(body):
-            for touch in touches[instruction.number]:  # reads come first
-                pattern, reads, writes, area = touch
-                tensor = pattern.tensor
-                if tensor.number in settled:
-                    continue
-                if not tensor.on_chip:
-                    settled.add(tensor.number)
+            operands, uses = accesses.of(instruction)
+            for index, reads, writes in uses:  # reads come first
+                pattern = operands[index]
+                if type(pattern) is not AccessPattern or pattern.tensor.number not in doubtful:
                     continue
                 if reads:
-                    self.read(instruction, touch)
+                    self.read(instruction, pattern)
                 if writes:
-                    self.write(tensor, area.box)
+                    self.write(pattern.tensor, box(pattern))
 
     def write(self, tensor: Tensor, area: Box) -> None:
         if area == _whole(tensor.shape, tensor.dtype.size):
-            self.settled.add(tensor.number)
+            self.doubtful.discard(tensor.number)
             return
         boxes = self.written.setdefault(tensor.number, {})
         boxes[area] = None
         if len(boxes) > MAX_BOXES:
-            self.settled.add(tensor.number)
+            self.doubtful.discard(tensor.number)
 
-    def read(self, instruction: Instruction, touch: Touch) -> None:
-        tensor = touch.pattern.tensor
+    def read(self, instruction: Instruction, pattern: AccessPattern) -> None:
+        tensor, area = pattern.tensor, box(pattern)
         boxes = self.written.get(tensor.number, {})
-        if touch.box in boxes or not _is_exact(touch):
+        if area in boxes or not _is_exact(pattern, area):
             return
         if boxes and instruction.row.depends in _PARTIAL_INPUTS:
             return
-        hole = first_hole(touch.box, boxes, tensor.dtype.size)
+        hole = first_hole(area, boxes, tensor.dtype.size)
         if hole:
-            self.settled.add(tensor.number)
+            self.doubtful.discard(tensor.number)
             self.complain(instruction, tensor, hole, bool(boxes))
 
     def complain(
@@ -94,10 +105,9 @@ def _whole(shape: tuple[int, ...], size: int) -> Box:
     return tuple((0, length) for length in (*shape[:-1], shape[-1] * size))
 
 
-def _is_exact(touch: Touch) -> bool:
+def _is_exact(pattern: AccessPattern, area: Box) -> bool:
     """Return whether every byte of the box is read."""
-    pattern: AccessPattern = touch.pattern
     if pattern.dynamic is not None:
         return False
     elements = prod(num for step, num in pattern.dims if step) * pattern.partitions
-    return elements * pattern.dtype.size == prod(high - low for low, high in touch.box)
+    return elements * pattern.dtype.size == prod(high - low for low, high in area)

@@ -7,23 +7,24 @@ Non-goals: anything that depends on values (the runner's sanitizers).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from math import prod
 
 from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
-from nkic.check.alike import Group
 from nkic.check.constants import beyond_type
 from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, seen
+from nkic.ir.groups import Group, Groups
 from nkic.ir.overlap import Box, axes_of, hbm_box
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.engines import Engine
-from nkic.machine.operands import Row, Violation
+from nkic.machine.operands import Violation
 from nkic.machine.patterns import Dims, run
 
 EFFICIENT_ROW = 512  # bytes; NKI DMA overview and performance guide: shorter rows waste bandwidth
@@ -32,13 +33,13 @@ SMALL_TRANSFER = 4096  # bytes; a transfer of this size is fast whatever its row
 TILES = (View, AccessPattern)  # a program parsed from its text may already be lowered
 
 
-def warn(program: Program, groups: Sequence[Group], report: Reporter) -> None:
+def warn(program: Program, groups: Groups, report: Reporter) -> None:
     """Report all warnings, once per source line. `groups` are those that check formed."""
     finder = _Finder(program, report)
-    for group in groups:
+    for group in dict.fromkeys(chain(*groups)):
         finder.group(group)
-    for body in program.cores:
-        finder.note_uses(instructions(body))
+    for body, own in zip(program.cores, groups, strict=True):
+        finder.note_writes(instructions(body), own)
     finder.unused_tensors()
     finder.partly_written_outputs()
 
@@ -47,7 +48,6 @@ def warn(program: Program, groups: Sequence[Group], report: Reporter) -> None:
 class _Finder:
     program: Program
     report: Reporter
-    used: set[int] = field(default_factory=set)
     written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
     reported: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by location's id
     warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
@@ -116,32 +116,29 @@ class _Finder:
 
     # ---- memory ----------------------------------------------------------------------------
 
-    def note_uses(self, code: Iterable[Instruction]) -> None:
-        """Record the tensors that `code` uses, and the boxes of outputs that it writes."""
-        used, outputs = self.used, self.outputs
-        destinations: dict[Row, list[int]] = {}  # the indices of written operands
-        for instruction in code:
-            row, operands = instruction.row, instruction.operands
-            for operand in operands:
-                if type(operand) is View or type(operand) is AccessPattern:
-                    used.add(operand.tensor.number)
-                    if operand.dynamic is not None and isinstance(operand.dynamic.source, TILES):
-                        used.add(operand.dynamic.source.tensor.number)
-            if row not in destinations:
-                destinations[row] = [n for n, o in enumerate(row.operands) if o.access.writes]
-            for index in destinations[row]:
-                operand = operands[index]
-                if isinstance(operand, TILES) and operand.tensor.number in outputs:
+    def note_writes(self, code: Iterable[Instruction], groups: Sequence[Group]) -> None:
+        """Record the boxes of outputs that `code` writes."""
+        stores = {group: _stored(group.first) for group in dict.fromkeys(groups)}
+        for instruction, group in zip(code, groups, strict=True):
+            for index in stores[group]:
+                operand = instruction.operands[index]
+                if isinstance(operand, TILES) and operand.tensor.number in self.outputs:
                     self.written.setdefault(operand.tensor.number, {})[_box(operand)] = None
 
     def unused_tensors(self) -> None:
-        bound = {p.tensor.number for p in (*self.program.inputs, *self.program.outputs)}
+        """Report declarations none of whose tensors is used.
+
+        A loop or an allocator may make several tensors at one location; some may be left over.
+        """
+        unused = {id(tensor.at): tensor.at for tensor in self.program.tensors}
+        for tensor in _used(self.program):
+            unused.pop(id(tensor.at), None)
+            if not unused:
+                return
         tensors = self.program.tensors
-        # A loop or an allocator may make several tensors at one location; some may be left over.
-        used = {id(t.at): t.at for t in tensors if t.number in self.used or t.number in bound}
-        used_spans = {at.primary for at in used.values()}
+        used_spans = {tensor.at.primary for tensor in tensors if id(tensor.at) not in unused}
         for tensor in tensors:
-            if id(tensor.at) in used or tensor.at.primary in used_spans:
+            if id(tensor.at) not in unused or tensor.at.primary in used_spans:
                 continue
             # Tensors that nkic's own library leaves unused are not the kernel's fault.
             if not tensor.at.span.path.startswith(SHIPPED):
@@ -189,6 +186,28 @@ class _Finder:
         )
         help = "move longer rows and slice them in SBUF, or store the tensor in another layout"
         return self.complain(slug, text, instruction.at, help)
+
+
+def _stored(instruction: Instruction) -> list[int]:
+    """Return the indices of the operands in HBM that an instruction writes."""
+    rules = enumerate(zip(instruction.row.operands, instruction.operands, strict=True))
+    return [
+        index
+        for index, (rule, operand) in rules
+        if rule.access.writes and isinstance(operand, TILES) and not operand.tensor.on_chip
+    ]
+
+
+def _used(program: Program) -> Iterator[Tensor]:
+    """Yield the tensors that parameters and instructions use, some of them several times."""
+    for parameter in (*program.inputs, *program.outputs):
+        yield parameter.tensor
+    for instruction in chain(*map(instructions, program.cores)):
+        for operand in instruction.operands:
+            if isinstance(operand, TILES):
+                yield operand.tensor
+                if operand.dynamic is not None and isinstance(operand.dynamic.source, TILES):
+                    yield operand.dynamic.source.tensor
 
 
 def _size(tensor: Tensor) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nkic.ir.dependence import DependenceGraph, Edge
-from nkic.ir.effects import cells_of, state_effects, stateful_of, touches_of
+from nkic.ir.effects import accesses_of, state_effects
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.operands import no_effects
 from nkic.machine.targets import Target
@@ -21,37 +21,41 @@ def depend(program: Program) -> tuple[DependenceGraph, ...]:
 
 
 class _Walk:
-    """The state of the walk: the last accesses to every cell and every piece of engine state."""
+    """The state of the walk: the accesses to every cell and every piece of engine state."""
 
     def __init__(self, body: Body, target: Target) -> None:
         self.body = body
         self.target = target
-        self.touched = touches_of(body, target)
-        self.stateful = stateful_of(body, target)
-        self.cells = cells_of(body, target)
-        count = max((cells[-1] + 1 for cells in self.cells.values()), default=0)
+        self.accesses = accesses_of(body, target)
+        count = self.accesses.count
+        self.openers = [-1] * count  # by cell: its first access
         self.writers = [-1] * count  # by cell: its last writer, and the readers since
         self.readers: list[list[int] | None] = [None] * count
         self.state: dict[str, int] = {}  # the cell of each piece of engine state, by name
         self.edges: dict[int, tuple[Edge, ...]] = {}
-        self.first_touches: dict[int, list[int]] = {}
         self.pinned = (0, -1)
         # The first instruction of the innermost loop that is being walked for the second time.
         self.first_inside: int | None = None
 
     def graph(self) -> DependenceGraph:
         self.walk(self.body)
-        return DependenceGraph(
-            self.edges,
-            {tensor: tuple(touches) for tensor, touches in self.first_touches.items()},
-            {tensor: self.closers(cells) for tensor, cells in self.cells.items()},
-        )
+        first: dict[int, tuple[int, ...]] = {}
+        last: dict[int, tuple[int, ...]] = {}
+        cut = self.accesses.cut
+        tensors = [tensor.number for tensor in self.accesses.first]
+        cells = zip(tensors, self.openers, self.readers, self.writers, strict=False)
+        for tensor, opener, readers, writer in cells:
+            if tensor not in cut:
+                first[tensor] = (opener,)
+                last[tensor] = tuple(readers) if readers else (writer,)
+        for tensor, parts in cut.items():
+            if parts:
+                first[tensor] = tuple(sorted({self.openers[cell] for cell in parts} - {-1}))
+                last[tensor] = self.closers(parts)
+        return DependenceGraph(self.edges, first, last)
 
     def closers(self, cells: Sequence[int]) -> tuple[int, ...]:
         """Return the last accesses to any of the cells: its readers, or else its writer."""
-        last = self.readers[cells[0]] or self.writers[cells[0] : cells[0] + 1]
-        if len(cells) == len(last) == 1:  # most tensors
-            return tuple(last)
         numbers: set[int] = set()
         for cell in cells:
             numbers.update(self.readers[cell] or self.writers[cell : cell + 1])
@@ -72,15 +76,14 @@ class _Walk:
         self.first_inside = outer
 
     def visit(self, instruction: Instruction) -> None:
-        number, writers, readers = instruction.number, self.writers, self.readers
+        number, cells = instruction.number, self.accesses.cells
         edges = {} if self.first_inside is None else dict.fromkeys(self.edges.get(number, ()))
-        for pattern, reads, writes, area in self.touched[number]:
-            for cell in area.cells:
-                if writers[cell] < 0 and not readers[cell]:
-                    self.first_access(number, pattern.tensor.number, cell, writes)
-                else:
-                    self.access(number, cell, reads, writes, edges)
-        if instruction.row.effects is not no_effects or number in self.stateful:
+        operands, uses = self.accesses.of(instruction)
+        for index, reads, writes in uses:
+            accessed = cells.get(id(operands[index]))
+            if accessed:
+                self.access(number, accessed, reads, writes, edges)
+        if instruction.row.effects is not no_effects or number in self.accesses.stateful:
             self.touch_state(instruction, edges)
         for source in instruction.after:
             edges[Edge(source, "user")] = None
@@ -89,36 +92,32 @@ class _Walk:
         if edges:
             self.edges[number] = tuple(edges)
 
-    def first_access(self, number: int, tensor: int, cell: int, writes: bool) -> None:
-        """Record the first access to a cell of a tensor, which waits for nothing."""
-        if writes:
-            self.writers[cell] = number
-        else:
-            self.readers[cell] = [number]
-        first = self.first_touches.get(tensor)
-        if first is None:
-            self.first_touches[tensor] = [number]
-        elif first[-1] != number:
-            first.append(number)
-
     def access(
-        self, number: int, cell: int, reads: bool, writes: bool, edges: dict[Edge, None]
+        self,
+        number: int,
+        cells: Sequence[int],
+        reads: bool,
+        writes: bool,
+        edges: dict[Edge, None],
     ) -> None:
-        """Add the edges of one access to one cell, and record the access."""
-        writer, readers = self.writers[cell], self.readers[cell]
-        if reads and writer >= 0:
-            self.add(number, writer, "raw", edges)
-        if writes:
-            if not reads and not readers and writer >= 0:
-                self.add(number, writer, "waw", edges)
-            for reader in readers or ():
-                self.add(number, reader, "war", edges)
-            self.writers[cell] = number
-            self.readers[cell] = None
-        elif not readers:
-            self.readers[cell] = [number]
-        elif readers[-1] != number:
-            readers.append(number)
+        """Add the edges of one access to some cells, and record the access."""
+        for cell in cells:
+            writer, readers = self.writers[cell], self.readers[cell]
+            if writer < 0 and readers is None:
+                self.openers[cell] = number
+            if reads and writer >= 0:
+                self.add(number, writer, "raw", edges)
+            if writes:
+                if not reads and not readers and writer >= 0:
+                    self.add(number, writer, "waw", edges)
+                for reader in readers or ():
+                    self.add(number, reader, "war", edges)
+                self.writers[cell] = number
+                self.readers[cell] = None
+            elif not readers:
+                self.readers[cell] = [number]
+            elif readers[-1] != number:
+                readers.append(number)
 
     def add(self, number: int, source: int, kind: str, edges: dict[Edge, None]) -> None:
         if self.first_inside is None or source < self.first_inside:
@@ -133,7 +132,8 @@ class _Walk:
             accesses: dict[Edge, None] = {}
             writes = name in effects.writes
             reads = name in effects.reads
-            self.access(instruction.number, self.state_cell(name), reads, writes, accesses)
+            cell = self.state_cell(name)
+            self.access(instruction.number, (cell,), reads, writes, accesses)
             for edge in accesses:
                 edges[Edge(edge.source, "state", edge.distance)] = None
 
@@ -141,6 +141,7 @@ class _Walk:
         cell = self.state.get(name)
         if cell is None:
             cell = self.state[name] = len(self.writers)
+            self.openers.append(-1)
             self.writers.append(-1)
             self.readers.append(None)
         return cell

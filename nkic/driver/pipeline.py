@@ -33,6 +33,7 @@ from nkic.driver.spilling import Graphs, fit_or_spill
 from nkic.emit import emit
 from nkic.ir import effects, read_text
 from nkic.ir.dependence import DependenceGraph
+from nkic.ir.groups import Groups
 from nkic.ir.program import Instruction, Program, paths
 from nkic.ir.schedule import Schedule
 from nkic.language import library
@@ -41,6 +42,7 @@ from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.neff.container import unpack
 from nkic.neff.listing import assemble
+from nkic.neff.operands import Operands, operands_of
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -284,12 +286,12 @@ def _from_program(
         raise CompileFailed(report.all)
     if options.machine is not None:
         program = replace(program, target=options.machine.applied(program.target))
-    _check(program, locate, report)
+    groups = _check(program, locate, report)
     yield "check", None
 
     written = prove.written(program)
-    lowered = lower(program, report)
-    del program
+    lowered = lower(program, report, groups)
+    del program, groups
     yield "lower", lowered
     check.find_unwritten(lowered, report)
     check.find_foreign_accumulation(lowered, report)
@@ -330,8 +332,11 @@ def _dependences(lowered: Program, graphs: Graphs) -> Graphs:
     return graphs or depend(lowered)
 
 
-def _check(program: Program, locate: Locate | None, report: Reporter) -> None:
-    """Report the errors and warnings of a program. Raises `CompileFailed` if there are errors."""
+def _check(program: Program, locate: Locate | None, report: Reporter) -> Groups:
+    """Report the errors and warnings of a program, and return its groups of like instructions.
+
+    Raises `CompileFailed` if there are errors.
+    """
     sound, groups = check.find(program, report, locate)
     if not report.errors:
         check.check_rendezvous(program, report)
@@ -339,6 +344,7 @@ def _check(program: Program, locate: Locate | None, report: Reporter) -> None:
     if report.errors:
         _look_further(sound, report)
     check.warn(program, groups, report)
+    return groups
 
 
 def _proven(
@@ -369,9 +375,11 @@ def _proven(
     executable = timed(emit(ordered, sources, notes or build_notes(ordered)), ordered)
     yield "emit", executable
     with _format_limits():
-        _verify(executable)
+        operands = operands_of(executable)
+        _verify(executable, operands)
         yield "verify", None
-        data = write(executable, embed_source=options.embed_source)
+        data = write(executable, embed_source=options.embed_source, operands=operands)
+        del operands
         yield "write", data
     _prove("write", prove.prove_file(ordered, _sections(data)))
     yield "file-audit", None
@@ -472,10 +480,10 @@ def _prove(stage: str, findings: Sequence[object]) -> None:
         raise AuditFailed(stage, findings)
 
 
-def _verify(executable: Executable) -> None:
+def _verify(executable: Executable, operands: Operands) -> None:
     """Check what the runner will check of the file."""
     try:
-        verify(executable)
+        verify(executable, operands=operands)
     except ArtifactFailed as failure:
         if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
             raise

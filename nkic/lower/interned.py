@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from nkic.ir.tensors import AccessPattern, View
 from nkic.lower.patterns import access_pattern
 from nkic.machine.patterns import Dims
@@ -12,43 +14,49 @@ _Geometry = tuple[int, int, int, Dims]  # pitch, partitions, type code, dims
 _Placed = dict[int, AccessPattern]
 
 
-class Patterns:
-    """The patterns of views that are lowered with the same options.
+class Form(NamedTuple):
+    """What the patterns of like views share, and the patterns made so far.
 
-    They are keyed by the view's identity: the program keeps views alive.
+    On chip, the first of the `partitions` is `start`, where the element with offset `base` is.
     """
+
+    placed: _Placed
+    start: int
+    base: int
+    partitions: int
+    dims: Dims
+
+
+class Patterns:
+    """The patterns of views that are lowered with the same options."""
 
     def __init__(self, keep_rank: bool, streams: bool, interned: Interned) -> None:
         self.keep_rank = keep_rank
         self.streams = streams
         # Not `interned` itself: a reference cycle would keep both alive, as no collector runs.
         self.shapes, self.dynamic = interned.geometries, interned.dynamic
-        self.by_view: dict[int, AccessPattern] = {}
         self.geometries: dict[tuple[object, ...], tuple[_Geometry, _Placed]] = {}
 
-    def make(self, view: View) -> AccessPattern:
-        """Return the pattern of a new view."""
-        tensor, shape, strides, offset, dtype, dynamic = view
-        if dynamic is not None:
-            pattern = access_pattern(view, self.keep_rank, self.streams)
-            pattern = self.by_view[id(view)] = self.dynamic.setdefault(_content(pattern), pattern)
-            return pattern
+    def with_offset(self, view: View) -> AccessPattern:
+        """Return the pattern of a view with a run-time offset."""
+        pattern = access_pattern(view, self.keep_rank, self.streams)
+        return self.dynamic.setdefault(_content(pattern), pattern)
+
+    def form(self, view: View) -> Form:
+        """Return the form of a view without a run-time offset."""
+        tensor, shape, strides, offset, dtype, _ = view
         pitch = tensor.bytes // dtype.size if tensor.on_chip else 0
-        shape_key = (shape, strides, dtype.code, pitch, tensor.on_chip)
-        shared = self.geometries.get(shape_key)
+        key = (shape, strides, dtype.code, pitch, tensor.on_chip)
+        shared = self.geometries.get(key)
         if shared is None:
             pattern = access_pattern(view, self.keep_rank, self.streams)
             geometry = (pitch, pattern.partitions, dtype.code, pattern.dims)
-            shared = self.geometries[shape_key] = self.shapes.setdefault(geometry, (geometry, {}))
-        (_, partitions, _, dims), static = shared
-        key = offset << 32 | tensor.number
-        interned = static.get(key)
-        if interned is None:
-            start, offset = divmod(offset, pitch) if pitch else (0, 0 if tensor.on_chip else offset)
-            content = (tensor, dtype, start, partitions, offset, dims, None)
-            interned = static[key] = tuple.__new__(AccessPattern, content)
-        self.by_view[id(view)] = interned
-        return interned
+            shared = self.geometries[key] = self.shapes.setdefault(geometry, (geometry, {}))
+        (_, partitions, _, dims), placed = shared
+        if pitch:
+            start = offset // pitch
+            return Form(placed, start, start * pitch, partitions, dims)
+        return Form(placed, 0, offset if tensor.on_chip else 0, partitions, dims)
 
 
 class Interned:

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Label, Reporter
+from nkic.ir.groups import Group, Groups, grouped
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, cost_key
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.lower.accumulate import Band, Written
-from nkic.lower.interned import Interned, Patterns
+from nkic.lower.interned import Form, Interned, Patterns
 from nkic.lower.workload import share_out
 from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
 from nkic.machine.rules import violations
 from nkic.machine.targets import Target
 
+Slot = Form | AccessPattern | None  # None: the operand is not a view
 
-def lower(program: Program, report: Reporter) -> Program:
-    """Return `program` with access patterns, engines and resolved accumulation."""
-    cores = tuple(_CoreLowerer(program.target, report).core(body) for body in program.cores)
+
+class _Recipe(NamedTuple):
+    """How to lower the instructions of a group."""
+
+    given: tuple[Any, ...]  # the first instruction's attributes
+    attributes: tuple[Any, ...]  # the same, interned
+    slots: Sequence[Slot]
+    engine: Engine | None = None
+    candidates: tuple[Engine, ...] = ()  # engines that the workload decides between
+
+
+def lower(program: Program, report: Reporter, groups: Groups | None = None) -> Program:
+    """Return `program` with access patterns, engines and resolved accumulation.
+
+    `groups` are those of the program's instructions, if they are known.
+    """
+    cores = tuple(
+        _CoreLowerer(program.target, report).core(body, own)
+        for body, own in zip(program.cores, groups or grouped(program), strict=True)
+    )
     report.stop_if_errors()
     return replace(program, cores=cores)
 
@@ -31,6 +51,7 @@ class _CoreLowerer:
         self.report = report
         self.written = Written()
         self.loops: tuple[int, ...] = ()  # the numbers of open loops, outermost first
+        self.recipes: dict[Group, _Recipe] = {}
         self.engines: dict[tuple[object, ...], tuple[Engine, tuple[Engine, ...]]] = {}
         # Interned: later stages look these up by identity.
         self.patterns: dict[Row, list[Patterns]] = {}  # one per operand
@@ -43,48 +64,81 @@ class _CoreLowerer:
         self.choices: dict[int, tuple[Engine, ...]] = {}  # by instruction number
         self.split: set[int] = set()  # numbers of instructions that were split
 
-    def core(self, body: Body) -> Body:
+    def core(self, body: Body, groups: Sequence[Group]) -> Body:
         """Lower the body of a core."""
-        lowered = self.body(body)
+        lowered = self.body(body, iter(groups))
         lowered = share_out(lowered, self.choices, self.target) if self.choices else lowered
         return renumbered(lowered) if self.split else lowered
 
-    def body(self, body: Body) -> Body:
+    def body(self, body: Body, groups: Iterator[Group]) -> Body:
         lowered: list[Item] = []
         for item in body:
             if isinstance(item, Loop):
                 self.loops = (*self.loops, item.number)
-                lowered.append(replace(item, body=self.body(item.body)))
+                lowered.append(replace(item, body=self.body(item.body, groups)))
                 self.loops = self.loops[:-1]
             elif item.row.accumulates:
-                lowered += self.accumulation(self.instruction(item))
+                lowered += self.accumulation(self.instruction(item, next(groups)))
             else:
-                lowered.append(self.instruction(item))
+                lowered.append(self.instruction(item, next(groups)))
         return tuple(lowered)
 
-    def instruction(self, instruction: Instruction) -> Instruction:
-        row, values, attributes, engine, at, number, name, after, pinned, iterations = instruction
-        operands = [
-            (table.by_view.get(id(value)) or table.make(value)) if type(value) is View else value
-            for value, table in zip(values, self.patterns.get(row) or self.of_row(row), strict=True)
-        ]
-        attributes = self.interned_attributes.get(id(attributes)) or self.shared(row, attributes)
+    def instruction(self, instruction: Instruction, group: Group) -> Instruction:
+        recipe = self.recipes.get(group) or self.recipe(group.first, group)
+        if recipe.candidates:
+            self.choices[instruction.number] = recipe.candidates
+        return self.made(instruction, recipe)
+
+    def recipe(self, first: Instruction, group: Group) -> _Recipe:
+        """Find what a group shares, with the row's choice of an engine if the kernel left it."""
+        row, given, engine = first.row, first.attributes, first.engine
+        tables = self.patterns.get(row) or self.of_row(row)
+        slots = [_slot(value, table) for value, table in zip(first.operands, tables, strict=True)]
         if engine is None and len(row.engines) == 1:
             engine = row.engines[0]
-        fields = (
-            row,
-            tuple(operands),
-            attributes,
-            engine,
-            at,
-            number,
-            name,
-            after,
-            pinned,
-            iterations,
+        recipe = _Recipe(given, self.shared(row, given), slots, engine)
+        if engine is None:
+            engine, candidates = self.engine(self.made(first, recipe))
+            recipe = recipe._replace(engine=engine, candidates=candidates)
+        self.recipes[group] = recipe
+        return recipe
+
+    def made(self, instruction: Instruction, recipe: _Recipe) -> Instruction:
+        """Return the instruction with the patterns of its views."""
+        row, values, attributes, _, at, number, name, after, pinned, iterations = instruction
+        given, interned, slots, engine, _ = recipe
+        if attributes is not given:
+            interned = self.interned_attributes.get(id(attributes)) or self.shared(row, attributes)
+        views: Any = values  # those with a form are views
+        operands: list[Any] = []
+        new = tuple.__new__
+        for value, slot in zip(views, slots, strict=True):
+            if type(slot) is not Form:
+                operands.append(slot or value)
+                continue
+            placed, start, base, partitions, dims = slot
+            tensor, _, _, offset, dtype, _ = value
+            key = offset << 32 | tensor.number
+            pattern = placed.get(key)
+            if pattern is None:
+                fields = (tensor, dtype, start, partitions, offset - base, dims, None)
+                pattern = placed[key] = new(AccessPattern, fields)
+            operands.append(pattern)
+        return new(
+            Instruction,
+            (
+                row,
+                tuple(operands),
+                interned,
+                engine,
+                at,
+                number,
+                name,
+                after,
+                pinned,
+                iterations,
+            ),
         )
-        lowered = tuple.__new__(Instruction, fields)
-        return lowered if engine else _changed(lowered, engine=self.engine(lowered))
 
     def of_row(self, row: Row) -> list[Patterns]:
         """Return the pattern tables of the row's operands."""
@@ -100,8 +154,8 @@ class _CoreLowerer:
         interned = self.interned_attributes[id(values)] = self.attributes.setdefault(key, values)
         return interned
 
-    def engine(self, instruction: Instruction) -> Engine:
-        """Return the row's choice, once per signature; record instructions left to the workload."""
+    def engine(self, instruction: Instruction) -> tuple[Engine, tuple[Engine, ...]]:
+        """Return the row's choice, and the engines to choose from by workload, if any."""
         row = instruction.row
         key = (row, instruction.attributes, *map(cost_key, instruction.operands))
         choice = self.engines.get(key)
@@ -109,10 +163,7 @@ class _CoreLowerer:
             facts = instruction.facts(self.target)
             candidates = row.by_workload(facts) if row.by_workload else ()
             choice = self.engines[key] = row.choose(facts), candidates
-        engine, candidates = choice
-        if candidates:
-            self.choices[instruction.number] = candidates
-        return engine
+        return choice
 
     def accumulation(self, instruction: Instruction) -> list[Instruction]:
         """Return the instruction, or several if its dst is partly written."""
@@ -172,7 +223,7 @@ class _CoreLowerer:
             attributes = self.shared(row, changed)
             del self.interned_attributes[id(changed)]  # which nothing keeps alive
             self.flagged[row, id(old), accumulates] = attributes
-        return _changed(instruction, attributes=attributes)
+        return _with_attributes(instruction, attributes)
 
 
 def renumbered(body: Body) -> Body:
@@ -208,12 +259,13 @@ def _is_dynamic(operand: Operand) -> bool:
     return isinstance(operand, AccessPattern) and operand.dynamic is not None
 
 
-def _changed(
-    instruction: Instruction,
-    attributes: tuple[Any, ...] | None = None,
-    engine: Engine | None = None,
-) -> Instruction:
+def _slot(value: Operand, table: Patterns) -> Slot:
+    if type(value) is not View:
+        return None
+    return table.form(value) if value.dynamic is None else table.with_offset(value)
+
+
+def _with_attributes(instruction: Instruction, attributes: tuple[Any, ...]) -> Instruction:
     """A faster `_replace`."""
-    row, operands, old, before, *rest = instruction
-    changed = (row, operands, old if attributes is None else attributes, engine or before, *rest)
-    return tuple.__new__(Instruction, changed)
+    row, operands, _, *rest = instruction
+    return tuple.__new__(Instruction, (row, operands, attributes, *rest))

@@ -137,5 +137,6 @@ def test_the_tensors_of_a_body_are_those_of_its_accesses() -> None:
     (body,), target = found.cores, found.target
     effects.forget()
     from_operands = set(effects.tensors_of(body, target))
-    assert from_operands == {0, 1, 3} == set(effects.cells_of(body, target))
+    accessed = {tensor.number for tensor in effects.accesses_of(body, target).first}
+    assert from_operands == {0, 1, 3} == accessed
     assert set(effects.tensors_of(body, target)) == from_operands

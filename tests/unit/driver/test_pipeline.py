@@ -21,6 +21,7 @@ from nkic.driver.request import parse_options, request_for
 from nkic.emit import emit
 from nkic.ir import effects
 from nkic.ir.dependence import DependenceGraph
+from nkic.ir.groups import Groups
 from nkic.ir.program import Body, Program
 from nkic.ir.text import program_text
 from nkic.lower import lower
@@ -93,9 +94,9 @@ def test_results_that_nobody_will_read_are_given_up() -> None:
 def test_the_program_with_views_is_freed_after_lower(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[weakref.ref[Program]] = []
 
-    def noted(program: Program, report: Reporter) -> Program:
+    def noted(program: Program, report: Reporter, groups: Groups) -> Program:
         made.append(weakref.ref(program))
-        return lower(program, report)
+        return lower(program, report, groups)
 
     def looked(program: Program) -> tuple[DependenceGraph, ...]:
         assert made[0]() is None
@@ -265,13 +266,13 @@ def test_a_large_program_frees_its_graphs_and_builds_them_again_for_search(
     kept = run(options=CompileOptions(level=level))
     built: list[Program] = []
     readings: list[Body] = []
-    read = effects._BodyTouches.__init__
+    read = effects.Accesses.__init__
 
-    def counted_reading(touches: effects._BodyTouches, body: Body, target: Target) -> None:
+    def counted_reading(accesses: effects.Accesses, body: Body, target: Target) -> None:
         readings.append(body)
-        read(touches, body, target)
+        read(accesses, body, target)
 
-    monkeypatch.setattr(effects._BodyTouches, "__init__", counted_reading)
+    monkeypatch.setattr(effects.Accesses, "__init__", counted_reading)
 
     def counted(program: Program) -> tuple[DependenceGraph, ...]:
         built.append(program)
