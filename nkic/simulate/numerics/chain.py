@@ -8,7 +8,7 @@ of a NaN depend on BLAS: the result is only used if all sums are finite and nonz
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def _chain(rows: Floats, out: Floats, size: int) -> None:
     np.copyto(out, sums[:count, 0])
 
 
-@cache
+@lru_cache(maxsize=4)
 def _ones(length: int) -> Floats:
     return np.ones((length, COLUMNS), np.float32)
 
