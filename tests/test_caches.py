@@ -47,6 +47,8 @@ CACHES = {
     "resolve/mentions.py:of_definition": 2048,
     "resolve/mentions.py:of_values": 2048,
     "resolve/subset.py:violations": 2048,
+    "simulate/numerics/certain.py:_ones": 8,
+    "simulate/numerics/chain.py:_ones": 4,
     "simulate/numerics/matmul.py:_identity": 4,
     "simulate/storage/in_place.py:_merged": 4096,
     "simulate/storage/in_place.py:_row_pitch": 4096,

@@ -22,6 +22,8 @@ from nkic.machine.scratch import scratch
 Floats = NDArray[np.float32]
 Rounder = Callable[[Floats, Floats], None]
 
+_SMALL = 1 << 14  # elements that are all tested as fast as some
+
 _ONE = np.array(1, np.uint32)
 _EXPONENT = np.array(0x7F800000, np.uint32)
 _SIGN = np.array(0x80000000, np.uint32)
@@ -63,7 +65,7 @@ def _wide_rounder(dtype: DType) -> Rounder:
         bits, result = values.view(np.uint32), out.view(np.uint32)
         highest = np.maximum.reduce(values, axis=None)
         nans = np.isnan(values) if highest != highest else None
-        if nans is None and not np.bitwise_or.reduce(bits, axis=None) & dropped:
+        if nans is None and _has_none(bits, dropped):
             np.copyto(out, values)  # as copies of rounded values are
             return
         odd = scratch("round", values.shape, np.uint32)
@@ -76,6 +78,13 @@ def _wide_rounder(dtype: DType) -> Rounder:
             out[nans] = np.nan
 
     return round_wide
+
+
+def _has_none(bits: NDArray[np.uint32], mask: int) -> bool:
+    """Return whether no element has a bit of `mask`: where some do, the first row mostly tells."""
+    if bits.size > _SMALL and np.bitwise_or.reduce(bits[0], axis=None) & mask:
+        return False
+    return not np.bitwise_or.reduce(bits, axis=None) & mask
 
 
 def _narrow_rounder(dtype: DType) -> Rounder:

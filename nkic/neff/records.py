@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from nkic.base.source import SourceFile
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Register, Tile, Value, trips
+from nkic.machine.facts import Facts, Register, Tile, trips
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.machine.patterns import Pattern, RunTimeOffset
@@ -73,16 +73,12 @@ class PatternRecord(Pattern[int, int]):
         `tensor` is the pattern's tensor, and `offsets` the tile of its offsets. The start partition
         is the physical one.
         """
-        return Tile(
-            tensor.buffer,
-            self.dtype,
-            tensor.partition + self.start,
-            self.partitions,
-            self.dims,
-            dynamic=self.dynamic is not None,
-            indexed=self.kind in ("vector", "columns"),
-            offsets=offsets,
-        )
+        _, dtype, start, partitions, _, dims, dynamic = self
+        start += tensor.partition
+        if dynamic is None:
+            return Tile(tensor.buffer, dtype, start, partitions, dims)
+        indexed = self.kind in ("vector", "columns")
+        return Tile(tensor.buffer, dtype, start, partitions, dims, True, indexed, offsets)
 
 
 OperandRecord = PatternRecord | Register | float | int | None
@@ -202,9 +198,10 @@ class Executable:
         if row is None:
             raise ValueError("an empty slot has no facts")
         operands = {
-            o.name: self._seen(v, item) for o, v in zip(row.operands, item.operands, strict=False)
+            name: self._seen(v, item) if isinstance(v, PatternRecord) else v
+            for name, v in zip(row.operand_index, item.operands, strict=False)
         }
-        named = {a.name: v for a, v in zip(row.attributes, item.attributes, strict=True)}
+        named = dict(zip(row.attribute_index, item.attributes, strict=True))
         return Facts(target, operands, named, engine)
 
     def written(
@@ -221,9 +218,7 @@ class Executable:
             if isinstance(operand, PatternRecord) and row.access_of(rule, facts).writes
         }
 
-    def _seen(self, operand: OperandRecord, item: InstructionRecord) -> Value:
-        if not isinstance(operand, PatternRecord):
-            return operand
+    def _seen(self, operand: PatternRecord, item: InstructionRecord) -> Tile:
         offsets = None
         if operand.dynamic is not None:
             source = item.operands[operand.dynamic.source]

@@ -21,14 +21,20 @@ class Clock:
         self.timings: dict[Key, tuple[Timing, int]] = {}
         self.accesses: dict[Key, tuple[list[int], list[int]]] = {}
 
-    def of(self, record: InstructionRecord, engine: Engine, queue: int = 0) -> tuple[Timing, int]:
-        """Return the timing of `record` on an engine or DMA queue, and the bytes moved by DMA."""
+    def of(
+        self, record: InstructionRecord, engine: Engine, queue: int = 0, facts: Facts | None = None
+    ) -> tuple[Timing, int]:
+        """Return the timing of `record` on an engine or DMA queue, and the bytes moved by DMA.
+
+        `facts` are its facts if the caller has made them.
+        """
         if record.row is None:
             return Timing(0, 0), 0
         key = self._signature(record, engine, queue)
         cached = self.timings.get(key)
         if cached is None:
-            cached = self.timings[key] = self._compute(record.row, record, engine, queue)
+            facts = facts or self.executable.facts(record, self.target, engine)
+            cached = self.timings[key] = _computed(record.row, facts, engine, queue)
         return cached
 
     def _signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
@@ -56,12 +62,10 @@ class Clock:
             cached = self.accesses[key] = (reads, [i for i, m in enumerate(modes) if m.writes])
         return _tensors(record, cached[0]), _tensors(record, cached[1])
 
-    def _compute(
-        self, row: Row, record: InstructionRecord, engine: Engine, queue: int
-    ) -> tuple[Timing, int]:
-        facts = self.executable.facts(record, self.target, engine)
-        moved = _moved(row, facts) if engine is Engine.DMA else 0
-        return timing(row, facts, engine, queue), moved
+
+def _computed(row: Row, facts: Facts, engine: Engine, queue: int) -> tuple[Timing, int]:
+    moved = _moved(row, facts) if engine is Engine.DMA else 0
+    return timing(row, facts, engine, queue), moved
 
 
 def _tensors(record: InstructionRecord, indices: list[int]) -> set[int]:

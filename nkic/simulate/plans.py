@@ -148,7 +148,7 @@ class Planner:
     def _planned(self, record: InstructionRecord, row: Row) -> Plan:
         facts = self.executable.facts(record, self.target, self.engine)
         accesses = [row.access_of(rule, facts) for rule in row.operands]
-        timing, size = self.clock.of(record, self.engine, self.queue)
+        timing, size = self.clock.of(record, self.engine, self.queue, facts)
         reads = _tiles_among(record, [access.reads for access in accesses])
         writes = _tiles_among(record, [access.writes for access in accesses])
         read = [record.operands[i] for i in reads]

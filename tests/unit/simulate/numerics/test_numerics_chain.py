@@ -25,7 +25,7 @@ def in_turn(rows: NDArray[Any]) -> NDArray[np.float32]:
 @pytest.mark.parametrize("kept", [1, 5, 32, 100, 128, 200])
 @pytest.mark.parametrize("elements", [256, 257, 384, 1000, 2048])
 def test_sums_are_first_to_last(kept: int, elements: int) -> None:
-    if not chain._adds_in_order():
+    if not chain._slab():
         pytest.skip("this machine's BLAS adds in another order")
     rows = drawn(kept, elements)
     found, wanted = np.empty(kept, np.float32), in_turn(rows)
@@ -51,18 +51,28 @@ def test_zeros_and_what_is_no_number_are_left_to_numpy(value: float) -> None:
 
 def test_a_blas_that_adds_otherwise_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, found = drawn(64, 512), np.empty(64, np.float32)
-    monkeypatch.setattr(chain, "_adds_in_order", lambda: False)
+    monkeypatch.setattr(chain, "_slab", lambda: 0)
     assert not chain.sum_rows(rows, found)
     fold(np.add, rows, found, "float32")
     assert found.tobytes() == in_turn(rows).tobytes()
 
 
 def test_an_order_that_differs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def backwards(rows: Any, out: Any) -> None:
+    def backwards(rows: Any, out: Any, size: int) -> None:
         np.copyto(out, in_turn(rows[:, ::-1]))
 
     monkeypatch.setattr(chain, "_chain", backwards)
-    assert not chain._agrees(128, 512)
+    assert not any(chain._agrees(128, 512, size) for size in chain.SLABS)
+
+
+@pytest.mark.parametrize("size", chain.SLABS)
+def test_every_size_of_slab_adds_up_the_same(size: int) -> None:
+    if not chain._agrees(128, 512, size):
+        pytest.skip("this machine's BLAS adds in another order")
+    for kept, elements in ((128, 1024), (40, 700), (32, 300)):
+        rows, found = drawn(kept, elements), np.empty(kept, np.float32)
+        chain._chain(rows, found, size)
+        assert found.tobytes() == in_turn(rows).tobytes()
 
 
 def test_few_numbers_are_not_worth_it() -> None:
