@@ -407,7 +407,9 @@ class ListScheduler:
             if not lane.ready:
                 if not lane.pending:
                     continue
-                start = max(start, lane.pending[0][0])
+                pending = lane.pending[0][0]
+                if pending > start:
+                    start = pending
             if best is None or start < first:
                 first, best = start, lane
         if best is None:

@@ -160,8 +160,14 @@ class Wiring:
         for index in order.indices:
             builder = builders[streams[index]]
             builder.append(code[index])
-            position, sources = len(builder.items), waits[index]
-            needed = self._needed([events[s] for s in sources], builder) if sources else ()
+            position, own, clock = len(builder.items), builder.own_index, builder.clock
+            needed: list[_EventFields] = []  # that are not known to be complete
+            for source in waits[index]:
+                event = events[source]
+                if event[0] != own and clock[event[0]] < event[1]:
+                    needed.append(event)
+            if len(needed) > 1:
+                needed = _without_implied(_latest(needed))
             for event in needed:
                 self._connect(event[0], event[1], builder, position)
                 builder.learn(event)
@@ -171,14 +177,6 @@ class Wiring:
         if self.depth:
             self.events.update((code[index].number, events[index]) for index in order.indices)
 
-    def _needed(
-        self, events: Sequence[_EventFields], builder: _StreamBuilder
-    ) -> Sequence[_EventFields]:
-        """Return the latest item to wait for in each stream, unless it is known to be complete."""
-        own, clock = builder.own_index, builder.clock
-        needed = [event for event in events if event[0] != own and clock[event[0]] < event[1]]
-        return _without_implied(_latest(needed)) if len(needed) > 1 else needed
-
     def _connect(
         self, index: int, source_position: int, builder: _StreamBuilder, position: int
     ) -> None:
@@ -186,8 +184,8 @@ class Wiring:
         semaphore = builder.semaphores.get(index)
         if semaphore is None:
             semaphore = builder.semaphores[index] = self._semaphore(index, builder.index)
-        self.builders[index].signal(source_position, semaphore)
-        builder.wait(position, semaphore)
+        self.builders[index].signals[source_position - 1] += semaphore
+        builder.waits[position - 1] += semaphore
 
     def _semaphore(self, signaller: int, waiter: int, depth: int = 0) -> _Semaphore:
         """Return the semaphore of two streams, for loop-carried waits at loop depth `depth`."""
@@ -320,10 +318,12 @@ def _latest(events: Iterable[_EventFields]) -> list[_EventFields]:
 
 def _without_implied(waits: list[_EventFields]) -> list[_EventFields]:
     """Drop the waits that another of the waits implies."""
-    if len(waits) < 2:
-        return waits
-    return [
-        wait
-        for wait in waits
-        if not any(other[0] != wait[0] and other[2][wait[0]] >= wait[1] for other in waits)
-    ]
+    kept: list[_EventFields] = []
+    for wait in waits:
+        index, position, _, _ = wait
+        for other in waits:
+            if other[2][index] >= position and other[0] != index:
+                break
+        else:
+            kept.append(wait)
+    return kept
