@@ -26,7 +26,7 @@ from nkic.language.tensors.arrays import is_array
 from nkic.language.tensors.grids import NkiGrid
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import NOTHING_TO_DO
-from nkic.language.trace import POISON, NkiInstruction, active
+from nkic.language.trace import POISON, RECORDING, NkiInstruction, active
 from nkic.language.values import CallRefused, attribute_value, shown
 from nkic.language.versions import removed
 from nkic.machine.arguments import accepts
@@ -296,7 +296,10 @@ class Binder(Identical):
     def _recorded(self, plan: Plan, values: Sequence[Any]) -> Any:
         """Convert the arguments and append the instruction to the program."""
         trace = active()
-        trace.recording()
+        budget = trace.budget
+        budget.left -= RECORDING
+        if budget.left < 0:
+            budget.charge(0)
         omitted, operand_slots, attributes, attribute_slots, _, engine_index, name_index = plan
         operands, ghost = omitted.copy(), False
         for slot, index, operand, reads, writes in operand_slots:
