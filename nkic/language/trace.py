@@ -39,7 +39,7 @@ VIEWING = 20  # steps for an index of a tensor
 class Budget(Protocol):
     """Steps of an evaluation. Where many are spent, `left` is decremented directly."""
 
-    left: float
+    left: Any  # an int, or infinity
 
     def charge(self, steps: int) -> None:
         """Spend steps; raise if there are too few."""

@@ -86,7 +86,10 @@ def make_tensor(
     fixed = None if address is None else as_address(address, memory, sizes, kind)
     if name != "":
         name = _name(name)
-    return NkiTensor(views.whole(active().tensor(sizes, kind, memory, name, fixed)))
+    trace = active()
+    if memory is Buffer.SHARED_HBM:
+        return NkiTensor(views.whole(trace.tensor(sizes, kind, memory, name)))
+    return NkiTensor(views.whole(trace.declare(sizes, kind, memory, name, trace.here(), fixed)))
 
 
 def _name(name: Any) -> str:
