@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Level
@@ -26,13 +27,13 @@ from nkic.language.tensors.arrays import is_array
 from nkic.language.tensors.grids import NkiGrid
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import NOTHING_TO_DO
-from nkic.language.trace import POISON, NkiInstruction, active
+from nkic.language.trace import POISON, RECORDING, NkiInstruction, active
 from nkic.language.values import CallRefused, attribute_value, shown
 from nkic.language.versions import removed
 from nkic.machine.arguments import accepts
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.machine.operands import Attribute, Operand, Row
+from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
 
 REQUIRED: Any = object()
 MAX_PLANS = 64  # cached per row
@@ -50,16 +51,17 @@ class Plan(NamedTuple):
     `operands` and `attributes` hold the values of the parameters that the call omits.
     `operand_slots` lists the operands that it passes (index in `operands`, index of the argument,
     operand, reads, writes), and `attribute_slots` the attributes (index in `attributes`, index of
-    the argument, attribute, default). `converted` memoises the attributes of calls by the ids of
-    the arguments, which it keeps alive. `engine` and `name` are indices of arguments, negative if
-    omitted.
+    the argument, attribute, default). `given` returns the arguments for attributes; `converted`
+    memoises the attributes of calls by the ids of these, which it keeps alive. `engine` and `name`
+    are indices of arguments, negative if omitted.
     """
 
     operands: list[Bound]
     operand_slots: list[tuple[int, int, Operand, bool, bool]]
     attributes: tuple[Any, ...]
     attribute_slots: list[tuple[int, int, Attribute, Any]]
-    converted: dict[tuple[int, ...], tuple[tuple[Any, ...], list[Any]]]
+    given: Callable[[Sequence[Any]], Any]
+    converted: dict[int | tuple[int, ...], tuple[tuple[Any, ...], Any]]
     engine: int
     name: int
 
@@ -178,7 +180,10 @@ class Binder(Identical):
                 attribute_slots.append((number, index, attribute, default))
             attributes.append(default if position < 0 or index >= 0 else self._omitted(number))
         engine, name = indices.get(self._engine_position, -1), indices.get(self._name_position, -1)
-        return Plan(operands, operand_slots, tuple(attributes), attribute_slots, {}, engine, name)
+        given = itemgetter(*[index for _, index, _, _ in attribute_slots] or [0])
+        return Plan(
+            operands, operand_slots, tuple(attributes), attribute_slots, given, {}, engine, name
+        )
 
     def _omitted(self, number: int) -> Any:
         """Return the value of attribute `number` in a call that omits it."""
@@ -287,45 +292,46 @@ class Binder(Identical):
     # Recording
 
     def _record(self, plan: Plan, values: Sequence[Any]) -> Any:
-        """Append the instruction to the program, or report the error in its arguments."""
+        """Convert the arguments and append the instruction to the program, or report an error."""
+        trace = active()
+        budget = trace.budget
+        budget.left -= RECORDING
+        if budget.left < 0:
+            budget.charge(0)
         try:
-            return self._recorded(plan, values)
+            omitted, operand_slots, attributes, attribute_slots, _, _, engine_index, name_index = (
+                plan
+            )
+            operands, ghost = omitted.copy(), False
+            for slot, index, operand, reads, writes in operand_slots:
+                value = values[index]
+                if type(value) is NkiTensor:
+                    operands[slot] = view = value._access
+                    tensor, shape, _, _, _, dynamic = view
+                    number = tensor.number
+                    if 0 in shape and number != POISON:
+                        raise _empty(operand, view)
+                    if number == POISON or tensor.scope or dynamic is not None:
+                        ghost = not trace.accept(view) or ghost
+                    if reads:
+                        trace.read.add(number)
+                    if writes:
+                        trace.written.add(number)
+                elif type(value) is NkiInstruction and value._index < 0:
+                    ghost = True  # the failed call has been reported
+                else:
+                    operands[slot] = _non_tensor(operand, value, writes)
+            if attribute_slots:
+                attributes = _attributes(plan, values)
+            engine_ = self._engine(values[engine_index]) if engine_index >= 0 else None
+            name = self._label(values[name_index]) if name_index >= 0 else ""
+            if ghost:
+                return NkiInstruction([], -1)
+            if self._row.returns:
+                return self._record_result(operands, attributes)
+            return trace.record(self._row, tuple(operands), attributes, engine_, name)
         except CallRefused as refused:
             return self._complain(refused)
-
-    def _recorded(self, plan: Plan, values: Sequence[Any]) -> Any:
-        """Convert the arguments and append the instruction to the program."""
-        trace = active()
-        trace.recording()
-        omitted, operand_slots, attributes, attribute_slots, _, engine_index, name_index = plan
-        operands, ghost = omitted.copy(), False
-        for slot, index, operand, reads, writes in operand_slots:
-            value = values[index]
-            if type(value) is NkiTensor:
-                operands[slot] = view = value._access
-                tensor, shape, _, _, _, dynamic = view
-                number = tensor.number
-                if 0 in shape and number != POISON:
-                    raise _empty(operand, view)
-                if number == POISON or tensor.scope or dynamic is not None:
-                    ghost = not trace.accept(view) or ghost
-                if reads:
-                    trace.read.add(number)
-                if writes:
-                    trace.written.add(number)
-            elif type(value) is NkiInstruction and value._index < 0:
-                ghost = True  # the failed call has been reported
-            else:
-                operands[slot] = _non_tensor(operand, value, writes)
-        if attribute_slots:
-            attributes = _attributes(plan, values)
-        engine_ = self._engine(values[engine_index]) if engine_index >= 0 else None
-        name = self._label(values[name_index]) if name_index >= 0 else ""
-        if ghost:
-            return NkiInstruction([], -1)
-        if self._row.returns:
-            return self._record_result(operands, attributes)
-        return trace.record(self._row, tuple(operands), attributes, engine_, name)
 
     def _record_result(self, operands: list[Bound], attributes: tuple[Any, ...]) -> VirtualRegister:
         """Record an instruction that writes the register it returns."""
@@ -358,7 +364,8 @@ class Binder(Identical):
 
 def _attributes(plan: Plan, values: Sequence[Any]) -> tuple[Any, ...]:
     """Return the attributes of a call. Calls with the same arguments share them."""
-    key = tuple([id(values[index]) for _, index, _, _ in plan.attribute_slots])
+    given = plan.given(values)
+    key = id(given) if len(plan.attribute_slots) == 1 else tuple(map(id, given))
     known = plan.converted.get(key)
     if known is not None:
         return known[0]
@@ -367,10 +374,13 @@ def _attributes(plan: Plan, values: Sequence[Any]) -> tuple[Any, ...]:
         value = values[index]
         if value is not default:
             constants[slot] = attribute_value(attribute, value)
-            is_constant = is_constant and type(value) in _SILENT
+            silent = type(value) in _SILENT or (
+                type(value) is int and attribute.kind is not AttributeKind.CHOICE
+            )
+            is_constant = is_constant and silent
     attributes = tuple(constants)
     if is_constant and len(plan.converted) < MAX_CONVERTED:
-        plan.converted[key] = attributes, [values[index] for _, index, _, _ in plan.attribute_slots]
+        plan.converted[key] = attributes, given
     return attributes
 
 

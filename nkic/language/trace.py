@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from math import inf
+from typing import Any, Protocol
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.identity import Identical
@@ -29,6 +30,28 @@ from nkic.machine.targets import Target
 from nkic.syntax.bindings import SourceModule
 
 POISON = -1  # the number of a placeholder for a tensor that could not be made
+
+
+RECORDING = 100  # steps for an instruction, a tensor, or a view that is not an index
+VIEWING = 20  # steps for an index of a tensor
+
+
+class Budget(Protocol):
+    """Steps of an evaluation. Where many are spent, `left` is decremented directly."""
+
+    left: Any  # an int, or infinity
+
+    def charge(self, steps: int) -> None:
+        """Spend steps; raise if there are too few."""
+
+
+class Unlimited:
+    """The budget of an evaluation by the Python interpreter."""
+
+    left = inf
+
+    def charge(self, steps: int) -> None:
+        """Spend nothing."""
 
 
 class OpenLoop:
@@ -110,8 +133,7 @@ class Trace:
         self.here: Callable[[], CallChain] = _nowhere  # the kernel's current expression
         self.loop_context: Callable[[], list[Label]] = list  # labels of the loops around it
         self.iterations: Callable[[], str] = str  # of those loops, for `Instruction`
-        self.recording: Callable[[], object] = _no_charge  # spends evaluation steps for recording
-        self.viewing: Callable[[], object] = _no_charge  # spends evaluation steps for indexing
+        self.budget: Budget = Unlimited()  # the evaluation's steps
         self.spaces: Mapping[str, Any] = {}  # NKI's modules, if the Python interpreter evaluates
         self.decide: Callable[[Any], bool] | None = None  # decides `while register:` there
         self.prepared: Any = None  # the collective awaiting its trigger
@@ -142,6 +164,16 @@ class Trace:
         self._shared: dict[tuple[CallChain, int], Tensor] = {}
         self._allocated: dict[CallChain, int] = {}
         self._constants: dict[tuple[tuple[int, ...], DType, bytes], Tensor] = {}
+
+    # Steps of the evaluation
+
+    def recording(self) -> None:
+        """Spend the steps of an instruction, a tensor, or a view that is not an index."""
+        self.budget.charge(RECORDING)
+
+    def viewing(self) -> None:
+        """Spend the steps of an index of a tensor."""
+        self.budget.charge(VIEWING)
 
     # Instances of the kernel
 
@@ -202,11 +234,14 @@ class Trace:
         fixed: Address | None = None,
     ) -> Tensor:
         """Declare a tensor with `at` as its location."""
-        self.recording()
-        number = len(self.tensors)
+        budget, tensors = self.budget, self.tensors
+        budget.left -= RECORDING
+        if budget.left < 0:
+            budget.charge(0)
+        number = len(tensors)
         name = name or self.name_of(at) or f"t{number}"
         tensor = Tensor(number, name, dtype, interned(shape), buffer, at, fixed, self.scope)
-        self.tensors.append(tensor)
+        tensors.append(tensor)
         return tensor
 
     def constant(self, shape: tuple[int, ...], dtype: DType, data: bytes) -> Tensor:
@@ -350,10 +385,6 @@ class Trace:
         """
         old = view.tensor
         return whole(Tensor(POISON, old.name, view.dtype, tuple(shape), old.buffer, old.at))
-
-
-def _no_charge() -> None:
-    return None
 
 
 def _nowhere() -> CallChain:

@@ -25,8 +25,6 @@ from nkic.specialise import numpy_names, surface
 from nkic.specialise.iterations import Iterations
 from nkic.syntax.bindings import Resolved
 
-RECORDING = 100  # steps for an instruction, a tensor, or a view that is not an index
-VIEWING = 20  # steps for an index of a tensor
 PROVIDED = provided_modules((*provide.MODULES, "numpy"))
 
 
@@ -101,8 +99,7 @@ class World:
         trace.loop_context = self.interpreter.loop_context
         iterations = Iterations(resolved)
         trace.iterations = partial(iterations.of, machine.stack)
-        trace.recording = partial(machine.charge, RECORDING)
-        trace.viewing = partial(machine.charge, VIEWING)
+        trace.budget = machine
 
     def _load(self, file: SourceFile, name: str) -> Any:
         return self.interpreter.library_function(file, name)

@@ -183,7 +183,8 @@ class Outputs:
                 text = f"`{tensor.name}` is returned as output {number} and never written"
                 help = "write it, or remove it from the return statement"
                 warning("output-not-written", text, tensor.at.primary, help=help)
-        for tensor in self.trace.tensors:
+        shared = [t for t in self.trace.tensors if t.buffer is Buffer.SHARED_HBM]
+        for tensor in shared:
             if self._is_forgotten(tensor) and tensor not in returned:
                 text = f"`{tensor.name}` is written in shared HBM, but neither read nor returned"
                 help = "return it, or remove the copy"
@@ -191,8 +192,8 @@ class Outputs:
 
     def _is_forgotten(self, tensor: Tensor) -> bool:
         number, trace = tensor.number, self.trace
-        shared = tensor.buffer is Buffer.SHARED_HBM and not self._is_input(tensor)
-        return shared and number in trace.written and number not in trace.read
+        own = not self._is_input(tensor)
+        return own and number in trace.written and number not in trace.read
 
 
 def _take_shape(tensor: Tensor, view: View) -> None:

@@ -57,6 +57,16 @@ def assign_local(slot: int, value: Evaluate) -> Run:
     return run
 
 
+def in_order(parts: tuple[Run, ...]) -> Run:
+    """Return the closure of statements that do not leave their block."""
+
+    def run(f: Frame) -> None:
+        for part in parts:
+            part(f)
+
+    return run
+
+
 def tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
     """Return a closure that builds a tuple; the most common lengths need no loop."""
     if not parts:

@@ -164,14 +164,17 @@ class Expressions:
     def slice(self, node: nodes.Slice) -> Evaluate:
         """Compile `lower:upper:step`."""
         parts = (node.lower, node.upper, node.step)
+        if parts == (None, None, None):
+            everything = slice(None)
+            return lambda f: everything
         lower, upper, step = (
             nothing if bound is None else self.expression(bound) for bound in parts
         )
 
         def make(f: Frame) -> Any:
-            first, last, by = lower(f), upper(f), step(f)
-            kinds = (first.__class__, last.__class__, by.__class__)
-            if slice in kinds:
+            first, last = lower(f), upper(f)
+            by = None if step is nothing else step(f)
+            if first.__class__ is slice or last.__class__ is slice or by.__class__ is slice:
                 f[AT] = node
                 raise TypeError("slice bounds cannot be slices")
             return slice(first, last, by)

@@ -23,7 +23,7 @@ from nkic.evaluate.compile.blocks import (
     try_except,
     with_else,
 )
-from nkic.evaluate.compile.closures import assign_local
+from nkic.evaluate.compile.closures import assign_local, in_order
 from nkic.evaluate.compile.comprehensions import Comprehensions
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.errors import Refused
@@ -44,13 +44,18 @@ class Statements(Comprehensions):
 
     def block(self, body: Sequence[nodes.Statement]) -> Run:
         """Return the closure of a sequence of statements."""
+        body = [node for node in body if not _does_nothing(node)]
+        is_straight = len(body) > 1 and _STRAIGHT.issuperset(map(type, body))
+        compile_ = self._effect if is_straight else self.statement
         outer, self.unit.assigned = self.unit.assigned, self.unit.assigned.copy()
-        parts = tuple([self.statement(node) for node in body if not _does_nothing(node)])
+        parts = tuple([compile_(node) for node in body])
         self.unit.assigned = outer
         if not parts:
             return lambda f: None
         if len(parts) == 1:
             return parts[0]
+        if is_straight:
+            return in_order(parts)
 
         def run(f: Frame) -> Any:
             for part in parts:
@@ -60,6 +65,13 @@ class Statements(Comprehensions):
             return None
 
         return run
+
+    def _effect(self, node: nodes.Statement) -> Run:
+        """Return a closure of which only the effect counts, not the result."""
+        if not isinstance(node, nodes.Expr):
+            return self.statement(node)
+        self.unit.cost += 1
+        return self.expression(node.value)
 
     # ---- simple statements -----------------------------------------------------------------
 
@@ -422,6 +434,10 @@ class Statements(Comprehensions):
     def no_async(self, span: Span) -> Refused:
         """Return the error about `async`."""
         return Refused("not-in-nki", "`async` cannot be used in kernel code", span)
+
+
+# Statements that do not leave their block.
+_STRAIGHT = frozenset({nodes.Expr, nodes.Assign, nodes.AugAssign, nodes.AnnAssign})
 
 
 def _does_nothing(node: nodes.Statement) -> bool:

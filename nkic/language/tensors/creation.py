@@ -72,7 +72,8 @@ def make_tensor(
     `address` is (partition, byte within each partition), on chip only. Public texts give the unit
     of the second number as elements in one place and as bytes in two; published kernels pass bytes.
     """
-    memory, kind = as_buffer(buffer, 2), as_dtype(dtype, 1)
+    memory = buffer if type(buffer) is Buffer else as_buffer(buffer, 2)
+    kind = dtype if type(dtype) is DType and not dtype.is_wide else as_dtype(dtype, 1)
     is_plain = _is_plain(shape)
     sizes = shape if is_plain else _sizes(shape)
     problem = None if is_plain else _problem(sizes, memory)
@@ -83,7 +84,12 @@ def make_tensor(
             views.whole(Tensor(POISON, name or "?", kind, sizes or (1,), memory, here()))
         )
     fixed = None if address is None else as_address(address, memory, sizes, kind)
-    return NkiTensor(views.whole(active().tensor(sizes, kind, memory, _name(name), fixed)))
+    if name != "":
+        name = _name(name)
+    trace = active()
+    if memory is Buffer.SHARED_HBM:
+        return NkiTensor(views.whole(trace.tensor(sizes, kind, memory, name)))
+    return NkiTensor(views.whole(trace.declare(sizes, kind, memory, name, trace.here(), fixed)))
 
 
 def _name(name: Any) -> str:

@@ -39,14 +39,44 @@ class DynamicSlice(NamedTuple):
 
 
 def index(view: View, key: Any) -> View:
-    """`t[key]`: ints, slices with steps, `...`, `nl.ds`, negative indices, registers.
-
-    This is a hot path of every kernel, hence the plain loop.
-    """
-    tensor, shape, strides, offset, dtype, dynamic = view
+    """`t[key]`: ints, slices with steps, `...`, `nl.ds`, negative indices, registers."""
     if type(key) is not tuple:
         key = (key,)
-    is_static = dynamic is None
+    return (_box(view, key) if view.dynamic is None else None) or _index(view, key)
+
+
+def _box(view: View, key: tuple[Any, ...]) -> View | None:
+    """Return the common index: `a:b` or `nl.ds(a, n)` in every dimension, valid in every memory.
+
+    It has the strides of the whole view. Other indices return None. This is a hot path of every
+    kernel, hence the plain loop.
+    """
+    tensor, shape, strides, offset, dtype, _ = view
+    sizes: list[int] = []
+    for item, size, stride in zip(key, shape, strides):  # noqa: B905  (checked below)
+        if type(item) is DynamicSlice:
+            first, count = item
+            if not type(first) is type(count) is int or not 0 <= first < first + count <= size:
+                return None
+        elif type(item) is slice and item.step is None:
+            first, last = item.start, item.stop
+            first = 0 if first is None else first
+            last = size if last is None else last
+            if not type(first) is type(last) is int or not 0 <= first < last <= size:
+                return None
+            count = last - first
+        else:
+            return None
+        offset += first * stride
+        sizes.append(count)
+    if len(sizes) < len(key):
+        return None
+    sizes += shape[len(sizes) :]
+    return tuple.__new__(View, (tensor, interned(tuple(sizes)), strides, offset, dtype, None))
+
+
+def _index(view: View, key: tuple[Any, ...]) -> View:
+    tensor, shape, strides, offset, dtype, dynamic = view
     sizes: list[int] = []
     steps: list[int] = []
     axis = 0
@@ -60,14 +90,6 @@ def index(view: View, key: Any) -> View:
         if axis >= len(shape):
             raise _too_many(view, key)
         stride = strides[axis]
-        if is_static and type(item) is DynamicSlice:  # the common case of `_dynamic_slice`
-            first, count = item
-            if type(first) is type(count) is int and 0 <= first < first + count <= shape[axis]:
-                offset += first * stride
-                sizes.append(count)
-                steps.append(stride)
-                axis += 1
-                continue
         if type(item) is slice:
             start, stop, step = _bounds(view, axis, item)
             offset += start * stride

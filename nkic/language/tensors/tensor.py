@@ -24,7 +24,7 @@ from nkic.language.registers import DeviceInteger
 from nkic.language.tensors import decisions, indexing, patterns, reshapes, views
 from nkic.language.tensors.views import ViewError
 from nkic.language.texts import brief
-from nkic.language.trace import POISON, NkiInstruction, active
+from nkic.language.trace import POISON, VIEWING, NkiInstruction, active
 from nkic.language.versions import since
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
@@ -124,9 +124,12 @@ class NkiTensor(Identical):
     # Views
 
     def __getitem__(self, key: Any) -> NkiTensor:
-        active().viewing()
-        access = self._access
-        if access.shape is not access.tensor.shape:
+        trace, access = active(), self._access
+        budget = trace.budget
+        budget.left -= VIEWING
+        if budget.left < 0:
+            budget.charge(0)
+        if access.shape is not access.tensor.shape and trace.profile < since.NESTED.since:
             _refuse_nested(access)
         try:
             if access.dynamic is None:

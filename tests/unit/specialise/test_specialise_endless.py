@@ -11,8 +11,8 @@ from nkic.base.evaluation import Limits
 from nkic.driver.compiled import Compiled
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
+from nkic.language.trace import RECORDING, VIEWING
 from nkic.specialise.arguments import parse_arg
-from nkic.specialise.closed import RECORDING, VIEWING
 from nkic.specialise.request import Request
 
 HEAD = """
