@@ -4,7 +4,7 @@ The streams are first run abstractly (`run`), which gives each instruction its v
 the program is walked in its own order: the clock of each access must include the last conflicting
 accesses (`ledger`). So a pair in the wrong order is found just like an unordered pair. Changes of
 ownership of bytes are checked in the order of the placed program, in which allocate may have
-postponed writes: by the ledger in places whose tensors take turns, which `addresses` has proven, and
+postponed writes: by the ledger in places whose tensors take turns, as `addresses` has proven, and
 otherwise byte by byte (`tenancy`).
 """
 
