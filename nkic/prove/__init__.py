@@ -4,6 +4,7 @@ Their only input is raw addresses, streams and rows.
 
     addresses   every tensor inside its memory, no two live tensors sharing a byte
     lines       each instruction exactly once, in its place; semaphores with two ends
+    places      the bytes that tensors get, and which tensors get them in turn
     run         abstract execution of the streams: no deadlock, and a vector clock per instruction
     order       conflicts in program order: memory, engine state, registers, user edges, regions
     spilled     spilled tiles: every instruction reads the values that it reads without spilling

@@ -1,13 +1,15 @@
 """Proof of an allocation: tensors are inside their memories, and live tensors share no bytes.
 
-One walk finds the live range of each tensor, and one sweep over the ends of live ranges keeps the
-live byte ranges in order. Both are linear in the program, including device loops.
+One walk finds the live range of each tensor. Tensors in one place must be live one after the other.
+For places that share bytes, one sweep over the ends of live ranges keeps the live byte ranges in
+order. All are linear in the program, including device loops.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
@@ -30,20 +32,18 @@ def prove_addresses(placed: Program, readings: tuple[Reading, ...]) -> list[Find
 
 
 def _misplaced(placed: Program, reading: Reading) -> Iterator[Finding]:
-    target = placed.target
-    sizes = {Buffer.SBUF: target.sbuf_usable, Buffer.PSUM: target.psum_bytes}
-    for number, tensor in reading.tensors.items():
-        if not tensor.on_chip:
-            continue
-        address = placed.addresses.get(number)
-        if address is None:
-            yield Finding("address", f"`{tensor.name}` has no address", tensor.at)
-            continue
-        partition, byte = address
-        rows = 0 <= partition <= PARTITIONS - tensor.partitions
-        if not (rows and 0 <= byte <= sizes[tensor.buffer] - tensor.bytes):
-            text = f"`{tensor.name}` at partition {partition}, byte {byte:,} leaves its memory"
-            yield Finding("address", text, tensor.at)
+    target, tensors = placed.target, reading.tensors
+    sizes = {Buffer.SBUF.value: target.sbuf_usable, Buffer.PSUM.value: target.psum_bytes}
+    places = reading.places(placed)
+    for number in places.unplaced:
+        tensor = tensors[number]
+        yield Finding("address", f"`{tensor.name}` has no address", tensor.at)
+    for (memory, partition, byte, partitions, size), tenants in places.tenants.items():
+        rows = 0 <= partition <= PARTITIONS - partitions
+        if not (rows and 0 <= byte <= sizes[memory] - size):
+            for tensor in map(tensors.__getitem__, tenants):
+                text = f"`{tensor.name}` at partition {partition}, byte {byte:,} leaves its memory"
+                yield Finding("address", text, tensor.at)
 
 
 def _out_of_lane(placed: Program, reading: Reading) -> Iterator[Finding]:
@@ -71,10 +71,21 @@ class Uses(NamedTuple):
 def _overlaps(placed: Program, body: Body, reading: Reading) -> Iterator[Finding]:
     touches = reading_of(body, placed.target, reading).touches
     uses = uses_of(body, touches, reading.tensors)
-    storages = reading.storages(placed)
+    places = reading.places(placed)
+    for tenants in places.exclusive():
+        yield from _at_once(tenants, uses, reading)
+    shared = places.storages(places.shared)
     for memory in ("sbuf", "psum"):
-        in_memory = [storage for storage in storages if storage.memory == memory]
-        yield from _sweep(in_memory, uses, reading)
+        yield from _sweep([s for s in shared if s.memory == memory], uses, reading)
+
+
+def _at_once(tenants: list[int], uses: Uses, reading: Reading) -> Iterator[Finding]:
+    """Yield the tensors of a place that are in use while the one before is."""
+    tenants = sorted(tenants, key=uses.first.__getitem__)
+    for former, tensor in pairwise(tenants):
+        if uses.last[former] >= uses.first[tensor]:
+            tensors = reading.tensors
+            yield _overlap(tensors[tensor], tensors[former], uses.first[tensor])
 
 
 def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Tensor]) -> Uses:

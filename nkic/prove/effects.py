@@ -12,11 +12,11 @@ from typing import Any
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.facts import Facts, Register
-from nkic.machine.memory import Buffer
 from nkic.machine.operands import Access, Effects, Row, no_access, no_effects
 from nkic.machine.targets import Target
 from nkic.prove.boxes import Dims, Grid, are_tiles, area
-from nkic.prove.model import READ, UPDATE, WRITE, Box, Storage
+from nkic.prove.model import READ, UPDATE, WRITE, Box
+from nkic.prove.places import Places
 
 MODES = {
     Access.READ: READ,
@@ -43,9 +43,10 @@ class Reading:
         self.wholes: dict[int, Box] = {}
         self.touches: dict[int, Touches] = {}
         self.tensors: dict[int, Tensor] = {}
+        self.cells: dict[int, Sequence[int]] = {}  # of each tensor
         self.count = 0  # of cells, numbered over all tensors and state
         self.state: dict[str, list[int]] = {}  # the cell of each piece of engine state, by name
-        self._placed: tuple[object, list[Storage]] = (None, [])
+        self._placed: tuple[Program, Places] | None = None
 
     def cell_of(self, name: str, mode: int) -> Touch:
         """Return an access to a piece of engine state or a register."""
@@ -59,22 +60,11 @@ class Reading:
         """Return an access to a register."""
         return self.cell_of(f"register {number}", mode)
 
-    def storages(self, placed: Program) -> list[Storage]:
-        """Return the storage of the on-chip tensors in `placed`; all must have addresses."""
-        if self._placed[0] is not placed:
-            addresses, new = placed.addresses, tuple.__new__
-            memories = {buffer: buffer.value for buffer in Buffer}
-            on_chip = [(number, t) for number, t in self.tensors.items() if t.on_chip]
-            storages = [
-                new(Storage, (key, memories[t.buffer], *addresses[key], t.partitions, t.bytes))
-                for key, t in on_chip
-            ]
-            self._placed = placed, storages
+    def places(self, placed: Program) -> Places:
+        """Return the places of the on-chip tensors in `placed`."""
+        if self._placed is None or self._placed[0] is not placed:
+            self._placed = placed, Places(self.tensors, placed.addresses)
         return self._placed[1]
-
-    def forget_storages(self) -> None:
-        """Free the memoised result of `storages`."""
-        self._placed = None, []
 
     def what(self, cells: Sequence[int], storage: int) -> tuple[str, str]:
         """Return the rule that covers an access, and the name of what is accessed."""
@@ -239,6 +229,7 @@ class _Reader:
             cells = [self.reading.count]
             self.reading.count += 1
             self.first[number] = form, offset, cells
+            self.reading.cells[number] = cells
         elif first[1] == offset and first[0] == form:
             cells = first[2]
         else:
@@ -251,13 +242,19 @@ class _Reader:
 
     def cut(self, tensor: Tensor, forms: Mapping[Form, Mapping[int, list[int]]]) -> None:
         """Number the cells of a tensor that is accessed in several ways, by form and offset."""
+        reading, base = self.reading, self.reading.count
+        form, offsets = next(iter(forms.items()))
+        if len(forms) == 1 and _are_tiles(tensor, form, offsets):
+            for number, cells in enumerate(offsets.values(), base):
+                cells[:] = (number,)
+            reading.count += len(offsets)
+        else:
+            self.cut_areas(tensor, forms)
+        reading.cells[tensor.number] = range(base, reading.count)
+
+    def cut_areas(self, tensor: Tensor, forms: Mapping[Form, Mapping[int, list[int]]]) -> None:
+        """Number the cells of a tensor by the areas of its accesses."""
         reading = self.reading
-        for form, offsets in forms.items():
-            if len(forms) == 1 and _are_tiles(tensor, form, offsets):
-                for number, cells in enumerate(offsets.values(), reading.count):
-                    cells[:] = (number,)
-                reading.count += len(offsets)
-                return
         box = tuple((0, length) for length in axes_of(tensor))
         reading.wholes[tensor.number] = ((0, tensor.partitions), *box) if tensor.on_chip else box
         areas: Areas = {}

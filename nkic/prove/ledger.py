@@ -8,30 +8,40 @@ from nkic.prove.model import READ, Line
 from nkic.prove.run import Start
 
 Touches = Sequence[tuple[Sequence[int], int, int]]  # cells, mode, tensor
-NONE: Mapping[int, Start] = {}
+NONE: Mapping[int, Start | None] = {}
+Formers = Mapping[int, Sequence[int]]
 
 
 class Ledger:
-    """The last accesses to the cells of one core; `lines` are its streams."""
+    """The last accesses to the cells of one core; `lines` are its streams.
 
-    def __init__(self, cells: int, lines: Sequence[Line]) -> None:
+    `formers` has the cells of the former owner of a tensor's bytes. Until a cell has been written,
+    its accesses must follow those of the former owner; all others follow that write. This holds
+    without loops only, after which a stream may know less than before (`run`).
+    """
+
+    def __init__(self, cells: int, lines: Sequence[Line], formers: Formers | None = None) -> None:
         self.in_order = [line.in_order for line in lines]
+        self.formers = formers or {}
         self.writers: list[Start | None] = [None] * cells
         # The last access of each stream since the write; without a dictionary if there is only one.
         self.readers: list[dict[int, Start] | Start | None] = [None] * cells
 
-    def note(self, start: Start, touches: Touches) -> Mapping[int, Start]:
+    def note(self, start: Start, touches: Touches) -> Mapping[int, Start | None]:
         """Record the accesses of an instruction.
 
         Return those, by index, that conflict with an earlier access which they do not follow,
-        together with that access.
+        together with that access; None for one to a former owner of the bytes.
         """
         clock, writers, readers = start[2], self.writers, self.readers
         missed = NONE
-        for index, (cells, mode, _) in enumerate(touches):
+        for index, (cells, mode, storage) in enumerate(touches):
             for cell in cells:
                 last, others = writers[cell], readers[cell]
-                if last is not None and clock[last[0]] < last[1] and not self.follows(start, last):
+                if last is None:
+                    if storage in self.formers and not self.is_left(storage, start):
+                        missed = {**missed, index: None}
+                elif clock[last[0]] < last[1] and not self.follows(start, last):
                     missed = {**missed, index: last}
                 if mode == READ:
                     readers[cell] = start if others is None else _with(others, start)
@@ -43,6 +53,19 @@ class Ledger:
                     readers[cell] = None
                 writers[cell] = start
         return missed
+
+    def is_left(self, storage: int, start: Start) -> bool:
+        """Return whether `start` follows all accesses of the former owner of a tensor's bytes."""
+        for cell in self.formers[storage]:
+            last, others = self.writers[cell], self.readers[cell]
+            if last is not None and not self.follows(start, last):
+                return False
+            if others is None:
+                continue
+            for last in (others,) if isinstance(others, tuple) else others.values():
+                if not self.follows(start, last):
+                    return False
+        return True
 
     def follows(self, start: Start, last: Start) -> bool:
         """Return whether `last` is certainly complete at `start`, or is the same instruction."""

@@ -3,8 +3,9 @@
 The streams are first run abstractly (`run`), which gives each instruction its vector clock. Then
 the program is walked in its own order: the clock of each access must include the last conflicting
 accesses (`ledger`). So a pair in the wrong order is found just like an unordered pair. Changes of
-ownership of bytes (`tenancy`) are checked in the order of the placed program, in which allocate may
-have postponed writes.
+ownership of bytes are checked in the order of the placed program, in which allocate may have
+postponed writes: by the ledger in places whose tensors take turns, as `addresses` has proven, and
+otherwise byte by byte (`tenancy`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from nkic.prove.ledger import Ledger
 from nkic.prove.lines import read_streams
 from nkic.prove.model import READ, Finding
 from nkic.prove.moved import moved
+from nkic.prove.places import Places
 from nkic.prove.run import ITERATIONS, AbstractRun, Core, Runner, Start
 from nkic.prove.tenancy import Tenancy
 
@@ -45,9 +47,11 @@ def prove_order(lowered: Program, schedule: Schedule, readings: Sequence[Reading
         numbering = numbers[number]
         if not isinstance(numbering, list):
             reading, body = readings[number], lowered.cores[number]
-            walk = _Walk(core, reading, numbering)
-            tenancy = Tenancy(reading.storages(placed), walk.ledger)
-            reading.forget_storages()
+            places = reading.places(placed)
+            is_straight = numbering is None and Loop not in set(map(type, body))
+            walk = _Walk(core, reading, numbering, places, is_straight)
+            followed = places.shared if is_straight else places.tenants
+            tenancy = Tenancy(places.storages(followed), walk.ledger)
             if numbering is None:  # one walk for both orders
                 walk.tenancy = tenancy if tenancy.hands else None
             elif tenancy.hands:
@@ -88,18 +92,28 @@ def _mismatched(run: AbstractRun) -> Iterator[Finding]:
 class _Walk:
     """A walk over the program of one core in its own order; loop bodies are walked twice.
 
-    `numbers` maps the program's instructions to those of the schedule.
+    `numbers` maps the program's instructions to those of the schedule. With `in_turn`, the ledger
+    also follows the owners of the places that share no byte with another place.
     """
 
-    def __init__(self, core: Core, reading: Reading, numbers: Mapping[int, int] | None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        reading: Reading,
+        numbers: Mapping[int, int] | None,
+        places: Places,
+        in_turn: bool,
+    ) -> None:
         self.core = core
         self.reading = reading
         self.numbers = numbers
+        self.places = places
         for decisions in core.decisions.values():
             for _, registers in decisions:
                 for register in registers:
                     reading.register(register, READ)  # reserves the register's cell in the ledger
-        self.ledger = Ledger(reading.count, core.lines)
+        formers = _formers(places, reading) if in_turn else None
+        self.ledger = Ledger(reading.count, core.lines, formers)
         self.findings: list[Finding] = []
         self.latest: dict[int, Start] = {}  # by instruction
         self.pinned: tuple[int, Start | None] = (0, None)
@@ -149,18 +163,23 @@ class _Walk:
         self.latest[instruction.number] = start
 
     def conflicts(
-        self, instruction: Instruction, missed: Collection[int], late: Collection[int]
+        self,
+        instruction: Instruction,
+        missed: Mapping[int, Start | None],
+        late: Collection[int],
     ) -> None:
         """Report the accesses of an instruction, by index, that come too early."""
         for index, (cells, _, storage) in enumerate(self.reading.touches[instruction.number]):
-            if index in missed:
+            if index in missed and missed[index] is None:
+                former = self.places.former(storage)
+                self.findings.append(_still_in_use(instruction, storage, former, self.reading))
+            elif index in missed:
                 rule, name = self.reading.what(cells, storage)
                 text = f"{instruction.row.name} conflicts with an access to {name} that it does not"
                 self.findings.append(Finding(rule, f"{text} wait for", instruction.at))
             if index in late and self.tenancy is not None:
-                self.findings.append(
-                    _still_in_use(instruction, storage, self.tenancy, self.reading)
-                )
+                former = self.tenancy.former[storage]
+                self.findings.append(_still_in_use(instruction, storage, former, self.reading))
 
     def check_user(self, instruction: Instruction, start: Start) -> None:
         for source in instruction.after:
@@ -190,17 +209,25 @@ def _taken_over(
     for instruction, execution in _as_run(body):
         instruction_touches = touches[instruction.number]
         for index in tenancy.note(starts[execution][instruction.number], instruction_touches):
-            yield _still_in_use(instruction, instruction_touches[index][2], tenancy, reading)
+            storage = instruction_touches[index][2]
+            yield _still_in_use(instruction, storage, tenancy.former[storage], reading)
 
 
-def _still_in_use(
-    instruction: Instruction, storage: int, tenancy: Tenancy, reading: Reading
-) -> Finding:
-    name, former = reading.tensors[storage].name, reading.tensors[tenancy.former[storage]].name
-    text = (
-        f"{instruction.row.name}: `{name}` takes over bytes of `{former}`, which are still in use"
-    )
+def _still_in_use(instruction: Instruction, storage: int, former: int, reading: Reading) -> Finding:
+    name, other = reading.tensors[storage].name, reading.tensors[former].name
+    text = f"{instruction.row.name}: `{name}` takes over bytes of `{other}`, which are still in use"
     return Finding("bytes", text, instruction.at)
+
+
+def _formers(places: Places, reading: Reading) -> dict[int, Sequence[int]]:
+    """Return the cells of each tensor's former owner, in places that share no bytes.
+
+    Without loops, the tensors of a place own it in the order of their first accesses.
+    """
+    formers: dict[int, Sequence[int]] = {}
+    for tenants in places.exclusive():
+        formers.update(zip(tenants[1:], map(reading.cells.__getitem__, tenants), strict=False))
+    return formers
 
 
 def _as_run(body: Body, execution: int = 0) -> Iterator[tuple[Instruction, int]]:
