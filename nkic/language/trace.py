@@ -266,6 +266,7 @@ class Trace:
             name,
             after,
             self.pinned,
+            None,
             iterations,
         )
         body.append(tuple.__new__(Instruction, fields))
