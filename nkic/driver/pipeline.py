@@ -42,6 +42,7 @@ from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.neff.container import unpack
 from nkic.neff.listing import assemble
+from nkic.neff.operands import Operands, operands_of
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -374,9 +375,11 @@ def _proven(
     executable = timed(emit(ordered, sources, notes or build_notes(ordered)), ordered)
     yield "emit", executable
     with _format_limits():
-        _verify(executable)
+        operands = operands_of(executable)
+        _verify(executable, operands)
         yield "verify", None
-        data = write(executable, embed_source=options.embed_source)
+        data = write(executable, embed_source=options.embed_source, operands=operands)
+        del operands
         yield "write", data
     _prove("write", prove.prove_file(ordered, _sections(data)))
     yield "file-audit", None
@@ -477,10 +480,10 @@ def _prove(stage: str, findings: Sequence[object]) -> None:
         raise AuditFailed(stage, findings)
 
 
-def _verify(executable: Executable) -> None:
+def _verify(executable: Executable, operands: Operands) -> None:
     """Check what the runner will check of the file."""
     try:
-        verify(executable)
+        verify(executable, operands=operands)
     except ArtifactFailed as failure:
         if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
             raise

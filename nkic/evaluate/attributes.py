@@ -6,7 +6,7 @@ class. The attributes of Python objects are never read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nkic.base.suggest import did_you_mean
@@ -51,6 +51,17 @@ def get(m: Machine, owner: Any, name: str) -> Any:
     if member is UNSET:
         raise missing(m, owner, name)
     return bound(m, member, owner)
+
+
+def getter(cls: Class | None, kind: type, name: str) -> Callable[[Machine, Any], Any] | None:
+    """Return the function that computes `name` for all values of a type, or None if none does.
+
+    Only classes of the kernel change.
+    """
+    if cls is None or cls.machine is not None or kind is Class or kind in SPECIAL:
+        return None
+    member = cls.find(name)
+    return member.get if member.__class__ is Getter else None
 
 
 def by_protocol(mro: Sequence[Class], name: str) -> Any:

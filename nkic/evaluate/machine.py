@@ -38,7 +38,8 @@ Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]
 # The form of a call: the number of positional arguments and the names of the keyword arguments.
 Form = tuple[int, tuple[Str, ...]]
-Vectorcall = Callable[[Any, Form, list[Any]], Any]  # calls a value with all arguments in one list
+# Returns the function that calls a value with all arguments of the form in one sequence.
+Vectorcall = Callable[[Any, Form], Callable[[Sequence[Any]], Any]]
 
 
 class TooDeep(KernelError):
@@ -63,8 +64,8 @@ class Machine(Budget):
 
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
-        *("opaque", "formatting", "callables", "vectorcalls", "hints", "_serials", "_chains"),
-        *("items", "_below"),
+        *("opaque", "formatting", "callables", "vectorcalls", "hints", "items"),
+        *("_serials", "_chains", "_nodes", "_top", "_places", "_below"),
         *("show", "quiet"),
     )
 
@@ -86,9 +87,13 @@ class Machine(Budget):
         self.builtins: dict[Str, Any] = {}
         self.show: Callable[[Str], None] = lambda text: None
         self._serials = 0
-        self._chains: dict[tuple[int, int], tuple[CallChain, Any]] = {}
-        # A frame that was on top, and the call chain of the frames below it, which does not change.
-        self._below: tuple[Frame | None, CallChain | None] = (None, None)
+        # By the id of the caller's chain and that of the node, which `_nodes` keeps alive.
+        self._chains: dict[int, dict[int, CallChain]] = {}
+        self._nodes: list[nodes.Node] = []
+        # A frame that was on top, and the chains above those below it, which do not change.
+        self._top: Frame | None = None
+        self._places: dict[int, CallChain] = {}
+        self._below: CallChain | None = None
 
     # ---- source position -------------------------------------------------------------------
 
@@ -102,24 +107,31 @@ class Machine(Budget):
         if not self.stack:
             return CallChain(NOWHERE)
         top = self.stack[-1]
-        frame, below = self._below
-        if frame is not top:
-            below = None
-            for frame in self.stack[:-1]:
-                below = self._chain(frame[AT], below)
-            self._below = (top, below)
-        return self._chain(top[AT], below)
+        if top is not self._top:
+            self._enter(top)
+        node = top[AT]
+        chain = self._places.get(id(node))
+        return self._chain(node, self._below) if chain is None else chain
+
+    def _enter(self, top: Frame) -> None:
+        """Find the call chain of the frames below a new top."""
+        below = None
+        for frame in self.stack[:-1]:
+            below = self._chain(frame[AT], below)
+        self._top, self._below = top, below
+        self._places = self._chains.setdefault(id(below), {})
 
     def _chain(self, node: nodes.Node, below: CallChain | None) -> CallChain:
-        key = (id(node), id(below))
-        entry = self._chains.get(key)
-        if entry is None:
-            entry = self._chains[key] = (CallChain(node.span, below), node)
-        return entry[0]
+        places = self._chains.setdefault(id(below), {})
+        chain = places.get(id(node))
+        if chain is None:
+            chain = places[id(node)] = CallChain(node.span, below)
+            self._nodes.append(node)
+        return chain
 
     def push_resumed(self, frame: Frame) -> None:
         """Push the frame of a generator that resumes, possibly under another caller than before."""
-        self._below = (None, None)
+        self._top = None
         self.stack.append(frame)
 
     def deepen(self) -> None:

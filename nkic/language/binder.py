@@ -7,8 +7,8 @@ and evaluation continues. This is a hot path: about 10 µs per instruction in to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from operator import is_
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Level
@@ -19,7 +19,7 @@ from nkic.ir.program import Operand as Bound
 from nkic.ir.tensors import View
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.enums import ENGINES, engine
+from nkic.language.enums import ENGINES, ENUMS, Operator, engine
 from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensors.arrays import is_array
@@ -36,6 +36,12 @@ from nkic.machine.operands import Attribute, Operand, Row
 
 REQUIRED: Any = object()
 MAX_PLANS = 64  # cached per row
+MAX_CONVERTED = 64  # attributes of calls, cached per plan
+# Types of arguments that are immutable, and are converted to attributes without a warning.
+_SILENT = frozenset({Operator, float, bool, type(None), *ENUMS.values()})
+
+# The number of positional arguments, and the names of the others.
+Form = tuple[int, tuple[str, ...]]
 
 
 class Plan(NamedTuple):
@@ -44,14 +50,16 @@ class Plan(NamedTuple):
     `operands` and `attributes` hold the values of the parameters that the call omits.
     `operand_slots` lists the operands that it passes (index in `operands`, index of the argument,
     operand, reads, writes), and `attribute_slots` the attributes (index in `attributes`, index of
-    the argument, attribute, default). `engine` and `name` are indices of arguments, negative if
+    the argument, attribute, default). `converted` memoises the attributes of calls by the ids of
+    the arguments, which it keeps alive. `engine` and `name` are indices of arguments, negative if
     omitted.
     """
 
     operands: list[Bound]
     operand_slots: list[tuple[int, int, Operand, bool, bool]]
-    attributes: list[Any]
+    attributes: tuple[Any, ...]
     attribute_slots: list[tuple[int, int, Attribute, Any]]
+    converted: dict[tuple[int, ...], tuple[tuple[Any, ...], list[Any]]]
     engine: int
     name: int
 
@@ -83,10 +91,9 @@ class Binder(Identical):
             (self._positions.get(a.name, -1), a, _attribute_default(row, a, profile))
             for a in row.attributes
         ]
-        self._last: tuple[Any, ...] = ()  # the attributes of the last call
         self._engine_position = self._positions["engine"] if row.has_engine_parameter else -1
         self._name_position = self._positions.get("name", -1)
-        self._plans: dict[tuple[int, tuple[str, ...]], Plan | None] = {}
+        self._calls: dict[Form, Callable[[Sequence[Any]], Any]] = {}
         self._full_plan = self._plan({position: position for position in positions.values()})
 
     def __repr__(self) -> str:
@@ -101,22 +108,26 @@ class Binder(Identical):
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         try:
-            return self._record(self._full_plan, self._bind(args, keywords))
+            values = self._bind(args, keywords)
         except CallRefused as refused:
             return self._complain(refused)
+        return self._record(self._full_plan, values)
 
-    def called(self, form: tuple[int, tuple[str, ...]], values: list[Any]) -> Any:
-        """Call with `form[0]` positional arguments, the others under the names `form[1]`."""
-        plan = self._plans.get(form)
-        if plan is None and form not in self._plans and len(self._plans) < MAX_PLANS:
-            plan = self._plans[form] = self._plan_for(*form)
-        if plan is None:
-            count, names = form
-            return self(*values[:count], **dict(zip(names, values[count:], strict=True)))
-        try:
-            return self._record(plan, values)
-        except CallRefused as refused:
-            return self._complain(refused)
+    def called(self, form: Form) -> Callable[[Sequence[Any]], Any]:
+        """Return the function of the arguments of calls with `form[0]` positional ones, and the
+        others under the names `form[1]`.
+        """
+        call = self._calls.get(form)
+        if call is None:
+            plan = self._plan_for(*form)
+            call = partial(self._by_name, form) if plan is None else partial(self._record, plan)
+            if len(self._calls) < MAX_PLANS:
+                self._calls[form] = call
+        return call
+
+    def _by_name(self, form: Form, values: Sequence[Any]) -> Any:
+        count, names = form
+        return self(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
     def _complain(self, refused: CallRefused) -> NkiInstruction:
         """Report the refusal and return a placeholder for the instruction."""
@@ -167,7 +178,7 @@ class Binder(Identical):
                 attribute_slots.append((number, index, attribute, default))
             attributes.append(default if position < 0 or index >= 0 else self._omitted(number))
         engine, name = indices.get(self._engine_position, -1), indices.get(self._name_position, -1)
-        return Plan(operands, operand_slots, attributes, attribute_slots, engine, name)
+        return Plan(operands, operand_slots, tuple(attributes), attribute_slots, {}, engine, name)
 
     def _omitted(self, number: int) -> Any:
         """Return the value of attribute `number` in a call that omits it."""
@@ -275,40 +286,39 @@ class Binder(Identical):
 
     # Recording
 
-    def _record(self, plan: Plan, values: list[Any]) -> Any:
+    def _record(self, plan: Plan, values: Sequence[Any]) -> Any:
+        """Append the instruction to the program, or report the error in its arguments."""
+        try:
+            return self._recorded(plan, values)
+        except CallRefused as refused:
+            return self._complain(refused)
+
+    def _recorded(self, plan: Plan, values: Sequence[Any]) -> Any:
         """Convert the arguments and append the instruction to the program."""
         trace = active()
         trace.recording()
-        omitted, operand_slots, constants, attribute_slots, engine_index, name_index = plan
+        omitted, operand_slots, attributes, attribute_slots, _, engine_index, name_index = plan
         operands, ghost = omitted.copy(), False
         for slot, index, operand, reads, writes in operand_slots:
             value = values[index]
             if type(value) is NkiTensor:
-                view = value._access
-                tensor = view.tensor
-                if 0 in view.shape and tensor.number != POISON:
+                operands[slot] = view = value._access
+                tensor, shape, _, _, _, dynamic = view
+                number = tensor.number
+                if 0 in shape and number != POISON:
                     raise _empty(operand, view)
-                if tensor.number == POISON or tensor.scope or view.dynamic is not None:
+                if number == POISON or tensor.scope or dynamic is not None:
                     ghost = not trace.accept(view) or ghost
                 if reads:
-                    trace.read.add(tensor.number)
+                    trace.read.add(number)
                 if writes:
-                    trace.written.add(tensor.number)
-                operands[slot] = view
+                    trace.written.add(number)
             elif type(value) is NkiInstruction and value._index < 0:
                 ghost = True  # the failed call has been reported
             else:
                 operands[slot] = _non_tensor(operand, value, writes)
         if attribute_slots:
-            constants = constants.copy()
-            for slot, index, attribute, default in attribute_slots:
-                value = values[index]
-                if value is not default:
-                    constants[slot] = attribute_value(attribute, value)
-        attributes = tuple(constants)
-        if all(map(is_, attributes, self._last)) and self._last:
-            attributes = self._last  # most calls have the attributes of the previous call
-        self._last = attributes
+            attributes = _attributes(plan, values)
         engine_ = self._engine(values[engine_index]) if engine_index >= 0 else None
         name = self._label(values[name_index]) if name_index >= 0 else ""
         if ghost:
@@ -344,6 +354,24 @@ class Binder(Identical):
             return value or ""
         text = f"`name` is {shown(value)}, but must be a string"
         raise CallRefused("argument-kind", text, argument="name")
+
+
+def _attributes(plan: Plan, values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the attributes of a call. Calls with the same arguments share them."""
+    key = tuple([id(values[index]) for _, index, _, _ in plan.attribute_slots])
+    known = plan.converted.get(key)
+    if known is not None:
+        return known[0]
+    constants, is_constant = [*plan.attributes], True
+    for slot, index, attribute, default in plan.attribute_slots:
+        value = values[index]
+        if value is not default:
+            constants[slot] = attribute_value(attribute, value)
+            is_constant = is_constant and type(value) in _SILENT
+    attributes = tuple(constants)
+    if is_constant and len(plan.converted) < MAX_CONVERTED:
+        plan.converted[key] = attributes, [values[index] for _, index, _, _ in plan.attribute_slots]
+    return attributes
 
 
 def _future_parameters(row: Row, profile: Profile) -> dict[str, Profile]:

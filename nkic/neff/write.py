@@ -10,26 +10,35 @@ from nkic.neff.failures import at_most
 from nkic.neff.header import REQUIRED, VERSION, Entry, Header, Port, SectionEntry, target_hash
 from nkic.neff.layout import SECTION_VERSION
 from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.operands import Operands, operands_of
 from nkic.neff.records import Executable, ParameterRecord
 from nkic.neff.sections import encode
 from nkic.neff.sections.encode_code import CodeWriter
 
 
-def write(executable: Executable, *, embed_source: bool = False, limits: Limits = LIMITS) -> bytes:
+def write(
+    executable: Executable,
+    *,
+    embed_source: bool = False,
+    limits: Limits = LIMITS,
+    operands: Operands | None = None,
+) -> bytes:
     """Return the bytes of the file. Raises `ArtifactFailed` if a limit of the format is exceeded.
 
-    All other checks are made by `verify`, which emit calls on its result.
+    All other checks are made by `verify`, which emit calls on its result. `operands` are those of
+    the executable, if they are known.
     """
     _check_limits(executable, limits)
-    sections = _sections(executable, embed_source, limits)
+    code = CodeWriter().section(executable, operands or operands_of(executable), limits)
+    sections = _sections(executable, code, embed_source)
     return container.pack(_header(executable, sections), sections, limits)
 
 
-def _sections(executable: Executable, embed_source: bool, limits: Limits) -> dict[str, bytes]:
+def _sections(executable: Executable, code: bytes, embed_source: bool) -> dict[str, bytes]:
     sections = {
         "layout": encode.layout(executable),
         "const": encode.const(executable),
-        "code": CodeWriter().section(executable, limits),
+        "code": code,
         "meta": encode.meta(executable),
         "src": encode.src(executable.files, embed_source),
         "lines": encode.lines(executable),

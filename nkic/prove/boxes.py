@@ -8,7 +8,7 @@ cell, so no pair of accesses is compared.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from operator import getitem, itemgetter
@@ -31,6 +31,23 @@ def area(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
             box.append(_side(first, first + span + 1))
         return tuple(box)
     return _hull(axes, size, offset, dims)
+
+
+def are_tiles(axes: tuple[int, ...], size: int, offsets: Iterable[int], dims: Dims) -> bool:
+    """Return whether the areas of one pattern at different offsets certainly share no byte.
+
+    They do not if, along each axis, they start at multiples of their own length.
+    """
+    reach = _reach(axes, size, dims)
+    if reach is None:
+        return False
+    rest = [offset * size for offset in offsets]
+    for length, pitch, span in reach:
+        for first in {byte // pitch for byte in rest}:
+            if first % (span + 1) or first + span >= length:
+                return False
+        rest = [byte % pitch for byte in rest]
+    return True
 
 
 @lru_cache(maxsize=65536)

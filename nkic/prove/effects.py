@@ -5,7 +5,7 @@ No code is shared with depend and allocate, whose results are checked against th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from nkic.machine.facts import Facts, Register
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Access, Effects, Row, no_access, no_effects
 from nkic.machine.targets import Target
-from nkic.prove.boxes import Grid, area
+from nkic.prove.boxes import Dims, Grid, are_tiles, area
 from nkic.prove.model import READ, UPDATE, WRITE, Box, Storage
 
 MODES = {
@@ -132,15 +132,41 @@ def modes_of(row: Row, facts: Facts) -> tuple[int, ...]:
 
 def area_of(pattern: AccessPattern) -> Box:
     """Return the area that `pattern` may touch: the whole tensor if it has a run-time offset."""
+    return _area(pattern.tensor, form_of(pattern), pattern.offset)
+
+
+# An access pattern without its tensor and offset: its dimensions, the size of its elements, its
+# first partition and number of partitions; None if it covers the tensor.
+Form = tuple[Dims, int, int, int] | None
+
+
+def form_of(pattern: AccessPattern) -> Form:
+    """Return the form of `pattern`; with a run-time offset, it may cover the tensor."""
     tensor, dtype, start, partitions, offset, dims, dynamic = pattern
     if dynamic is not None:
+        return None
+    if (
+        offset == 0
+        and dtype is tensor.dtype
+        and tensor.on_chip
+        and partitions == tensor.partitions
+        and dims == ((1, tensor.free),)
+    ):
+        return None
+    return dims, dtype.size, start, partitions
+
+
+def _area(tensor: Tensor, form: Form, offset: int) -> Box:
+    """Return the area of a pattern of `form` at `offset`."""
+    if form is None:
         return WHOLE
-    if not tensor.on_chip:
-        return area(axes_of(tensor), dtype.size, offset, dims)
-    whole = dims == ((1, tensor.free),) and partitions == tensor.partitions
-    if whole and offset == 0 and dtype is tensor.dtype:
-        return WHOLE
-    return ((start, start + partitions), *area(axes_of(tensor), dtype.size, offset, dims))
+    dims, size, start, partitions = form
+    box = area(axes_of(tensor), size, offset, dims)
+    return ((start, start + partitions), *box) if tensor.on_chip else box
+
+
+def _are_tiles(tensor: Tensor, form: Form, offsets: Iterable[int]) -> bool:
+    return form is None or are_tiles(axes_of(tensor), form[1], offsets, form[0])
 
 
 class _Reader:
@@ -152,8 +178,9 @@ class _Reader:
     def __init__(self, body: Body, target: Target) -> None:
         self.target = target
         self.reading = Reading(body)
-        self.first_areas: dict[int, tuple[Box, list[int]]] = {}  # the first area of each tensor
-        self.split_areas: dict[int, Areas] = {}  # of tensors that are accessed in several ways
+        # The first access to each tensor, and all accesses to those accessed in several ways.
+        self.first: dict[int, tuple[Form, int, list[int]]] = {}
+        self.several: dict[int, dict[Form, dict[int, list[int]]]] = {}
         self.cells_by_id: dict[int, list[int]] = {}  # cells by the pattern's identity
         self.fixed: dict[Row, tuple[int, ...]] = {}
         self.refined: dict[tuple[Row, int], tuple[int, ...]] = {}
@@ -163,7 +190,8 @@ class _Reader:
         touches = self.reading.touches
         for instruction in instructions(self.reading.body):
             touches[instruction.number] = self.instruction(instruction)
-        self.reading.cut(self.split_areas)
+        for number, forms in self.several.items():
+            self.cut(self.reading.tensors[number], forms)
         return self.reading
 
     def instruction(self, instruction: Instruction) -> Touches:
@@ -198,36 +226,49 @@ class _Reader:
             self.refined[key] = modes_of(row, instruction.facts(self.target))
         return self.refined[key]
 
-    def whole(self, tensor: Tensor) -> None:
-        box = tuple((0, length) for length in axes_of(tensor))
-        self.reading.wholes[tensor.number] = (
-            ((0, tensor.partitions), *box) if tensor.on_chip else box
-        )
-
     def cells(self, pattern: AccessPattern) -> list[int]:
         """Return the cells of a pattern.
 
-        For a tensor that is accessed in several ways, `Reading.cut` fills them in later.
+        For a tensor that is accessed in several ways, `cut` fills them in later.
         """
-        tensor, box = pattern.tensor, area_of(pattern)
-        first = self.first_areas.get(tensor.number)
+        form, number = form_of(pattern), pattern.tensor.number
+        offset = pattern.offset if form is not None else 0
+        first = self.first.get(number)
         if first is None:
-            self.reading.tensors[tensor.number] = tensor
+            self.reading.tensors[number] = pattern.tensor
             cells = [self.reading.count]
             self.reading.count += 1
-            self.first_areas[tensor.number] = box, cells
+            self.first[number] = form, offset, cells
+        elif first[1] == offset and first[0] == form:
+            cells = first[2]
         else:
-            cells = first[1] if first[0] == box else self.area_cells(tensor, box)
+            forms = self.several.get(number)
+            if forms is None:
+                forms = self.several[number] = {first[0]: {first[1]: first[2]}}
+            cells = forms.setdefault(form, {}).setdefault(offset, [])
         self.cells_by_id[id(pattern)] = cells
         return cells
 
-    def area_cells(self, tensor: Tensor, box: Box) -> list[int]:
-        """Return the cells of an area that is not the first one of its tensor."""
-        areas = self.split_areas.get(tensor.number)
-        if areas is None:
-            self.whole(tensor)
-            areas = self.split_areas[tensor.number] = dict([self.first_areas[tensor.number]])
-        return areas.setdefault(box, [])
+    def cut(self, tensor: Tensor, forms: Mapping[Form, Mapping[int, list[int]]]) -> None:
+        """Number the cells of a tensor that is accessed in several ways, by form and offset."""
+        reading = self.reading
+        for form, offsets in forms.items():
+            if len(forms) == 1 and _are_tiles(tensor, form, offsets):
+                for number, cells in enumerate(offsets.values(), reading.count):
+                    cells[:] = (number,)
+                reading.count += len(offsets)
+                return
+        box = tuple((0, length) for length in axes_of(tensor))
+        reading.wholes[tensor.number] = ((0, tensor.partitions), *box) if tensor.on_chip else box
+        areas: Areas = {}
+        equal = [
+            (cells, areas.setdefault(_area(tensor, form, offset), cells))
+            for form, offsets in forms.items()
+            for offset, cells in offsets.items()
+        ]
+        reading.cut({tensor.number: areas})
+        for cells, first in equal:
+            cells[:] = first
 
     def source(self, pattern: AccessPattern) -> Touch:
         """Return the access that reads a pattern's run-time offset."""

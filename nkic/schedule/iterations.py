@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from nkic.ir.program import Instruction
 from nkic.schedule.order import ListScheduler, Orderer
-from nkic.schedule.placed import Placed
+from nkic.schedule.placed import Order, Stretch
 from nkic.schedule.replay import replayed
 
 ITERATIONS = 4  # from the second on, an iteration waits for the previous one like all later ones
@@ -20,12 +20,12 @@ MIDDLE_ITERATIONS = (1, 2)  # a transfer may use different queues in each
 MAX_INSTRUCTIONS = 2000  # instructions in a body; the gain from overlap is small in longer bodies
 
 
-def iteration(orderer: Orderer, code: Sequence[Instruction]) -> list[Placed]:
-    """Return the order of issue for `code`, the body of a loop whose iterations overlap."""
-    single = orderer.stretch(code)
-    if orderer.keeps_order or not 0 < len(code) <= MAX_INSTRUCTIONS:
+def iteration(orderer: Orderer, body: Stretch) -> Order:
+    """Return the order of issue for the body of a loop whose iterations overlap."""
+    single = orderer.order(body)
+    if orderer.keeps_order or not 0 < len(body.code) <= MAX_INSTRUCTIONS:
         return single
-    unrolled = _UnrolledBody(orderer, code)
+    unrolled = _UnrolledBody(orderer, body)
     orders = [single, *unrolled.middle_orders()]
     times = [unrolled.time(order) for order in orders]
     if any(time is None for time in times):
@@ -36,58 +36,42 @@ def iteration(orderer: Orderer, code: Sequence[Instruction]) -> list[Placed]:
 class _UnrolledBody:
     """Consecutive iterations of a body: each instruction has one copy per iteration."""
 
-    def __init__(self, orderer: Orderer, code: Sequence[Instruction]) -> None:
+    def __init__(self, orderer: Orderer, body: Stretch) -> None:
         self.orderer = orderer
-        first, last = (of(instruction.number for instruction in code) for of in (min, max))
-        self.step = last - first + 1
-        self.body = {instruction.number: instruction for instruction in code}
-        self.copies = [
-            {
-                number: instruction._replace(number=number + n * self.step)
-                for number, instruction in self.body.items()
-            }
-            for n in range(ITERATIONS)
-        ]
-        self.instructions = {
-            instruction.number: instruction for copy in self.copies for instruction in copy.values()
-        }
-        self.classes = orderer.timings.each(self.instructions)
-        self.waits = self._waits()
+        self.size = len(body.code)
+        self.copies = Stretch(
+            [*body.code] * ITERATIONS, body.classes * ITERATIONS, self._waits(body.code)
+        )
 
-    def _waits(self) -> dict[int, list[int]]:
-        """Map each copy to the copies that it waits for in its own and the previous iteration."""
-        waits: dict[int, list[int]] = {}
-        for number in self.body:
-            edges = [e for e in self.orderer.graph.edges.get(number, ()) if e.source in self.body]
-            for n in range(ITERATIONS):
-                sources = {
-                    e.source + (n - e.distance) * self.step for e in edges if e.distance <= n
-                }
-                waits[number + n * self.step] = sorted(sources)
-        return waits
-
-    def middle_orders(self) -> Iterator[list[Placed]]:
-        """Yield the orders that list scheduling finds for the middle iterations."""
-        start = self.orderer.now
-        order = ListScheduler(
-            self.orderer, self.instructions, self.waits, classes=self.classes
-        ).run()
-        self.orderer.now = start
-        for n in MIDDLE_ITERATIONS:
-            copies = {
-                number + n * self.step: instruction for number, instruction in self.body.items()
-            }
-            yield [
-                Placed(copies[placed.instruction.number], placed.stream)
-                for placed in order
-                if placed.instruction.number in copies
+    def _waits(self, code: Sequence[Instruction]) -> list[Sequence[int]]:
+        """Return the copies that each copy waits for in its own and the previous iteration."""
+        index_of = {instruction.number: index for index, instruction in enumerate(code)}
+        edges = [
+            [
+                (index_of[edge.source], edge.distance)
+                for edge in self.orderer.graph.sources(number)
+                if edge.source in index_of
             ]
-
-    def time(self, order: Sequence[Placed]) -> int | None:
-        """Return the picoseconds that all iterations take in `order`, or None on deadlock."""
-        placed = [
-            Placed(copy[instruction.number], stream)
-            for copy in self.copies
-            for instruction, stream in order
+            for number in index_of
         ]
-        return replayed(placed, self.waits, self.classes, self.orderer.target)
+        return [
+            sorted({(n - distance) * self.size + i for i, distance in sources if distance <= n})
+            for n in range(ITERATIONS)
+            for sources in edges
+        ]
+
+    def middle_orders(self) -> Iterator[Order]:
+        """Yield the orders that list scheduling finds for the middle iterations."""
+        start, size = self.orderer.now, self.size
+        indices, streams = ListScheduler(self.orderer, self.copies).run()
+        self.orderer.now = start
+        for low in (n * size for n in MIDDLE_ITERATIONS):
+            inside = [index - low for index in indices if low <= index < low + size]
+            yield Order(inside, streams[low : low + size])
+
+    def time(self, order: Order) -> int | None:
+        """Return the picoseconds that all iterations take in `order`, or None on deadlock."""
+        starts = range(0, ITERATIONS * self.size, self.size)
+        indices = [start + index for start in starts for index in order.indices]
+        repeated = Order(indices, order.streams * ITERATIONS)
+        return replayed(repeated, self.copies, self.orderer.target)

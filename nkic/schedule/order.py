@@ -17,35 +17,49 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Instruction
-from nkic.ir.schedule import StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, overlaps_commands, semaphore_ps
-from nkic.schedule.placed import CostClass, Placed, Timings, engine_of, first_users, table_of
+from nkic.schedule.placed import (
+    FIRST_STREAM,
+    CostClass,
+    Order,
+    Stretch,
+    Timings,
+    engine_of,
+    first_users,
+    table_of,
+)
 from nkic.schedule.replay import replayed
 
 _DMA = Engine.DMA
-Waits = dict[int, tuple[int, ...]]  # numbers of the awaited instructions, by number
 COLLECTIVES = 1  # the pipe whose queue collectives take
 # A list schedule within this factor of the busiest engine's time is kept as it is.
 GOOD_ENOUGH_FACTOR = 1.005
 
 
-@dataclass
 class _Lane:
-    """One engine: its ready instructions, its pending ones, and when the engine is free."""
+    """One engine: its ready instructions, its pending ones, and when the engine is free.
 
-    engine: Engine
-    free: int = 0
-    streams: list[StreamId] = field(default_factory=list)  # by queue
-    ready: list[tuple[int, int]] = field(default_factory=list)  # (-height, number)
-    pending: list[tuple[int, int]] = field(default_factory=list)  # (time, number)
+    Ready instructions are priorities (`ListScheduler.priorities`), and pending ones have the time
+    at which they become ready.
+    """
+
+    __slots__ = ("commanded", "engine", "free", "overlaps", "pending", "ready", "stream")
+
+    def __init__(self, engine: Engine, free: int = 0) -> None:
+        self.engine = engine
+        self.stream = FIRST_STREAM[engine]
+        self.free = free
+        self.commanded = 0  # when the engine ends its last trigger
+        self.overlaps = overlaps_commands(engine)
+        self.ready: list[int] = []
+        self.pending: list[tuple[int, int]] = []  # (time, index)
 
     def start(self) -> int | None:
         """Return when its next instruction can start, or None without one."""
@@ -53,13 +67,18 @@ class _Lane:
             return self.free
         return max(self.free, self.pending[0][0]) if self.pending else None
 
-    def take(self, now: int, heights: Mapping[int, int]) -> int:
-        """Remove and return the highest instruction that can start at `now`."""
-        pending, ready = self.pending, self.ready
-        while pending and pending[0][0] <= now:
-            number = heappop(pending)[1]
-            heappush(ready, (-heights[number], number))
-        return heappop(ready)[1]
+    def begins(self, start: int) -> int:
+        """Return when the engine can trigger a transfer that could start at `start`."""
+        free = self.commanded if self.overlaps else self.free
+        return free if free > start else start
+
+    def trigger(self, start: int, time: int) -> int:
+        """Trigger a transfer that could start at `start`, and return when it does."""
+        begins = self.begins(start)
+        until = self.commanded = begins + time
+        if until > self.free:
+            self.free = until
+        return begins
 
 
 class _Queues:
@@ -70,54 +89,35 @@ class _Queues:
 
     def __init__(self, target: Target, lanes: Mapping[Engine, _Lane], shared: set[Engine]) -> None:
         self.busy = [0] * target.dma_queues  # until the queue's data have moved
-        self.commands = dict.fromkeys(Engine, 0)  # when each engine ends its last trigger
-        self.beside = {engine for engine in Engine if overlaps_commands(engine)}
         self.half = max(1, target.dma_queues // 2)
         self.engines = target.queue_engines
         self.lanes = lanes
         self.shared = shared
-        self.groups: dict[range, list[list[int]]] = {}  # queues by triggering engine
 
     def of_pipe(self, pipe: int) -> int:
         """Return the queue for rendezvous on `pipe`, among those that take data away."""
         return len(self.busy) - 1 - pipe % self.half
 
-    def choose(self, start: int, queues: range, times: Sequence[Timing]) -> int:
-        """Return the cheapest of `queues` for a transfer that can start at `start`.
+    def choose(self, start: int, groups: Sequence[list[int]], times: Sequence[Timing]) -> int:
+        """Return the cheapest queue of `groups` for a transfer that can start at `start`.
 
         `times` has the transfer's timing on every queue. An engine with other work is chosen only
         if this saves more time than the trigger costs the engine.
         """
         # Among an engine's queues, the first to be free costs least.
         first_free = self.busy.__getitem__
-        groups = self.groups.get(queues) or self._grouped(queues)
         if len(groups) == 1:
             return min(groups[0], key=first_free)
         busy = self.busy
         candidates = [g[0] if len(g) == 1 else min(g, key=first_free) for g in groups]
         return min([(self._cost(q, start, times[q]), busy[q], q) for q in candidates])[2]
 
-    def _grouped(self, queues: range) -> list[list[int]]:
-        """Return `queues` grouped by the engine that triggers their transfers."""
-        engines = dict.fromkeys(self.engines[q] for q in queues)
-        groups = [[q for q in queues if self.engines[q] is engine] for engine in engines]
-        self.groups[queues] = groups
-        return groups
-
     def _cost(self, queue: int, start: int, times: Timing) -> int:
         engine, trigger = self.engines[queue], times.trigger
-        begins = self.triggered(engine, start)
-        blocked = max(0, begins + trigger - self.lanes[engine].free) if engine in self.shared else 0
+        lane = self.lanes[engine]
+        begins = lane.begins(start)
+        blocked = max(0, begins + trigger - lane.free) if engine in self.shared else 0
         return max(begins, self.busy[queue]) + times.start + min(blocked, trigger)
-
-    def triggered(self, engine: Engine, start: int) -> int:
-        """Return when `engine` can trigger a transfer that could start at `start`."""
-        free = self.commands[engine] if engine in self.beside else self.lanes[engine].free
-        return free if free > start else start
-
-
-def _streams(engine: Engine, target: Target) -> list[StreamId]:
-    return [StreamId(engine, queue) for queue in range(target.dma_queues if engine is _DMA else 1)]
 
 
 class Orderer:
@@ -134,135 +134,136 @@ class Orderer:
         self.is_timed = True  # whether the stretches so far have the timing of a run
         self.busiest = 0  # the time of the busiest engine in the last stretch
 
-    def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
-        """Return the order of issue for `code`, a stretch without loops.
+    def known(self, code: Sequence[Instruction]) -> Stretch:
+        """Return `code`, a stretch without loops, with all that its order depends on."""
+        cost_class = self.timings.cost_class
+        return Stretch(code, [cost_class(i) for i in code], self._waits(code))
+
+    def _waits(self, code: Sequence[Instruction]) -> list[Sequence[int]]:
+        """Return the instructions of the stretch that each one waits for."""
+        edges = self.graph.edges
+        index_of = {instruction.number: index for index, instruction in enumerate(code)}
+        waits: list[Sequence[int]] = []
+        for number in index_of:
+            incoming = edges.get(number)
+            if not incoming:
+                waits.append(())
+                continue
+            sources = [
+                index_of[source]
+                for source, _, distance in incoming
+                if not distance and source in index_of
+            ]
+            waits.append(tuple(sources if len(sources) < 2 else dict.fromkeys(sources)))
+        return waits
+
+    def order(self, stretch: Stretch) -> Order:
+        """Return the order of issue of a stretch.
 
         This is the shorter of a list schedule and program order; program order is only tried if the
         list schedule is not already close to the busiest engine's time.
         """
-        instructions = {i.number: i for i in code}
-        waits, classes = self.waits(instructions), self.timings.each(instructions)
         start = self.now
-        order, time = self._timed(instructions, waits, classes, self.keeps_order)
+        order, time = self._timed(stretch, self.keeps_order)
         if not self.keeps_order and time > GOOD_ENOUGH_FACTOR * self.busiest:
             self.now = start
-            in_order, in_order_time = self._timed(instructions, waits, classes, True)
+            in_order, in_order_time = self._timed(stretch, True)
             order, time = (in_order, in_order_time) if in_order_time < time else (order, time)
         self.now = start + time
         return order
 
-    def _timed(
-        self,
-        instructions: dict[int, Instruction],
-        waits: Waits,
-        classes: dict[int, CostClass],
-        in_order: bool,
-    ) -> tuple[list[Placed], int]:
+    def _timed(self, stretch: Stretch, in_order: bool) -> tuple[Order, int]:
         """Return an order and the picoseconds that it takes, and set `busiest`."""
-        start, scheduler = self.now, ListScheduler(self, instructions, waits, in_order, classes)
+        start, scheduler = self.now, ListScheduler(self, stretch, in_order)
         order, self.busiest = scheduler.run(), scheduler.busiest()
         del scheduler  # its tables are large
-        time = replayed(order, waits, classes, self.target)
+        time = replayed(order, stretch, self.target)
         self.is_timed = self.is_timed and time is not None
         return order, self.now - start if time is None else time
 
-    def waits(self, instructions: Mapping[int, Instruction]) -> Waits:
-        """Map each instruction to the instructions of the stretch that it waits for."""
-        edges, waits = self.graph.edges, Waits()
-        for number in instructions:
-            incoming = edges.get(number)
-            if not incoming:
-                waits[number] = ()
-                continue
-            sources = [s for s, _, distance in incoming if not distance and s in instructions]
-            waits[number] = tuple(sources if len(sources) < 2 else sorted(set(sources)))
-        return waits
-
-    def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
-        """Return `code` in program order, each instruction starting after the previous one."""
+    def in_turn(self, stretch: Stretch) -> Order:
+        """Return program order, each instruction starting after the previous one."""
         self.is_timed = False
-        for instruction in code:
+        for instruction in stretch.code:
             times = self.timings.of(instruction)
             self.now += self.tables.loading(table_of(instruction))
             self.now += times.start + times.hold + times.latency + self.semaphore_ps
-        return [Placed(i, StreamId(engine_of(i))) for i in code]
+        streams = [FIRST_STREAM[engine_of(instruction)] for instruction in stretch.code]
+        return Order([*range(len(streams))], streams)
 
 
 class ListScheduler:
     """List scheduling of one stretch.
 
-    `code` maps numbers to instructions, in program order; `waits` has the dependences of each.
-    `ready_at`, `done` and `Orderer.now` are in picoseconds.
+    Instructions are indices into its code, and all lists go by index. `ready_at`, `done` and
+    `Orderer.now` are in picoseconds.
     """
 
-    def __init__(
-        self,
-        orderer: Orderer,
-        code: dict[int, Instruction],
-        waits: Mapping[int, Sequence[int]],
-        in_order: bool = False,
-        classes: dict[int, CostClass] | None = None,
-    ) -> None:
+    def __init__(self, orderer: Orderer, stretch: Stretch, in_order: bool = False) -> None:
         self.orderer = orderer
         self.in_order = in_order
-        self.code = code
-        self.classes = orderer.timings.each(code) if classes is None else classes
-        self.missing = {n: len(sources) for n, sources in waits.items()}
-        self.waiters: dict[int, list[int]] = defaultdict(list)
-        for number, sources in waits.items():
+        self.code, self.classes, self.waits = stretch
+        count = len(self.code)
+        self.counts = Counter(self.classes)
+        self.missing = [len(sources) for sources in self.waits]
+        self.waiters: list[list[int]] = [[] for _ in range(count)]
+        for index, sources in enumerate(self.waits):
             for source in sources:
-                self.waiters[source].append(number)
-        distinct = set(self.classes.values())
-        # In program order no two instructions of an engine are ready at once.
-        tables = any(cost_class.table for cost_class in distinct)
-        self.heights = dict.fromkeys(code, 0) if in_order else self._heights(waits, tables)
-        self.following = (
-            self._in_turn() if in_order or any(c.is_rendezvous for c in distinct) else {}
-        )
+                self.waiters[source].append(index)
+        # Bits of an index. In program order no two instructions of an engine are ready at once.
+        self.shift = count.bit_length()
+        self.priorities = range(count) if in_order else self._priorities()
+        self.following = self._in_turn()
         for followers in self.following.values():
             for follower in followers:
                 self.missing[follower] += 1
-        self.lanes = {e: _Lane(e, orderer.now, _streams(e, orderer.target)) for e in Engine}
-        shared = {cost_class.engine for cost_class in distinct}
+        self.lanes = {engine: _Lane(engine, orderer.now) for engine in Engine}
+        shared = {cost_class.engine for cost_class in self.counts}
         self.working = [lane for engine, lane in self.lanes.items() if engine in shared]
         self.queues = _Queues(orderer.target, self.lanes, shared)
-        self.ready_at = dict.fromkeys(code, orderer.now)
-        self.done: dict[int, int] = {}
+        self.ready_at = [orderer.now] * count
+        self.done = [0] * count
+        self.streams = [0] * count
         self.tables = Tables(orderer.target)
         self.warmth = Warmth(orderer.target)
 
     def _in_turn(self) -> dict[int, list[int]]:
         """Map each instruction to those that must be issued after it, dependent or not."""
-        chains: dict[object, list[int]] = defaultdict(list)
-        for number, cost_class in self.classes.items():
-            if cost_class.is_rendezvous:
-                chains["rendezvous"].append(number)
-            if self.in_order:
-                chains[cost_class.engine].append(number)
         following: dict[int, list[int]] = defaultdict(list)
+        if not self.in_order and not any(c.is_rendezvous for c in self.counts):
+            return following
+        chains: dict[object, list[int]] = defaultdict(list)
+        for index, cost_class in enumerate(self.classes):
+            if cost_class.is_rendezvous:
+                chains["rendezvous"].append(index)
+            if self.in_order:
+                chains[cost_class.engine].append(index)
         for chain in chains.values():
             for earlier, later in itertools.pairwise(chain):
                 following[earlier].append(later)
         return following
 
-    def _heights(self, waits: Mapping[int, Sequence[int]], tables: bool) -> dict[int, int]:
-        """Return the longest path from each instruction's start to the end of the stretch.
+    def _priorities(self) -> Sequence[int]:
+        """Return numbers whose order is that of priority, the highest first.
 
-        Paths include activation table loads, if `tables`.
+        This is the longest path from an instruction's start to the end of the stretch, then program
+        order. Paths include activation table loads. The low bits are the index.
         """
-        heights: dict[int, int] = {}
-        classes, waiters_of = self.classes, self.waiters.get
-        users = {n: c.table for n, c in classes.items()} if tables else {}
-        loading = first_users(users, waits)
-        for number in reversed(self.code):
-            height = classes[number].length
-            waiters = waiters_of(number)
+        classes, waiters_of, load = self.classes, self.waiters, self.orderer.tables.load
+        tables = any(cost_class.table for cost_class in self.counts)
+        users = {i: c.table for i, c in enumerate(classes)} if tables else {}
+        loading = first_users(users, self.waits)
+        heights = [0] * len(classes)
+        for index in range(len(classes) - 1, -1, -1):
+            height = classes[index].length
+            waiters = waiters_of[index]
             if waiters:
                 height += max([heights[waiter] for waiter in waiters])
-            if number in loading:
-                height += self.orderer.tables.load
-            heights[number] = height
-        return heights
+            if index in loading:
+                height += load
+            heights[index] = height
+        shift = self.shift
+        return [index - (height << shift) for index, height in enumerate(heights)]
 
     def busiest(self) -> int:
         """Return the minimum busy time of the busiest engine, a lower bound of the stretch.
@@ -270,7 +271,7 @@ class ListScheduler:
         It includes the triggers that no other engine can take.
         """
         busy, target = dict.fromkeys(Engine, 0), self.orderer.target
-        for cost_class, count in Counter(self.classes.values()).items():
+        for cost_class, count in self.counts.items():
             times, engine = cost_class.first, cost_class.engine
             if engine is not Engine.DMA:
                 busy[engine] += count * times.hold
@@ -279,44 +280,61 @@ class ListScheduler:
             named = times.by is not target.queue_engines[0]  # by the kernel
             if overlaps_commands(times.by):
                 continue
-            if named or len({target.queue_engines[q] for q in cost_class.queues}) == 1:
+            if named or len(cost_class.groups) == 1:
                 busy[times.by] += count * times.trigger
         return max(busy.values())
 
-    def run(self) -> list[Placed]:
+    def run(self) -> Order:
         """Return the whole stretch in order of issue."""
         self.begin()
-        return [self.issue() for _ in self.code]
+        return Order([*self.issues()], self.streams)
 
     def begin(self) -> None:
         """Make the instructions without dependences ready."""
-        for number, count in self.missing.items():
+        for index, count in enumerate(self.missing):
             if count == 0:
-                self._make_ready(number)
+                self._make_ready(index)
 
-    def _make_ready(self, number: int) -> None:
-        heappush(self.lanes[self.classes[number].engine].pending, (self.ready_at[number], number))
-
-    def issue(self) -> Placed:
-        """Issue the instruction that can start first over all engines."""
-        start, lane = self._next_lane()
-        number = lane.take(start, self.heights)
-        instruction, cost_class, queue = self.code[number], self.classes[number], 0
-        if lane.engine is _DMA:
-            queue = (
-                self._rendezvous_queue(instruction)
-                if cost_class.is_rendezvous
-                else self.queues.choose(start, cost_class.queues, cost_class.times)
-            )
-            free, done = self._transfer(cost_class.times[queue], lane, queue, start)
+    def _make_ready(self, index: int) -> None:
+        lane, time = self.lanes[self.classes[index].engine], self.ready_at[index]
+        if time > lane.free:
+            heappush(lane.pending, (time, index))
         else:
-            free = lane.free = self._busy(cost_class, start)
-            done = free + cost_class.first.latency
-        self.done[number] = done
-        if done > self.orderer.now:
-            self.orderer.now = done
-        self._release_waiters(number, free, done)
-        return tuple.__new__(Placed, (instruction, lane.streams[queue]))
+            heappush(lane.ready, self.priorities[index])
+
+    def issues(self) -> Iterator[int]:
+        """Issue one instruction after the other, the one that can start first over all engines."""
+        code, classes, streams, done = self.code, self.classes, self.streams, self.done
+        choose, transfer, busy = self.queues.choose, self._transfer, self._busy
+        release, end = self._release_waiters, self.orderer.now
+        for _ in code:
+            start, lane = self._next_lane()
+            index = self._take(lane, start)
+            cost_class = classes[index]
+            if lane.engine is _DMA:
+                queue = (
+                    self._rendezvous_queue(code[index])
+                    if cost_class.is_rendezvous
+                    else choose(start, cost_class.groups, cost_class.times)
+                )
+                free = completed = transfer(cost_class.times[queue], lane, queue, start)
+                streams[index] = lane.stream + queue
+            else:
+                free = lane.free = busy(cost_class, start)
+                completed = free + cost_class.first.latency
+                streams[index] = lane.stream
+            done[index] = completed
+            if completed > end:
+                end = self.orderer.now = completed
+            release(index, free, completed)
+            yield index
+
+    def _take(self, lane: _Lane, now: int) -> int:
+        """Remove and return the highest instruction of an engine that can start at `now`."""
+        pending, ready = lane.pending, lane.ready
+        while pending and pending[0][0] <= now:
+            heappush(ready, self.priorities[heappop(pending)[1]])
+        return heappop(ready) & (1 << self.shift) - 1
 
     def _busy(self, cost_class: CostClass, start: int) -> int:
         """Return until when a compute engine is busy with an instruction that starts at `start`."""
@@ -327,60 +345,50 @@ class ListScheduler:
             return start + self.warmth.stretched(start, hold)
         return start + hold
 
-    def _transfer(self, times: Timing, lane: _Lane, queue: int, start: int) -> tuple[int, int]:
-        """Return when the queue has moved a transfer's data, and when they have arrived."""
-        hold, latency, lead, pool, *_ = times
-        start = self._triggered(start, times)
+    def _transfer(self, times: Timing, lane: _Lane, queue: int, start: int) -> int:
+        """Move a transfer's data, and return when they have arrived."""
+        hold, latency, lead, pool, trigger, by, _ = times
+        if trigger:
+            start = self.lanes[by].trigger(start, trigger)
         lane.free = start + pool
         busy = self.queues.busy
-        free = busy[queue] = max(start, busy[queue]) + hold
-        return free, free + lead + latency
+        if busy[queue] > start:
+            start = busy[queue]
+        busy[queue] = start + hold
+        return start + hold + lead + latency
 
-    def _release_waiters(self, number: int, free: int, done: int) -> None:
-        """Release the instructions that wait for `number`, which leaves its engine at `free`."""
-        missing, ready_at = self.missing, self.ready_at
-        signals = self.classes[number].engine is _DMA  # to all waiters
-        signalled = done + self.orderer.semaphore_ps
-        for waiter in self.waiters.get(number, ()):
+    def _release_waiters(self, index: int, free: int, done: int) -> None:
+        """Release the instructions that wait for `index`, which leaves its engine at `free`."""
+        missing, ready_at, classes = self.missing, self.ready_at, self.classes
+        engine, signalled = classes[index].engine, done + self.orderer.semaphore_ps
+        for waiter in self.waiters[index]:
             earliest = signalled
-            if not signals:
-                earliest = self._earliest_start(number, waiter, free, done)
+            if engine is classes[waiter].engine is not _DMA:
+                earliest = self._seen(index, waiter, free, done)
             if earliest > ready_at[waiter]:
                 ready_at[waiter] = earliest
             remaining = missing[waiter] = missing[waiter] - 1
             if not remaining:
                 self._make_ready(waiter)
-        for follower in self.following.get(number, ()):
-            self.release(follower)
+        if index in self.following:
+            for follower in self.following[index]:
+                self.release(follower)
 
-    def _earliest_start(self, number: int, waiter: int, free: int, done: int) -> int:
-        """Return the earliest start of `waiter` after `number`.
+    def _seen(self, index: int, waiter: int, free: int, done: int) -> int:
+        """Return when `waiter` can start after `index` on the same compute engine.
 
-        An engine needs no signal for its own results, and need not wait for a sum to add to it.
+        The engine needs no signal for its own results, and need not wait for a sum to add to it.
         """
-        engine = self.classes[number].engine
-        if engine is _DMA or engine is not self.classes[waiter].engine:
-            return done + self.orderer.semaphore_ps
-        source, target = self.code[number], self.code[waiter]
-        index = source.row.accumulator
-        adds = index >= 0 and target.row is source.row
-        return free if adds and source.operands[index] == target.operands[index] else done
+        source, target = self.code[index], self.code[waiter]
+        operand = source.row.accumulator
+        adds = operand >= 0 and target.row is source.row
+        return free if adds and source.operands[operand] == target.operands[operand] else done
 
-    def _triggered(self, start: int, times: Timing) -> int:
-        """Return when the triggering engine can trigger a transfer, and mark the engine busy."""
-        if not times.trigger:
-            return start
-        lane, begins = self.lanes[times.by], self.queues.triggered(times.by, start)
-        until = self.queues.commands[times.by] = begins + times.trigger
-        if until > lane.free:
-            lane.free = until
-        return begins
-
-    def release(self, number: int) -> None:
-        """Remove one dependence of `number`, and make it ready if none is left."""
-        self.missing[number] -= 1
-        if self.missing[number] == 0:
-            self._make_ready(number)
+    def release(self, index: int) -> None:
+        """Remove one dependence of `index`, and make it ready if none is left."""
+        self.missing[index] -= 1
+        if self.missing[index] == 0:
+            self._make_ready(index)
 
     def _rendezvous_queue(self, instruction: Instruction) -> int:
         """Return the queue for a rendezvous, which is the same on all cores."""

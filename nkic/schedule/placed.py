@@ -1,4 +1,4 @@
-"""Instructions in their streams, and their timing."""
+"""Stretches of code, their orders of issue, and the timing of instructions."""
 
 from __future__ import annotations
 
@@ -14,25 +14,52 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, activation_table, timing
 
 
-class Placed(NamedTuple):
-    """An instruction with its stream, in the order of issue over all streams."""
+class Stretch(NamedTuple):
+    """Code without loops, in program order. The lists go by index into `code`.
 
-    instruction: Instruction
-    stream: StreamId
+    `waits` has the indices of the instructions that each one waits for.
+    """
+
+    code: Sequence[Instruction]
+    classes: list[CostClass]
+    waits: list[Sequence[int]]
+
+
+class Order(NamedTuple):
+    """An order of issue of a stretch: indices into its code, and the stream of each by index.
+
+    A stream is a number, its position in `stream_ids`.
+    """
+
+    indices: list[int]
+    streams: list[int]
+
+
+FIRST_STREAM = {engine: number for number, engine in enumerate(Engine)}  # DMA has several, the last
+
+
+def stream_ids(target: Target) -> list[StreamId]:
+    """Return all streams of a core, in the order of the file."""
+    return [
+        StreamId(engine, queue)
+        for engine in Engine
+        for queue in range(target.dma_queues if engine is Engine.DMA else 1)
+    ]
 
 
 class CostClass:
     """A class of instructions with the same costs, and the facts that they share.
 
     These are their engine, timing on queue 0, `length` from start to result, activation table and
-    queues, and the operand indices of the tiles that they wait for and write (none for a transfer).
+    queues, also grouped by the engine that triggers them, and the operand indices of the tiles that
+    they wait for and write (none for a transfer).
     `is_fixed` tells whether all addresses are known at compile time;
     `is_rendezvous`, whether all cores run the instruction together.
     """
 
     __slots__ = (
-        *("engine", "first", "is_fixed", "is_rendezvous", "length", "queues", "reads", "table"),
-        *("times", "writes"),
+        *("engine", "first", "groups", "is_fixed", "is_rendezvous", "length", "queues", "reads"),
+        *("table", "times", "writes"),
     )
 
     def __init__(self, instruction: Instruction, target: Target) -> None:
@@ -57,6 +84,7 @@ class CostClass:
             modes = [
                 instruction.row.access_of(operand, facts) for operand in instruction.row.operands
             ]
+        self.groups = grouped(self.queues, target)
         adds = instruction.row.accumulator
         self.reads = [i for i, mode in enumerate(modes) if mode.reads and i != adds and tiles[i]]
         self.writes = [i for i, mode in enumerate(modes) if mode.writes and tiles[i]]
@@ -88,11 +116,6 @@ class Timings:
             cached = self._classes[key] = CostClass(instruction, self.target)
         return cached
 
-    def each(self, code: Mapping[int, Instruction]) -> dict[int, CostClass]:
-        """Return the cost class of each instruction of `code`, by number."""
-        cost_class = self.cost_class
-        return {number: cost_class(instruction) for number, instruction in code.items()}
-
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
         """Return the timing of `instruction` on its engine or, for a transfer, on that queue."""
         return self.cost_class(instruction).times[queue]
@@ -103,10 +126,12 @@ def table_of(instruction: Instruction) -> str:
     return activation_table(instruction.row, instruction.attributes, engine_of(instruction))
 
 
-def first_users(tables: Mapping[int, str], waits: Mapping[int, Sequence[int]]) -> set[int]:
+def first_users(
+    tables: Mapping[int, str], waits: Mapping[int, Sequence[int]] | Sequence[Sequence[int]]
+) -> set[int]:
     """Return the instructions that no user of the same activation table precedes in any order.
 
-    `tables` maps each instruction's number to the table that it needs, in program order.
+    `tables` maps each instruction's number, or index, to the table that it needs, in program order.
     """
     bits = {table: 1 << i for i, table in enumerate(sorted({*tables.values()} - {""}))}
     if not bits:
@@ -142,6 +167,15 @@ def queues_of(instruction: Instruction, target: Target) -> range:
     """Return the DMA queues that a transfer may take: half of them lead on chip."""
     half = max(1, target.dma_queues // 2)
     return range(half, target.dma_queues) if _leaves_chip(instruction) else range(half)
+
+
+def grouped(queues: range, target: Target) -> list[list[int]]:
+    """Return `queues` grouped by the engine that triggers their transfers."""
+    engines = target.queue_engines
+    return [
+        [q for q in queues if engines[q] is engine]
+        for engine in dict.fromkeys(engines[q] for q in queues)
+    ]
 
 
 def _leaves_chip(instruction: Instruction) -> bool:

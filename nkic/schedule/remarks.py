@@ -21,7 +21,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import timing
 from nkic.schedule.carried import overlaps
 from nkic.schedule.order import ListScheduler, Orderer
-from nkic.schedule.placed import Placed, engine_of
+from nkic.schedule.placed import FIRST_STREAM, engine_of
 
 STAGE = "schedule"
 MIN_WAIT_PS = 1000  # least waiting that is reported, in picoseconds
@@ -63,28 +63,35 @@ class _Recorder(ListScheduler):
 
     latest: dict[int, tuple[int, int]]  # by instruction: its latest dependence, as time and source
 
-    def _release_waiters(self, number: int, free: int, done: int) -> None:
-        for waiter in self.waiters.get(number, ()):
-            time = self._earliest_start(number, waiter, free, done)
+    def _release_waiters(self, index: int, free: int, done: int) -> None:
+        signalled = done + self.orderer.semaphore_ps
+        for waiter in self.waiters[index]:
+            own = self.classes[index].engine is self.classes[waiter].engine is not Engine.DMA
+            time = self._seen(index, waiter, free, done) if own else signalled
             if time >= self.latest.get(waiter, (0, 0))[0]:
-                self.latest[waiter] = (time, number)
-        super()._release_waiters(number, free, done)
+                self.latest[waiter] = (time, index)
+        super()._release_waiters(index, free, done)
 
     def record(self) -> Iterator[Issue]:
         """Yield the whole stretch in order of issue."""
         self.latest = {}
         self.begin()
+        issues = self.issues()
         for _ in self.code:
             idle = {engine: lane.free for engine, lane in self.lanes.items()}
-            yield self._issue_of(self.issue(), idle)
+            yield self._issue_of(next(issues), idle)
 
-    def _issue_of(self, placed: Placed, idle: Mapping[Engine, int]) -> Issue:
-        instruction = placed.instruction
-        engine = placed.stream.engine
-        ready, source = self.latest.get(instruction.number, (0, -1))
-        edges = [e for e in self.orderer.graph.sources(instruction.number) if e.source == source]
-        times = self.orderer.timings.of(instruction, placed.stream.queue)
-        free = self.done[instruction.number] - times.latency
+    def _issue_of(self, index: int, idle: Mapping[Engine, int]) -> Issue:
+        instruction, engine = self.code[index], self.classes[index].engine
+        ready, source = self.latest.get(index, (0, -1))
+        edges = [
+            edge
+            for edge in self.orderer.graph.sources(instruction.number)
+            if source >= 0 and edge.source == self.code[source].number
+        ]
+        queue = self.streams[index] - FIRST_STREAM[engine]
+        times = self.orderer.timings.of(instruction, queue)
+        free = self.done[index] - times.latency
         hold = times.hold
         because = min(edges, key=lambda edge: edge.kind == "reuse", default=None)
         return Issue(instruction, engine, idle[engine], ready, free - hold, free, because)
@@ -130,14 +137,14 @@ def _plan(body: Body, orderer: Orderer) -> _Plan:
 
 
 def _walk(body: Body, orderer: Orderer, plan: _Plan) -> None:
-    stretch: dict[int, Instruction] = {}
+    code: list[Instruction] = []
     for item in (*body, None):
         if isinstance(item, Instruction):
-            stretch[item.number] = item
+            code.append(item)
             continue
-        if stretch:
-            plan.issues += _Recorder(orderer, stretch, orderer.waits(stretch)).record()
-            stretch = {}
+        if code:
+            plan.issues += _Recorder(orderer, orderer.known(code)).record()
+            code = []
         if item is not None:
             plan.loops.append(item)
             _walk(item.body, orderer, plan)

@@ -8,110 +8,90 @@ to the same times, since a stream sends its signals in order.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heappush
+from typing import Any
 
-from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
-from nkic.ir.tensors import AccessPattern, Tensor
-from nkic.machine.clock.simulation import Entry, Line, Queue, TimeSimulation
+from nkic.ir.tensors import Tensor
+from nkic.machine.clock.simulation import Fields, Line, Queue, TimeSimulation
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.schedule.placed import CostClass, Placed
-
-_DMA = Engine.DMA
+from nkic.schedule.placed import Order, Stretch, stream_ids
 
 
-def replayed(
-    placed: Sequence[Placed],
-    waits: Mapping[int, Sequence[int]],
-    classes: Mapping[int, CostClass],
-    target: Target,
-) -> int | None:
-    """Return the picoseconds from the first issue to the last completion, or None on deadlock.
-
-    `waits` maps each instruction's number to the numbers that it waits for, `classes` to its cost
-    class.
-    """
-    streams: dict[StreamId, list[Instruction]] = defaultdict(list)
-    for instruction, stream_id in placed:
-        streams[stream_id].append(instruction)
+def replayed(order: Order, stretch: Stretch, target: Target) -> int | None:
+    """Return the picoseconds from the first issue to the last completion, or None on deadlock."""
+    ids = stream_ids(target)
+    streams: list[list[int]] = [[] for _ in ids]
+    for index in order.indices:
+        streams[order.streams[index]].append(index)
+    used = [(stream, items) for stream, items in zip(ids, streams, strict=True) if items]
     lines = [
-        Line(
-            *(index, 0, stream_id.engine, stream_id.queue),
-            _entries(streams[stream_id], stream_id, waits, classes),
-            target,
-        )
-        for index, stream_id in enumerate(sorted(streams, key=_file_position))
+        Line(number, 0, stream.engine, stream.queue, _entries(items, stream, stretch), target)
+        for number, (stream, items) in enumerate(used)
     ]
-    return _OrderSimulation(lines, target).run()
+    return _OrderSimulation(lines, len(stretch.code), target).run()
 
 
 class _OrderSimulation(TimeSimulation):
-    """The event loop for items that wait for instructions by number, without semaphores.
+    """The event loop for items that wait for instructions by index, without semaphores.
 
-    An entry's `waits` are the numbers of the awaited instructions, and its only signal is its own
-    number.
+    An entry's `waits` are the indices of the awaited instructions, and its only signal is its own
+    index. The other cores are unknown, so that no item is a rendezvous.
     """
 
-    def __init__(self, lines: Sequence[Line], target: Target) -> None:
+    def __init__(self, lines: Sequence[Line], count: int, target: Target) -> None:
         super().__init__(lines, 1, 0, target)
-        self.done: dict[int, int] = {}  # when each instruction's stream had completed it
+        self.done = [-1] * count  # when each instruction's stream had completed it
         self.waiting: dict[int, list[Line]] = {}
 
-    def _arrival(self, line: Line, entry: Entry) -> int | None:
+    def _arrival(self, line: Line, waits: Sequence[int]) -> int | None:
         latest, done = 0, self.done
-        for number in entry.waits:
-            time = done.get(number)
-            if time is None:
-                self.waiting.setdefault(number, []).append(line)
+        for index in waits:
+            time = done[index]
+            if time < 0:
+                self.waiting.setdefault(index, []).append(line)
                 return None
             if time > latest:
                 latest = time
         return latest + self.semaphore_ps
 
-    def _pass_signals(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
-        (number,) = entry.signals
-        self.done[number] = line.done
-        for waiting in self.waiting.pop(number, ()):
-            heappush(queue, (max(waiting.free, start), waiting.index))
+    def _pass_signals(
+        self, line: Line, waits: Sequence[int], signals: int, start: int, queue: Queue
+    ) -> None:
+        self.done[signals] = line.done
+        if signals in self.waiting:
+            for waiting in self.waiting.pop(signals):
+                heappush(queue, (max(waiting.free, start), waiting.index))
 
 
-def _entries(
-    code: Sequence[Instruction],
-    stream: StreamId,
-    waits: Mapping[int, Sequence[int]],
-    classes: Mapping[int, CostClass],
-) -> Iterator[Entry]:
-    """Yield the timing entries of one stream's items, lazily: a million take 100 MB."""
-    written: Collection[Tensor] = ()  # by the previous item
-    new, engine, queue = tuple.__new__, stream.engine, stream.queue
-    meets = False  # the other cores are unknown here
-    for instruction in code:
-        number = instruction.number
-        cost, sources = classes[number], waits[number]
-        timing, follows = cost.first, not cost.is_fixed
-        if engine is _DMA:  # a queue does not wait for its own transfers
-            timing = cost.times[queue]
-        else:  # a compute engine sees its own results
-            if sources:
-                sources = [source for source in sources if classes[source].engine is not engine]
-            if written and not follows:
-                follows = any(_tensor(instruction, i) in written for i in cost.reads)
-            written = [_tensor(instruction, i) for i in cost.writes] if cost.is_fixed else ()
-        yield new(Entry, (timing, cost.table, follows, meets, sources, (number,)))
+def _entries(items: Sequence[int], stream: StreamId, stretch: Stretch) -> Iterator[Fields]:
+    """Return the timing entries of one stream's items, lazily: a million take 100 MB."""
+    if stream.engine is Engine.DMA:
+        return _transfers(items, stream.queue, stretch)
+    return _work(items, stream.engine, stretch)
 
 
-def _tensor(instruction: Instruction, index: int) -> Tensor:
-    """Return the tensor of an operand that is known to be an access pattern."""
-    pattern: AccessPattern = instruction.operands[index]  # type: ignore[assignment]
-    return pattern.tensor
+def _transfers(items: Sequence[int], queue: int, stretch: Stretch) -> Iterator[Fields]:
+    """Yield the timing entries of a queue, which does not wait for its own transfers."""
+    _, classes, waits = stretch
+    for index in items:
+        cost = classes[index]
+        yield cost.times[queue], "", not cost.is_fixed, False, waits[index], index
 
 
-_ENGINES = {engine: i for i, engine in enumerate(Engine)}
-
-
-def _file_position(stream: StreamId) -> tuple[int, int]:
-    """Return a stream's sort key: the order of the file, which breaks ties."""
-    return _ENGINES[stream.engine], stream.queue
+def _work(items: Sequence[int], engine: Engine, stretch: Stretch) -> Iterator[Fields]:
+    """Yield the timing entries of a compute engine, which sees its own results."""
+    code, classes, waits = stretch
+    written = set[Tensor]()  # by the previous item
+    for index in items:
+        cost, sources = classes[index], waits[index]
+        if sources:
+            sources = [source for source in sources if classes[source].engine is not engine]
+        operands: Sequence[Any] = code[index].operands
+        follows = not cost.is_fixed
+        if written and not follows:
+            follows = not written.isdisjoint([operands[i].tensor for i in cost.reads])
+        written = {operands[i].tensor for i in cost.writes} if cost.is_fixed else set()
+        yield cost.first, cost.table, follows, False, sources, index

@@ -17,11 +17,11 @@ iteration are consumed after the loop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, partial
 
-from nkic.ir.dependence import DependenceGraph, Edge
+from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Instruction, Loop, instructions
 from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.machine.engines import Engine
@@ -35,12 +35,13 @@ from nkic.schedule.carried import (
     join,
     overlaps,
 )
-from nkic.schedule.placed import Placed
+from nkic.schedule.placed import Order, Stretch
 
 _Semaphore = tuple[int]  # a semaphore as a tuple of one, shared by all its uses
 _Unconsumed = list[tuple[int, _Semaphore]]  # (stream, semaphore to consume after the loop)
 _EventFields = tuple[int, int, Clock, int]  # the fields of an `Event`, and its stream's `via`
 _NOTHING, _SEVERAL = -1, -2  # values of `via` that are not a stream
+_NO_EVENT: _EventFields = (0, 0, [], _NOTHING)
 
 
 @dataclass
@@ -57,17 +58,29 @@ class _StreamBuilder:
     clock: Clock  # when the next item starts
     via: int = _NOTHING
     items: list[Instruction | None] = field(default_factory=list)
-    waits: dict[int, tuple[int, ...]] = field(default_factory=dict)  # semaphores, by item
-    signals: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    waits: list[tuple[int, ...]] = field(default_factory=list)  # semaphores, by item
+    signals: list[tuple[int, ...]] = field(default_factory=list)
+    # By signaller, those for waits that are not carried.
+    semaphores: dict[int, _Semaphore] = field(default_factory=dict)
     brackets: list[tuple[int, int, Loop]] = field(default_factory=list)  # loops, innermost first
+
+    def __post_init__(self) -> None:
+        # The stream whose items all its items see complete: itself, except for a queue.
+        self.own_index = -1 if self.id.engine is Engine.DMA else self.index
+
+    def append(self, item: Instruction | None) -> None:
+        """Append an item without waits and signals."""
+        self.items.append(item)
+        self.waits.append(())
+        self.signals.append(())
 
     def wait(self, position: int, semaphore: _Semaphore) -> None:
         """Make the item at `position`, counted from 1, wait for `semaphore`."""
-        self.waits[position - 1] = self.waits.get(position - 1, ()) + semaphore
+        self.waits[position - 1] += semaphore
 
     def signal(self, position: int, semaphore: _Semaphore) -> None:
         """Make the item at `position` signal `semaphore`."""
-        self.signals[position - 1] = self.signals.get(position - 1, ()) + semaphore
+        self.signals[position - 1] += semaphore
 
     def learn(self, source: _EventFields) -> None:
         """Merge the clock of `source`, which the next item waits for.
@@ -89,7 +102,10 @@ class _StreamBuilder:
 
     def nested(self) -> tuple[StreamItem, ...]:
         """Return the items, with those of each loop folded into one."""
-        items: list[StreamItem | None] = [*self._slots()]
+        slots = self._slots()
+        if not self.brackets:
+            return tuple(slots)
+        items: list[StreamItem | None] = [*slots]
         for low, high, loop in self.brackets:
             body = tuple(item for item in items[low:high] if item is not None)
             items[low:high] = [StreamLoop(loop, body), *[None] * (high - low - 1)]
@@ -97,18 +113,14 @@ class _StreamBuilder:
 
     def _slots(self) -> Iterator[Slot]:
         """Yield the finished items, without loops. Equal waits and equal signals are interned."""
-        waits, signals = lru_cache(_waits), dict[tuple[int, ...], tuple[int, ...]]()
-        waits_at, signals_at, new = self.waits.get, self.signals.get, tuple.__new__
-        for index, instruction in enumerate(self.items):
-            awaited, signalled = waits_at(index, ()), signals_at(index, ())
-            yield new(
-                Slot,
-                (
-                    instruction,
-                    waits(awaited) if awaited else (),
-                    signals.setdefault(signalled, signalled),
-                ),
-            )
+        signals = dict[tuple[int, ...], tuple[int, ...]]()
+        fields = zip(
+            self.items,
+            map(cache(_waits), self.waits),
+            map(signals.setdefault, self.signals, self.signals),
+            strict=True,
+        )
+        return map(partial(tuple.__new__, Slot), fields)
 
 
 def _waits(semaphores: tuple[int, ...]) -> tuple[Wait, ...]:
@@ -129,13 +141,11 @@ class Wiring:
         self.max_semaphores = max_semaphores
         self.overlaps = overlaps  # whether iterations of device loops may overlap
         self.complete: Clock = [0] * len(streams)  # the clock of the last common barrier
-        self.by_stream = {
-            stream: _StreamBuilder(index, stream, self.complete)
-            for index, stream in enumerate(streams)
-        }
-        self.builders = list(self.by_stream.values())
+        self.builders = [
+            _StreamBuilder(index, stream, self.complete) for index, stream in enumerate(streams)
+        ]
         self.in_order = [stream.engine is not Engine.DMA for stream in streams]
-        self.events: dict[int, _EventFields] = {}  # by instruction
+        self.events: dict[int, _EventFields] = {}  # by instruction, in loops
         # By pair, and depth if carried.
         self.semaphores: dict[tuple[int, int, int], _Semaphore] = {}
         self.depth = 0  # of open loops
@@ -143,42 +153,39 @@ class Wiring:
             None  # by instruction, in loops that overlap
         )
 
-    def add(self, placed: Placed) -> None:
-        """Append an instruction to its stream, with the waits that it needs."""
-        instruction, stream = placed
-        builder, number = self.by_stream[stream], instruction.number
-        builder.items.append(instruction)
-        position = len(builder.items)
-        edges = self.graph.edges.get(number)
-        sources = self._needed(edges, builder) if edges else ()
-        for source in sources:
-            self._connect(source[0], source[1], builder, position)
-            builder.learn(source)
-        self.events[number] = (builder.index, position, builder.clock, builder.via)
-        if self.local_waits is not None:
-            self.local_waits[number] = [Event(*source[:3]) for source in sources]
+    def add(self, stretch: Stretch, order: Order) -> None:
+        """Append instructions to their streams, with the waits that they need."""
+        code, waits, streams = stretch.code, stretch.waits, order.streams
+        builders, events = self.builders, [_NO_EVENT] * len(code)
+        for index in order.indices:
+            builder = builders[streams[index]]
+            builder.append(code[index])
+            position, sources = len(builder.items), waits[index]
+            needed = self._needed([events[s] for s in sources], builder) if sources else ()
+            for event in needed:
+                self._connect(event[0], event[1], builder, position)
+                builder.learn(event)
+            events[index] = (builder.index, position, builder.clock, builder.via)
+            if self.local_waits is not None:
+                self.local_waits[code[index].number] = [Event(*event[:3]) for event in needed]
+        if self.depth:
+            self.events.update((code[index].number, events[index]) for index in order.indices)
 
-    def _needed(self, edges: Sequence[Edge], builder: _StreamBuilder) -> Sequence[_EventFields]:
+    def _needed(
+        self, events: Sequence[_EventFields], builder: _StreamBuilder
+    ) -> Sequence[_EventFields]:
         """Return the latest item to wait for in each stream, unless it is known to be complete."""
-        events, clock = self.events, builder.clock
-        own_index = builder.index if self.in_order[builder.index] else -1
-        latest: dict[int, _EventFields] = {}
-        for number, _, distance in edges:
-            event = events.get(number)
-            if distance or event is None:
-                continue
-            index, position, _, _ = event
-            if index == own_index or clock[index] >= position:
-                continue
-            if index not in latest or latest[index][1] < position:
-                latest[index] = event
-        return _without_implied(list(latest.values())) if latest else ()
+        own, clock = builder.own_index, builder.clock
+        needed = [event for event in events if event[0] != own and clock[event[0]] < event[1]]
+        return _without_implied(_latest(needed)) if len(needed) > 1 else needed
 
     def _connect(
         self, index: int, source_position: int, builder: _StreamBuilder, position: int
     ) -> None:
         """Make the item at `position` in `builder` wait for that of stream `index`."""
-        semaphore = self._semaphore(index, builder.index)
+        semaphore = builder.semaphores.get(index)
+        if semaphore is None:
+            semaphore = builder.semaphores[index] = self._semaphore(index, builder.index)
         self.builders[index].signal(source_position, semaphore)
         builder.wait(position, semaphore)
 
@@ -192,7 +199,6 @@ class Wiring:
 
     def streams(self) -> tuple[Stream, ...]:
         """Return the finished streams, without empty ones. Ends the wiring."""
-        self.events.clear()  # its clocks take more memory than the streams
         return tuple(
             Stream(builder.id, builder.nested()) for builder in self.builders if builder.items
         )
@@ -281,7 +287,7 @@ class Wiring:
             return
         complete: Clock = [0] * len(self.builders)
         for builder in builders:
-            builder.items.append(None)
+            builder.append(None)
             join(complete, builder.clock)
         for builder in builders:
             complete[builder.index] = len(builder.items)
@@ -290,7 +296,7 @@ class Wiring:
         arrivals = [(builder.index, len(builder.items)) for builder in builders]
         via = _NOTHING if builders is self.builders else _SEVERAL
         for builder in builders:
-            builder.items.append(None)
+            builder.append(None)
             for index, position in arrivals:
                 if index != builder.index or builder.id.engine is Engine.DMA:
                     self._connect(index, position, builder, len(builder.items))
@@ -299,7 +305,17 @@ class Wiring:
 
 def _merged(clock: Clock, other: Clock) -> Clock:
     """Return the element-wise maximum."""
-    return [a if a > b else b for a, b in zip(clock, other, strict=True)]
+    return [a if a > b else b for a, b in zip(clock, other)]  # noqa: B905, which takes a third
+
+
+def _latest(events: Iterable[_EventFields]) -> list[_EventFields]:
+    """Return the last event of each stream."""
+    latest: dict[int, _EventFields] = {}
+    for event in events:
+        known = latest.get(event[0])
+        if known is None or known[1] < event[1]:
+            latest[event[0]] = event
+    return [*latest.values()]
 
 
 def _without_implied(waits: list[_EventFields]) -> list[_EventFields]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from nkic.ir.dependence import DependenceGraph, Edge
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
-from nkic.ir.schedule import Schedule, Stream, StreamId
-from nkic.machine.engines import Engine
+from nkic.ir.schedule import Schedule, Stream
 from nkic.machine.targets import Target
 from nkic.schedule.carried import overlaps
 from nkic.schedule.iterations import iteration
 from nkic.schedule.order import Orderer
-from nkic.schedule.placed import Placed
+from nkic.schedule.placed import stream_ids
 from nkic.schedule.semaphores import Wiring
 
 
@@ -51,7 +50,7 @@ class _CoreScheduler:
     ) -> None:
         self.serial = serial
         self.orderer = Orderer(graph, target, in_order)
-        self.wiring = Wiring(list(_stream_ids(target)), graph, target.semaphores, not serial)
+        self.wiring = Wiring(stream_ids(target), graph, target.semaphores, not serial)
 
     def streams(self, body: Body) -> tuple[Stream, ...]:
         self.body(body)
@@ -69,11 +68,9 @@ class _CoreScheduler:
         self.stretch(stretch)
 
     def stretch(self, code: list[Instruction]) -> None:
-        self.wire(self.orderer.in_turn(code) if self.serial else self.orderer.stretch(code))
-
-    def wire(self, placed: Sequence[Placed]) -> None:
-        for item in placed:
-            self.wiring.add(item)
+        stretch = self.orderer.known(code)
+        order = self.orderer.in_turn(stretch) if self.serial else self.orderer.order(stretch)
+        self.wiring.add(stretch, order)
 
     def is_timed(self, body: Body) -> bool:
         """Return whether the estimate is the time of a run.
@@ -89,10 +86,9 @@ class _CoreScheduler:
         if self.serial or len(body) < len(loop.body) or not overlaps(loop):
             self.wiring.loop(loop, lambda: self.body(loop.body))
         else:
-            self.wiring.loop(loop, lambda: self.wire(iteration(self.orderer, body)))
+            self.wiring.loop(loop, lambda: self.overlapping(body))
 
-
-def _stream_ids(target: Target) -> Iterator[StreamId]:
-    for engine in Engine:
-        for queue in range(target.dma_queues if engine is Engine.DMA else 1):
-            yield StreamId(engine, queue)
+    def overlapping(self, code: list[Instruction]) -> None:
+        """Add the body of a loop whose iterations overlap."""
+        stretch = self.orderer.known(code)
+        self.wiring.add(stretch, iteration(self.orderer, stretch))

@@ -21,7 +21,6 @@ from nkic.ir.renumber import renumbered
 from nkic.machine.memory import MEMORIES
 from nkic.machine.targets import Target
 from nkic.schedule.order import ListScheduler, Orderer
-from nkic.schedule.placed import Placed
 
 
 def plan(
@@ -36,13 +35,12 @@ def plan(
         _Memory(space_of(buffer, target), lives, share)
         for buffer, lives in zip(MEMORIES, lifetimes_in(body, target, MEMORIES), strict=True)
     ]
-    code = {one.number: one for one in instructions(body)}
-    orderer = Orderer(graph, target)
-    planner = _Planner(orderer, code, memories, touches_of(body, target))
+    code = [*instructions(body)]
+    planner = _Planner(Orderer(graph, target), code, memories, touches_of(body, target))
     if by_program:
-        planner.heights = {number: -number for number in code}
+        planner.priorities = range(len(code))
     order = planner.plan()
-    return renumbered(tuple(one.instruction for one in order), graph) if order else None
+    return renumbered(tuple([code[index] for index in order]), graph) if order else None
 
 
 class _Memory:
@@ -69,33 +67,34 @@ class _Planner(ListScheduler):
     def __init__(
         self,
         orderer: Orderer,
-        code: dict[int, Instruction],
+        code: Sequence[Instruction],
         memories: Sequence[_Memory],
         touched: Touches,
     ) -> None:
-        super().__init__(orderer, code, orderer.waits(code))
+        super().__init__(orderer, orderer.known(code))
         self.memories = memories
         tracked = {tensor for memory in memories for tensor in memory.sizes}
-        self.tensors = {n: _tensors(touched, n) & tracked for n in code}
+        self.tensors = [_tensors(touched, one.number) & tracked for one in code]
         self.users: dict[int, list[int]] = defaultdict(list)
-        for number, tensors in self.tensors.items():
-            self.missing[number] += len(tensors)
+        for index, tensors in enumerate(self.tensors):
+            self.missing[index] += len(tensors)
             for tensor in tensors:
-                self.users[tensor].append(number)
+                self.users[tensor].append(index)
         self.remaining = {tensor: len(users) for tensor, users in self.users.items()}
         self.last = dict.fromkeys(self.users, 0)
         self.ends: list[tuple[int, int]] = []  # when a tensor is released, and its number
 
-    def plan(self) -> list[Placed] | None:
+    def plan(self) -> list[int] | None:
         """Return the code in order of issue, or None on deadlock."""
         self.begin()
         self._admit(self.orderer.now)
-        order: list[Placed] = []
+        order: list[int] = []
+        issues = self.issues()
         while len(order) < len(self.code):
             if not self._release_until_next():
                 return None
-            order.append(self.issue())
-            self._record_uses(order[-1].instruction.number)
+            order.append(next(issues))
+            self._record_uses(order[-1])
         return order
 
     def _release_until_next(self) -> bool:
@@ -112,13 +111,13 @@ class _Planner(ListScheduler):
     def _admit(self, now: int) -> None:
         for memory in self.memories:
             for tensor in memory.admit():
-                for number in self.users[tensor]:
-                    self.ready_at[number] = max(self.ready_at[number], now)
-                    self.release(number)
+                for index in self.users[tensor]:
+                    self.ready_at[index] = max(self.ready_at[index], now)
+                    self.release(index)
 
-    def _record_uses(self, number: int) -> None:
-        done = self.done[number] + self.orderer.semaphore_ps
-        for tensor in sorted(self.tensors[number]):
+    def _record_uses(self, index: int) -> None:
+        done = self.done[index] + self.orderer.semaphore_ps
+        for tensor in sorted(self.tensors[index]):
             self.last[tensor] = max(self.last[tensor], done)
             self.remaining[tensor] -= 1
             if not self.remaining[tensor]:

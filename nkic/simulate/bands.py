@@ -16,7 +16,6 @@ from math import prod
 from typing import NamedTuple, Protocol
 
 from nkic.machine.memory import PARTITIONS
-from nkic.machine.operands import Row
 from nkic.neff.records import InstructionRecord, OperandRecord, PatternRecord
 from nkic.simulate.decode import Step
 from nkic.simulate.plans import Plan, Planner, Work
@@ -55,11 +54,11 @@ class Bands:
         self.pieces = planner.memory.in_place
         self._rows: dict[tuple[object, ...], list[_Member]] = defaultdict(list)
 
-    def offer(self, item: Item, plan: Plan, row: Row) -> None:
-        """Add an item that may be part of a band: all of its tiles are pieces of inputs and
-        results, of the same shape.
+    def offer(self, item: Item, plan: Plan) -> None:
+        """Add an elementwise item that may be part of a band: all of its tiles are pieces of
+        inputs and results, of the same shape.
         """
-        if not row.maps or not self.pieces.stored or not plan.writes:
+        if not self.pieces.stored or not plan.writes:
             return
         record, offsets, width = item.record, [], 0
         key: list[object] = [plan.work.step]

@@ -60,27 +60,35 @@ class Order(Machine):
         super().__init__(*facts)  # type: ignore[arg-type]
         self.ran: list[Executed] = []
         (self.shadow,) = self.unwritten.shadows
+        self.slots = self.shadow.memory.slots if self.shadow is not None else {}
+        self.holders = {slot: slot for slot in self.slots.values()}  # the tensor in each slot
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Record that the item, whose addresses are fixed, ran."""
         if self.shadow is not None:
-            self._check(self.shadow, item)
+            self._check(self.shadow, item, item.reads)
         remarks = self._author_remarks(runner, item) if item.authors else ()
         if item.work is not None or remarks:
             self.ran.append(((item,), remarks))
 
-    @staticmethod
-    def _check(shadow: Shadow, item: Item) -> None:
+    def _check(self, shadow: Shadow, item: Item, reads: tuple[int, ...]) -> None:
         """Check that the item reads initialised bytes, and mark those that it writes."""
         operands, is_initialised = item.record.operands, shadow.is_initialised
-        for i in item.reads:
+        for i in reads:
             pattern: PatternRecord = operands[i]  # type: ignore[assignment]
             if not is_initialised[pattern.tensor] and not shadow.is_written(pattern):
                 raise NotFixed
         for i in item.writes:
             written: PatternRecord = operands[i]  # type: ignore[assignment]
-            if not is_initialised[written.tensor]:
+            tensor = written.tensor
+            if is_initialised[tensor]:
+                continue
+            slot = self.slots.get(tensor)
+            if slot is None:
                 shadow.note(written)
+            else:
+                is_initialised[self.holders[slot]] = False
+                self.holders[slot], is_initialised[tensor] = tensor, True
 
     def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
         """Record a rendezvous."""
@@ -88,7 +96,8 @@ class Order(Machine):
             raise NotFixed
         remarks: list[Remark] = []
         for runner, item, *_ in arrivals:
-            self.unwritten.note(runner, item)
+            if self.shadow is not None:
+                self._check(self.shadow, item, ())
             remarks += self._author_remarks(runner, item)
         self.ran.append((tuple([arrival.item for arrival in arrivals]), tuple(remarks)))
 

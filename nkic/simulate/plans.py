@@ -31,16 +31,16 @@ class Work(NamedTuple):
     """A step, and the tiles that it acts on, each with the index of its operand.
 
     If all cores run the instruction together, `rendezvous` takes the place of the step.
+    `is_placed` tells that the memory of tiles is known before the run.
     """
 
     step: Step
     tiles: tuple[tuple[int, Tile], ...]
     rendezvous: Rendezvous | None = None
+    is_placed: bool = False
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
-        """Return the tiles with the memory that they address, if this is already known."""
-        if self.tiles and self.tiles[0][1].memory.is_separate:
-            return ()
+        """Return the tiles with the memory that they address."""
         windows = []
         for i, tile in self.tiles:
             windows.append((tile, tile.memory.cached_window(operands[i])))  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ class Planner:
         else:
             step, tiles = self.decoder.step(record, self.engine, self.state)
         numbers = [(record.operands.index(pattern), tile) for pattern, tile in tiles.items()]
-        return Work(step, tuple(numbers), rendezvous)
+        return Work(step, tuple(numbers), rendezvous, not self.memory.is_separate)
 
 
 def _nothing() -> None:

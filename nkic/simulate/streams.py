@@ -70,7 +70,7 @@ class Item:
         self.writes: tuple[int, ...] = ()
         self.authors: tuple[Mark, ...] = ()
         self.dynamic: Dynamic | None = None
-        self.is_rendezvous = record.row is not None and record.row.is_rendezvous
+        self.is_rendezvous = False
         self.rendezvous: Rendezvous | None = None
         self.table = ""
 
@@ -78,10 +78,15 @@ class Item:
         """Return the operands with these indices."""
         return [self.record.operands[i] for i in numbers]  # type: ignore[misc]
 
+    def meet(self, rendezvous: Rendezvous | None) -> None:
+        """Let all cores run the item together; `rendezvous` is this core's part."""
+        self.is_rendezvous, self.rendezvous = True, rendezvous
+
     def bind(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
         """Bind the item to `work` over these operands."""
-        self.work, self.operands = work, operands
-        self.step, self.windows = work.step, work.windows(operands)
+        self.work, self.operands, self.step = work, operands, work.step
+        if work.is_placed:
+            self.windows = work.windows(operands)
 
     def bind_idle(self, step: Step) -> None:
         """Bind the item to `step`, which does nothing."""
@@ -308,14 +313,15 @@ class _Builder:
             return Item(record, None, *self.clock.of(record, planner.engine, planner.queue)), before
         if is_dynamic(record):
             return self.dynamic_item(record, planner), []
-        plan, operands = planner.plan(record, record.row), record.operands
-        if record.row.copies and self.decoder.memory.in_place.is_done(record):
-            item = Item(record, nothing, plan.timing, plan.size)
-        else:
-            item = Item(record, None, plan.timing, plan.size)
+        row, operands = record.row, record.operands
+        plan = planner.plan(record, row)
+        item = Item(record, nothing, plan.timing, plan.size)
+        if not (row.copies and self.decoder.memory.in_place.is_done(record)):
             item.bind(plan.work, operands)
-            bands.offer(item, plan, record.row)
-        item.rendezvous = plan.work.rendezvous
+            if row.maps:
+                bands.offer(item, plan)
+            elif plan.work.rendezvous is not None:
+                item.meet(plan.work.rendezvous)
         item.table = plan.table
         item.reads, item.writes = plan.reads, plan.writes
         if plan.fills and self.psum_writes is not None:
@@ -336,7 +342,8 @@ class _Builder:
         item = Item(record, dynamic.run, *self.clock.of(record, planner.engine, planner.queue))
         item.follows = True
         item.dynamic = dynamic
-        item.rendezvous = dynamic.rendezvous
+        if dynamic.row.is_rendezvous:
+            item.meet(dynamic.rendezvous)
         item.table = activation_table(dynamic.row, record.attributes, planner.engine)
         if self.shadow is not None:
             item.checks = dynamic.watch(self.shadow)

@@ -6,7 +6,7 @@ objects as Python objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from functools import cache, partial
@@ -91,10 +91,12 @@ _CALLABLES = (*_INSTRUCTIONS, Operator, Decorator)
 # Direct implementations of the most frequent operations, without a table lookup.
 CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
 READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
-# For classes: the usual forms of calls, and the function that takes their arguments in this order.
-_USUAL_CALLS: dict[type, tuple[Set[Form], Callable[..., Any]]] = {
-    DynamicSlice: ({(2, ())}, DynamicSlice),
-    ndarray: ({(1, ("dtype", "buffer")), (2, ("buffer",)), (3, ())}, make_tensor),
+# For classes: the functions that take the arguments of the usual forms of calls in one sequence.
+_USUAL_CALLS: dict[type, dict[Form, Callable[[Sequence[Any]], Any]]] = {
+    DynamicSlice: {(2, ()): DynamicSlice._make},
+    ndarray: dict.fromkeys(
+        [(1, ("dtype", "buffer")), (2, ("buffer",)), (3, ())], lambda values: make_tensor(*values)
+    ),
 }
 
 
@@ -138,7 +140,7 @@ def class_of(host: type, text: str) -> Class:
         make=_maker(host) if makes else no_objects,
     )
     if host in _USUAL_CALLS:
-        result.vectorcall = _vectorcall(host, *_USUAL_CALLS[host])
+        result.vectorcall = _vectorcall(host, _USUAL_CALLS[host])
     if issubclass(host, Enum):
         result.members |= {member.name: member for member in host}
         result.extra["iterate"] = lambda m, cls: iter(host)
@@ -147,14 +149,12 @@ def class_of(host: type, text: str) -> Class:
     return result
 
 
-def _vectorcall(host: type, usual: Set[Form], make: Callable[..., Any]) -> Vectorcall:
-    def call(cls: Class, form: Form, values: list[Any]) -> Any:
-        if form in usual:
-            return make(*values)
+def _vectorcall(host: type, usual: Mapping[Form, Callable[[Sequence[Any]], Any]]) -> Vectorcall:
+    def by_name(form: Form, values: Sequence[Any]) -> Any:
         count, names = form
         return host(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
-    return call
+    return lambda cls, form: usual.get(form) or partial(by_name, form)
 
 
 def _member_by_name(host: type[Enum]) -> Callable[..., Any]:

@@ -118,11 +118,12 @@ def _never_continues(node: nodes.Statement) -> bool:
 
 
 class Names(NamedTuple):
-    """The names that the statements of one scope bind and declare."""
+    """The names that the statements of one scope bind, declare and unbind again."""
 
     bound: frozenset[str]
     globals: frozenset[str]
     nonlocals: frozenset[str]
+    unbound: frozenset[str] = frozenset()
 
 
 def bound(scope: Scope) -> frozenset[str]:
@@ -160,13 +161,18 @@ def declared(scope: Scope) -> Names:
 def _names(roots: Iterable[nodes.Node]) -> Names:
     names: set[str] = set()
     declared: dict[type[nodes.Node], set[str]] = {nodes.Global: set(), nodes.Nonlocal: set()}
+    unbound: set[str] = set()
     for node in nodes_in_scope(roots):
         if type(node) in _BINDERS:
             names.update(_BINDERS[type(node)](node))
+            if isinstance(node, nodes.Delete | nodes.ExceptHandler):
+                unbound.update(_BINDERS[type(node)](node))
         elif isinstance(node, nodes.Global | nodes.Nonlocal):
             declared[type(node)].update(node.names)
     global_names, nonlocal_names = declared[nodes.Global], declared[nodes.Nonlocal]
-    return Names(frozenset(names), frozenset(global_names), frozenset(nonlocal_names))
+    return Names(
+        frozenset(names), frozenset(global_names), frozenset(nonlocal_names), frozenset(unbound)
+    )
 
 
 def loop_carried(body: Sequence[nodes.Statement]) -> tuple[str, ...]:

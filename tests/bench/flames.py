@@ -77,7 +77,7 @@ class Sampler:
 
 
 def called(code: CodeType) -> str:
-    """Return a function's name in graphs: `schedule/order.py:ListScheduler.issue`."""
+    """Return a function's name in graphs: `schedule/order.py:ListScheduler.issues`."""
     path = code.co_filename.rpartition("/nkic/")[2] if "/nkic/" in code.co_filename else ""
     return f"{path or Path(code.co_filename).name}:{code.co_qualname}"
 

@@ -6,7 +6,7 @@ orders, or a valid schedule would be rejected.
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 from hypothesis import given, settings
@@ -17,7 +17,7 @@ from nkic.ir.overlap import Cells, box
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.memory import Buffer
-from nkic.prove.boxes import MOST_CELLS, Grid, area
+from nkic.prove.boxes import MOST_CELLS, Grid, are_tiles, area
 from nkic.prove.effects import WHOLE, area_of, axes_of
 from nkic.prove.model import Box
 
@@ -90,6 +90,30 @@ def test_cells_are_shared_just_where_boxes_overlap(found: list[AccessPattern]) -
         both = all(a < d and c < b for (a, b), (c, d) in zip(one, other, strict=True))
         assert bool({*grid.cells(one)} & {*grid.cells(other)}) == both
         assert bool({*theirs[one]} & {*theirs[other]}) == both
+
+
+@given(patterns(), st.sets(st.integers(0, 60), min_size=2, max_size=5))
+@settings(max_examples=400, deadline=None)
+def test_tiles_share_no_byte(pattern: AccessPattern, steps: set[int]) -> None:
+    axes, size, dims = axes_of(pattern.tensor), pattern.dtype.size, pattern.dims
+    offsets = {pattern.offset % 4 + step for step in steps}
+    inside = {at for at in offsets if min(touched(pattern._replace(offset=at))) >= 0}
+    inside = {at for at in inside if max(touched(pattern._replace(offset=at))) < prod(axes)}
+    if are_tiles(axes, size, inside, dims):
+        boxes = [area(axes, size, at, dims) for at in inside]
+        for one, other in combinations(boxes, 2):
+            assert not all(a < d and c < b for (a, b), (c, d) in zip(one, other, strict=True))
+
+
+def test_tiles_start_at_multiples_of_their_size() -> None:
+    axes = (4, 6, 8)
+    half_rows = ((48, 1), (8, 6), (1, 4))
+    assert are_tiles(axes, 1, range(0, 192, 4), ((8, 1), (1, 4)))
+    assert are_tiles(axes, 1, (0, 4, 48, 52), half_rows)
+    assert not are_tiles(axes, 1, (0, 2), half_rows)
+    assert not are_tiles(axes, 1, (0, 8), half_rows)
+    assert not are_tiles(axes, 1, (0, 5), ((1, 5),))  # leaves its axis
+    assert not are_tiles(axes, 1, (7, 15), ((-1, 4),))
 
 
 def test_cells_are_those_between_two_cuts() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from nkic.evaluate.calls import without_machine
@@ -11,6 +12,7 @@ from nkic.evaluate.objects import UNSET, Builtin, Function
 from nkic.syntax import nodes
 
 BUILTIN_COST = 8  # steps of calling a builtin function
+Run = Callable[[Frame], Any]
 
 
 def unset(name: str) -> UnboundLocalError:
@@ -46,6 +48,15 @@ def load_global(name: str, node: nodes.Node) -> Evaluate:
     return load
 
 
+def assign_local(slot: int, value: Evaluate) -> Run:
+    """Return the closure that assigns a variable without a cell."""
+
+    def run(f: Frame) -> None:
+        f[slot] = value(f)
+
+    return run
+
+
 def tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
     """Return a closure that builds a tuple; the most common lengths need no loop."""
     if not parts:
@@ -59,6 +70,9 @@ def tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
     if len(parts) == 3:
         first, second, third = parts
         return lambda f: (first(f), second(f), third(f))
+    if len(parts) == 4:
+        a, b, c, d = parts
+        return lambda f: (a(f), b(f), c(f), d(f))
     return lambda f: tuple([part(f) for part in parts])
 
 
@@ -71,13 +85,13 @@ def dict_of(names: tuple[str, ...], parts: tuple[Evaluate, ...]) -> Evaluate:
 class CallArguments(NamedTuple):
     """The arguments of a call: the positional ones as a tuple, the keyword arguments as a dict.
 
-    If none is starred, `values` lists all of them, and `form` holds the number of positional
-    arguments and the names of the keyword arguments.
+    If none is starred, `values` returns all of them in one tuple, and `form` holds the number of
+    positional arguments and the names of the keyword arguments.
     """
 
     positional: Evaluate
     keywords: Evaluate | None
-    values: tuple[Evaluate, ...] | None = None
+    values: Evaluate | None = None
     form: tuple[int, tuple[str, ...]] = (0, ())
 
 

@@ -42,8 +42,10 @@ class Comprehensions(Targets):
             if clause.is_async:
                 raise Refused("not-in-nki", "`async` cannot be used in kernel code", clause.span)
             values = first if number == 0 else self.expression(clause.iter)
+            store = self.store(clause.target)
+            unit.assign(clause.target)
             tests = tuple(self.test(self.expression(test), test) for test in clause.ifs)
-            loops.append((values, self.store(clause.target), tests, clause.iter))
+            loops.append((values, store, tests, clause.iter))
         parts_of_element = self.expressions(parts)
         cost, unit.cost = unit.cost, outer + 1
         return loops, parts_of_element, cost

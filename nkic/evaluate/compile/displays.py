@@ -6,7 +6,6 @@ from typing import Any
 
 from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile import expressions
-from nkic.evaluate.compile.closures import tuple_of
 from nkic.evaluate.compile.expressions import Expressions
 from nkic.evaluate.texts import converted, formatted
 from nkic.syntax import nodes
@@ -24,7 +23,7 @@ class Displays(Expressions):
         if any(isinstance(element, nodes.Starred) for element in node.elts):
             parts = self.sequence(node.elts)
             return lambda f: tuple(parts(f))
-        return tuple_of(self.expressions(node.elts))
+        return self.together(node.elts, self.expressions(node.elts))
 
     def list(self, node: nodes.List) -> Evaluate:
         """Compile `[a, b]`."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
-from nkic.evaluate import attributes
-from nkic.evaluate.attributes import Provided
-from nkic.evaluate.budget import CLASS_COST
 from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.arithmetic import (
     ARITHMETIC,
@@ -27,9 +25,10 @@ from nkic.evaluate.compile.closures import (
     tuple_of,
     unset,
 )
+from nkic.evaluate.compile.sites import attribute, attribute_of_global, method_call
 from nkic.evaluate.compile.units import GLOBAL, Unit, Variable, check_name, hidden
 from nkic.evaluate.errors import Refused
-from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function
+from nkic.evaluate.objects import UNSET
 from nkic.evaluate.operators import OPERATIONS, unary
 from nkic.syntax import names, nodes
 
@@ -63,6 +62,15 @@ class Expressions:
         """Return the closures of several expressions."""
         return tuple([self.expression(part) for part in parts])
 
+    def together(
+        self, parts: Sequence[nodes.Expression], closures: tuple[Evaluate, ...]
+    ) -> Evaluate:
+        """Return the closure that builds a tuple; it reads assigned variables at once."""
+        slots = [self.local(part) for part in parts]
+        if len(slots) > 1 and self.unit.assigned.issuperset(slots):
+            return itemgetter(*slots)
+        return tuple_of(closures)
+
     # ---- names -----------------------------------------------------------------------------
 
     def constant(self, node: nodes.Constant) -> Evaluate:
@@ -92,7 +100,7 @@ class Expressions:
         """Return the closure that reads a variable at a known location."""
         if at.slot < 0:
             return load_global(name, node)
-        slot = at.slot
+        unit, slot = self.unit, at.slot
         if at.boxed:
 
             def cell(f: Frame) -> Any:
@@ -103,6 +111,9 @@ class Expressions:
                 return value
 
             return cell
+
+        if slot in unit.assigned:
+            return itemgetter(slot)
 
         def local(f: Frame) -> Any:
             value = f[slot]
@@ -131,18 +142,9 @@ class Expressions:
         name = self.unit.mangled(node.attr)
         if names.is_hidden(name) and name not in _READABLE:
             raise hidden(name, node.span)
-        owner, get = self.expression(node.value), attributes.get
-
-        def load(f: Frame) -> Any:
-            value = owner(f)
-            f[AT] = node
-            if value.__class__ is Provided:  # the most common owner
-                memoised = value.memo.get(name, UNSET)
-                if memoised is not UNSET:
-                    return memoised
-            return get(f[MACHINE], value, name)
-
-        return load
+        load = attribute(node, self.expression(node.value), name)
+        module = self._global(node.value)
+        return attribute_of_global(node, module, name, load) if module else load
 
     def subscript(self, node: nodes.Subscript) -> Evaluate:
         """Compile `value[slice]`."""
@@ -202,7 +204,10 @@ class Expressions:
             return CallArguments(tuple_of(first), self._keywords(node))
         names, others = self._named(node)
         keywords = dict_of(names, others) if names else None
-        return CallArguments(tuple_of(first), keywords, (*first, *others), (len(first), names))
+        nodes_of_all = [*node.args, *[keyword.value for keyword in node.keywords]]
+        every = self.together(nodes_of_all, (*first, *others))
+        positional = self.together(node.args, first) if names else every
+        return CallArguments(positional, keywords, every, (len(first), names))
 
     def _named(self, node: nodes.Call) -> tuple[tuple[str, ...], tuple[Evaluate, ...]]:
         names = tuple([keyword.arg or "" for keyword in node.keywords])
@@ -239,41 +244,7 @@ class Expressions:
     ) -> Evaluate:
         """Compile `owner.method(…)` without creating a bound method if it is a kernel function."""
         owner, name = self.expression(func.value), self.unit.mangled(func.attr)
-        get, instances = attributes.get, INSTANCES
-        positional, keywords, values, form = arguments
-
-        def run(f: Frame) -> Any:
-            value = owner(f)
-            f[AT] = func
-            m = f[MACHINE]
-            member: Any = UNSET
-            if value.__class__ is Provided:
-                member = value.memo.get(name, UNSET)
-            elif value.__class__ in instances and name not in value.fields:
-                method = value.cls.find(name)
-                if method.__class__ is Function:
-                    args = (value, *positional(f))
-                    named = None if keywords is None else keywords(f)
-                    f[AT] = node
-                    return m.invoke(method, args, named)
-            if member is UNSET:
-                member = get(m, value, name)
-            kind = member.__class__
-            vectorcall = member.vectorcall if kind is Class else m.vectorcalls.get(kind)
-            if vectorcall is not None and values is not None:
-                each = [argument(f) for argument in values]
-                f[AT] = node
-                if kind is Class:
-                    m.left -= CLASS_COST
-                return vectorcall(member, form, each)
-            args, named = positional(f), None if keywords is None else keywords(f)
-            f[AT] = node
-            if kind is Class:
-                m.left -= CLASS_COST
-                return member.make(m, member, *args, **(named or {}))
-            return m.call(member, args, named)
-
-        return run
+        return method_call(node, func, self._global(func.value), owner, name, arguments)
 
     def _super(self, node: nodes.Call) -> Evaluate | None:
         """Compile `super()` inside a method."""
@@ -345,7 +316,7 @@ class Expressions:
 
     def _fused(self, node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate | None:
         """Compile an operator of a local variable and a small literal without operand closures."""
-        slot, number = self._local(node.left), small_literal(node.right)
+        slot, number = self.local(node.left), small_literal(node.right)
         if slot < 0 or number is None:
             return None
         apply, fast = OPERATIONS[node.op], SMALL_OPERATIONS.get(node.op)
@@ -362,7 +333,7 @@ class Expressions:
 
         return run
 
-    def _local(self, node: nodes.Expression) -> int:
+    def local(self, node: nodes.Expression) -> int:
         """Return the slot of a variable without a cell, or -1 for any other expression."""
         unit = self.unit
         in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
@@ -370,6 +341,15 @@ class Expressions:
             return -1
         at = unit.find(unit.mangled(node.id)) or GLOBAL
         return -1 if at.boxed else at.slot
+
+    def _global(self, node: nodes.Expression) -> str:
+        """Return the name of a variable of the module, or "" for any other expression."""
+        unit = self.unit
+        in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
+        if not isinstance(node, nodes.Name) or in_class or node.id == "__debug__":
+            return ""
+        name = unit.mangled(node.id)
+        return name if (unit.find(name) or GLOBAL).slot < 0 else ""
 
     def unary(self, node: nodes.UnaryOp) -> Evaluate:
         """Compile `-a`, `+a`, `~a` or `not a`."""

@@ -131,6 +131,8 @@ def _function_code(parent: Unit, node: scopes.Function, name: str) -> Code:
         check_name(arg.name, arg.span)
     ordered = dict.fromkeys([*parameters, *sorted(map(unit.mangled, bound))])
     unit.scope.declare(ordered, frozenset(map(unit.mangled, captured)))
+    for arg in scopes.parameters(node.args):
+        unit.assign(nodes.Name(arg.span, arg.name))
     compiler = Functions(unit)
     if isinstance(node, nodes.Lambda):
         is_generator = yields(node.body)

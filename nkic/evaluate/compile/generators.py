@@ -36,12 +36,14 @@ class Generators(Patterns):
 
     def generator_block(self, body: Sequence[nodes.Statement]) -> GeneratorRun:
         """Return the closure of a sequence of statements, as a generator function."""
+        outer, self.unit.assigned = self.unit.assigned, self.unit.assigned.copy()
         parts = [
             (True, self._generator_statement(node))
             if yields(node)
             else (False, self.statement(node))
             for node in body
         ]
+        self.unit.assigned = outer
 
         def run(f: Frame) -> Any:
             for is_generator, part in parts:

@@ -23,6 +23,7 @@ from nkic.evaluate.compile.blocks import (
     try_except,
     with_else,
 )
+from nkic.evaluate.compile.closures import assign_local
 from nkic.evaluate.compile.comprehensions import Comprehensions
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.errors import Refused
@@ -43,7 +44,9 @@ class Statements(Comprehensions):
 
     def block(self, body: Sequence[nodes.Statement]) -> Run:
         """Return the closure of a sequence of statements."""
+        outer, self.unit.assigned = self.unit.assigned, self.unit.assigned.copy()
         parts = tuple([self.statement(node) for node in body if not _does_nothing(node)])
+        self.unit.assigned = outer
         if not parts:
             return lambda f: None
         if len(parts) == 1:
@@ -73,8 +76,13 @@ class Statements(Comprehensions):
         """Compile `a = b = value`."""
         value = self.expression(node.value)
         stores = tuple([self.store(target) for target in node.targets])
+        for target in node.targets:
+            self.unit.assign(target)
         if len(stores) == 1:
             (store,) = stores
+            slot = self.local(node.targets[0])
+            if slot >= 0:
+                return assign_local(slot, value)
 
             def run_single(f: Frame) -> None:
                 store(f, value(f))
@@ -261,7 +269,10 @@ class Statements(Comprehensions):
         if node.is_async:
             raise self.no_async(node.span)
         values, store = self.expression(node.iter), self.store(node.target)
+        outer, self.unit.assigned = self.unit.assigned, self.unit.assigned.copy()
+        self.unit.assign(node.target)
         body, cost = self.loop_body(node.body, self.block)
+        self.unit.assigned = outer
         orelse = self.block(node.orelse) if node.orelse else None
         header, bound = node.iter, self._bound_in(node.body)
 

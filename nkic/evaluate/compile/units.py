@@ -34,9 +34,11 @@ class Names:
         self.variables: dict[str, Variable] = {}
         self.globals: frozenset[str] = frozenset()
         self.nonlocals: frozenset[str] = frozenset()
+        self.unbound: frozenset[str] = frozenset()
         if isinstance(node, scopes.Scope):
             declared = scopes.declared(node)
             self.globals, self.nonlocals = declared.globals, declared.nonlocals
+            self.unbound = declared.unbound
 
     def declare(self, bound: Iterable[str], captured: frozenset[str]) -> None:
         """Assign a slot to every name."""
@@ -61,6 +63,7 @@ class Unit:
         self.soft_imports = 0
         self.is_generator = False
         self.class_name: str = parent.class_name if parent is not None else ""
+        self.assigned: set[int] = set()  # the slots that have a value wherever code is compiled now
         self.free: dict[str, int] = {}  # the slots of cells from the enclosing units
         self.outer_slots: list[int] = []  # the parent's slots of the same cells
         self.outermost_scope = Names(self, parent.scope if parent is not None else None, node)
@@ -121,6 +124,16 @@ class Unit:
         self.free[name] = self.slot()
         self.outer_slots.append(outer_slot)
         return self.free[name]
+
+    def assign(self, target: nodes.Expression) -> None:
+        """Note that the code that is compiled from now on runs after an assignment.
+
+        Names in cells, and names that some `del` unbinds, are not noted.
+        """
+        for name in scopes.target_names(target):
+            at = self.find(self.mangled(name)) or GLOBAL
+            if at.slot >= 0 and not at.boxed and name not in self.outermost_scope.unbound:
+                self.assigned.add(at.slot)
 
     def mangled(self, name: str) -> str:
         """Return the name that Python mangles `__name` to inside a class."""

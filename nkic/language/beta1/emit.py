@@ -169,7 +169,7 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
             state().overwritten.add(dst._access.tensor.number)
     form = (0, tuple(arguments))
-    instruction: NkiInstruction = binders()[row].called(form, list(arguments.values()))
+    instruction: NkiInstruction = binders()[row].called(form)(list(arguments.values()))
     return instruction
 
 

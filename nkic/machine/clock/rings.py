@@ -22,14 +22,37 @@ class Timed(Protocol):
     moved: int
 
 
+class _Commander:
+    """An engine of a core that triggers transfers, and its stream, if it has one."""
+
+    __slots__ = ("held", "overlaps", "stream", "until")
+
+    def __init__(self, engine: Engine, stream: Timed | None) -> None:
+        self.stream = stream
+        self.overlaps = overlaps_commands(engine)
+        self.until = 0  # when it ends its last trigger
+        self.held = 0  # time that it was busy only with triggers
+
+
 class Rings:
     """The queues of all cores. `engines` are the engine streams, for engines that have one."""
 
     def __init__(self, cores: int, engines: Mapping[Key, Timed]) -> None:
-        self.engines = engines
         self.dma_free = [0] * cores  # when the DMA engines can take another transfer
-        self.commands: dict[Key, int] = {}  # when each engine ends its last trigger
-        self.held: dict[Key, int] = {}  # time that engines were busy only with triggers
+        self.commanders = [
+            {engine: _Commander(engine, engines.get((core, engine))) for engine in Engine}
+            for core in range(cores)
+        ]
+
+    @property
+    def held(self) -> dict[Key, int]:
+        """The time that each engine was busy only with triggers, if it was."""
+        return {
+            (core, engine): commander.held
+            for core, commanders in enumerate(self.commanders)
+            for engine, commander in commanders.items()
+            if commander.held
+        }
 
     def trigger(self, queue: Timed, core: int, timing: Timing, start: int) -> int:
         """Return when a transfer that could start at `start` is triggered.
@@ -38,17 +61,17 @@ class Rings:
         each.
         """
         if queue.triggered is None:
-            by, trigger = (core, timing.by), timing.trigger
-            engine, free = self.engines.get(by), self.commands.get(by, 0)
-            if engine is not None and not overlaps_commands(timing.by):
-                free = max(free, engine.free)
+            by, trigger = self.commanders[core][timing.by], timing.trigger
+            free, stream = by.until, by.stream
+            if stream is not None and not by.overlaps and stream.free > free:
+                free = stream.free
             at = queue.triggered = start if start > free else free
-            until = self.commands[by] = at + trigger
-            if engine is not None and engine.free > at:
-                trigger = max(0, until - engine.free)
-            if engine is not None and until > engine.free:
-                engine.free = until
-            self.held[by] = self.held.get(by, 0) + trigger
+            until = by.until = at + trigger
+            if stream is not None and stream.free > at:
+                trigger = max(0, until - stream.free)
+            if stream is not None and until > stream.free:
+                stream.free = until
+            by.held += trigger
         return queue.triggered
 
     def enqueue(self, queue: Timed, core: int, timing: Timing, start: int) -> None:

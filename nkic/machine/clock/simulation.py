@@ -34,7 +34,11 @@ class Entry(NamedTuple):
     follows: bool = False
     is_rendezvous: bool = False
     waits: Sequence[Any] = ()
-    signals: Sequence[int] = ()
+    signals: Any = ()
+
+
+# The fields of an `Entry`, which a stream may also hold as a plain tuple.
+Fields = tuple[Timing, str, bool, bool, Sequence[Any], Any]
 
 
 @dataclass
@@ -45,11 +49,11 @@ class Line:
     core: int
     engine: Engine
     queue: int
-    entries: Iterator[Entry]
+    entries: Iterator[Fields]
     target: Target
     tables: Tables = field(init=False)
     warmth: Warmth = field(init=False)
-    entry: Entry | None = None
+    entry: Fields | None = None
     free: int = 0
     triggered: int | None = None
     granted: int | None = None
@@ -99,23 +103,29 @@ class TimeSimulation:
             entry = line.entry
             if entry is None:
                 return None
-            start = self._start(line, entry, now)
-            if start is None:
-                return None
+            timing, table, follows, meets, waits, _ = entry
+            start = now if now > line.free else line.free
+            if not line.is_ready:
+                if follows and line.done > start:
+                    start = line.done
+                if waits:
+                    signalled = self._arrival(line, waits)
+                    if signalled is None:
+                        return None
+                    if signalled > start:
+                        start = signalled
+                line.is_ready = True
             if start > now and queue and start > queue[0][0]:
                 return start
-            if entry.timing.exclusive:
-                load = line.tables.missing(entry.table)
-                start = self.exclusive.grant(
-                    line, line.core, line.engine, entry.timing, start, load
-                )
-                if start > now and queue and start > queue[0][0]:
-                    return start
-            if entry.timing.trigger:
-                start = self.rings.trigger(line, line.core, entry.timing, start)
-                if start > now and queue and start > queue[0][0]:
-                    return start
-            if not entry.is_rendezvous:
+            if line.is_dma:
+                if timing.trigger:
+                    start = self.rings.trigger(line, line.core, timing, start)
+            elif timing.exclusive:
+                load = line.tables.missing(table)
+                start = self.exclusive.grant(line, line.core, line.engine, timing, start, load)
+            if start > now and queue and start > queue[0][0]:
+                return start
+            if not meets:
                 self._execute(line, entry, start, queue)
             elif not self._rendezvous(line, start, queue):
                 return None
@@ -123,26 +133,10 @@ class TimeSimulation:
             if queue and queue[0][0] < now:
                 return now
 
-    def _start(self, line: Line, entry: Entry, now: int) -> int | None:
-        """Return when the item can start; None if it waits for a signal not sent yet."""
-        start = now if now > line.free else line.free
-        if line.is_ready:
-            return start
-        if entry.follows and line.done > start:
-            start = line.done
-        if entry.waits:
-            signalled = self._arrival(line, entry)
-            if signalled is None:
-                return None
-            if signalled > start:
-                start = signalled
-        line.is_ready = True
-        return start
-
-    def _arrival(self, line: Line, entry: Entry) -> int | None:
+    def _arrival(self, line: Line, waits: Sequence[Any]) -> int | None:
         """Return when the last awaited signal arrives; park the line if one is not sent yet."""
         tokens, latest = self.tokens[line.core], 0
-        for semaphore, count in entry.waits:
+        for semaphore, count in waits:
             available = tokens[semaphore]
             if len(available) < count:
                 self.parked[line.core][semaphore] = line
@@ -150,9 +144,9 @@ class TimeSimulation:
             latest = max(latest, available[count - 1])
         return latest + self.semaphore_ps
 
-    def _execute(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
-        timing, table, *_ = entry
-        hold, latency, lead, *_ = timing
+    def _execute(self, line: Line, entry: Fields, start: int, queue: Queue) -> None:
+        timing, table, _, _, waits, signals = entry
+        hold, latency, lead, _, _, _, _ = timing
         if line.is_dma:
             self.rings.enqueue(line, line.core, timing, start)
             done = line.moved + lead + latency
@@ -168,17 +162,19 @@ class TimeSimulation:
             line.done = done
             if done > self.end:
                 self.end = done
-        self._pass_signals(line, entry, start, queue)
+        self._pass_signals(line, waits, signals, start, queue)
         line.entry = next(line.entries, None)
         line.is_ready = False
 
-    def _pass_signals(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
+    def _pass_signals(
+        self, line: Line, waits: Sequence[Any], signals: Any, start: int, queue: Queue
+    ) -> None:
         """Consume the signals that an item waited for, and send its own."""
         tokens, parked = self.tokens[line.core], self.parked[line.core]
-        for semaphore, count in entry.waits:
+        for semaphore, count in waits:
             for _ in range(count):
                 tokens[semaphore].popleft()
-        for semaphore in entry.signals:
+        for semaphore in signals:
             tokens[semaphore].append(line.done)
             waiting = parked.pop(semaphore, None)
             if waiting is not None:

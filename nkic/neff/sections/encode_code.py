@@ -22,9 +22,9 @@ from nkic.neff import attributes
 from nkic.neff.failures import at_most
 from nkic.neff.layout import DYNAMIC_KINDS, CodeRecord
 from nkic.neff.limits import Limits
+from nkic.neff.operands import Operands
 from nkic.neff.records import (
     Executable,
-    InstructionRecord,
     LoopRecord,
     OperandRecord,
     PatternRecord,
@@ -32,7 +32,7 @@ from nkic.neff.records import (
 )
 
 # The kinds of most records.
-_INSTRUCTION, _MOVED = int(CodeRecord.INSTRUCTION), int(CodeRecord.MOVED)
+_INSTRUCTION, _SLOT, _MOVED = map(int, (CodeRecord.INSTRUCTION, CodeRecord.SLOT, CodeRecord.MOVED))
 
 
 class _Packed:
@@ -94,59 +94,53 @@ class CodeWriter:
         self.values = _Pool()
         self.forms = _Pool()
         # Keyed by identity: emit shares objects, and they live as long as the writer.
-        self._value_ids: dict[int, int] = {}
         self._form_ids: dict[tuple[int, int], int] = {}
         self._shapes: dict[tuple[Any, ...], _Shape] = {}
-        self._before: dict[int, list[int]] = {}  # references of the last instruction of each form
         self.items = _Packed()
         self.count = 0  # of streams and items
 
-    def section(self, executable: Executable, limits: Limits) -> bytes:
+    def section(self, executable: Executable, operands: Operands, limits: Limits) -> bytes:
         """Return the section's bytes. Raises `ArtifactFailed` above a limit."""
-        for stream in executable.streams:
-            self._stream(stream)
+        numbers = [self._value(operand) for operand in operands.values]
+        for stream, references in zip(executable.streams, operands.references, strict=True):
+            self._stream(stream, [numbers[reference] for reference in references])
         at_most(len(self.values), limits.values, "different operands")
         at_most(len(self.forms), limits.forms, "different pairs of opcode and attributes")
         count = len(self.values) + len(self.forms) + self.count
         head: bytes = msgpack.Packer().pack_array_header(count)
         return b"".join((head, bytes(self.values), bytes(self.forms), bytes(self.items)))
 
-    def _stream(self, stream: StreamRecord) -> None:
+    def _stream(self, stream: StreamRecord, operands: list[int]) -> None:
+        """Write a stream, given the references of the operands of all its items."""
+        pack, forms = self.items.pack, self._form_ids
         code = ENGINE_CODES[stream.engine]
-        pack = self.items.pack
         pack((CodeRecord.STREAM, stream.core, code, stream.queue, len(stream.items)))
-        self._before = {}
-        for item in stream.items:
-            pack(_loop(item) if isinstance(item, LoopRecord) else self._instruction(item))
         self.count += 1 + len(stream.items)
-
-    def _instruction(self, item: InstructionRecord) -> tuple[Any, ...]:
-        row, operand_records, attributes, its_waits, signals, *_ = item
-        waits = its_waits[0] if len(its_waits) == 1 else [n for wait in its_waits for n in wait]
-        if row is None:
-            return (CodeRecord.SLOT, waits, signals)
-        value_ids = self._value_ids
-        operands = [value_ids.get(id(o)) or self._value(o) for o in operand_records]
-        form = self._form_ids.get((id(row), id(attributes)))
-        if form is None:
-            form = self._form(row, attributes)
-        previous = self._before.get(form, ())
-        self._before[form] = operands
-        differences = (
-            list(map(sub, operands, previous)) if len(previous) == len(operands) else operands
-        )
-        return (_INSTRUCTION, form, differences, waits, signals)
+        before: dict[int, list[int]] = {}  # references of the last instruction of each form
+        at = 0
+        for item in stream.items:
+            if isinstance(item, LoopRecord):
+                pack(_loop(item))
+                continue
+            row, its_operands, attributes, waits, signals, _, _ = item
+            references, at = operands[at : at + len(its_operands)], at + len(its_operands)
+            flat_waits = waits[0] if len(waits) == 1 else [n for wait in waits for n in wait]
+            if row is None:
+                pack((_SLOT, flat_waits, signals))
+                continue
+            form = forms.get((id(row), id(attributes)))
+            if form is None:
+                form = self._form(row, attributes)
+            previous, before[form] = before.get(form, ()), references
+            is_alike = len(previous) == len(references)
+            differences = list(map(sub, references, previous)) if is_alike else references
+            pack((_INSTRUCTION, form, differences, flat_waits, signals))
 
     def _value(self, operand: OperandRecord) -> int:
-        """Return the reference of a new operand: 0 for None, else 1 + the index of the value."""
-        if operand is None:
-            return 0
+        """Return the reference of an operand: 0 for None, else 1 + the index of its value."""
         if isinstance(operand, PatternRecord):
-            number = self._pattern(operand)
-        else:
-            number = 1 + self.values.add(_value(operand))
-        self._value_ids[id(operand)] = number
-        return number
+            return self._pattern(operand)
+        return 0 if operand is None else 1 + self.values.add(_value(operand))
 
     def _pattern(self, p: PatternRecord) -> int:
         tensor, dtype, start, partitions, offset, dims, dynamic = p

@@ -6,17 +6,19 @@ rules run once per distinct instruction, ignoring offsets.
 
 from __future__ import annotations
 
-from collections.abc import Sized
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Sequence, Sized
+from typing import NamedTuple, NoReturn
 
 from nkic.machine import rules
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
+from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.machine.psum import bank_problem
+from nkic.machine.psum import bank_problem, banks
 from nkic.machine.targets import Target
 from nkic.neff import attributes
 from nkic.neff.limits import Limits
+from nkic.neff.operands import Operands
 from nkic.neff.records import (
     Executable,
     InstructionRecord,
@@ -31,17 +33,18 @@ from nkic.neff.verify.unsound import Unsound
 
 
 def verify_streams(
-    executable: Executable, kinds: list[int], target: Target, limits: Limits
+    executable: Executable, operands: Operands, kinds: list[int], target: Target, limits: Limits
 ) -> None:
     """Raise `Unsound` for the first invalid item. `kinds` are those of the tensors."""
     cores = [
-        _CoreVerifier(executable, target, core, limits, kinds) for core in range(executable.cores)
+        _CoreVerifier(executable, operands.values, target, core, limits, kinds)
+        for core in range(executable.cores)
     ]
     seen: set[tuple[int, Engine, int]] = set()
     record = 0
-    for stream in executable.streams:
+    for stream, references in zip(executable.streams, operands.references, strict=True):
         _check_identity(stream, executable, target, seen, record)
-        _StreamVerifier(stream, cores[stream.core], record + 1, limits).verify()
+        _StreamVerifier(stream, cores[stream.core], record + 1, limits).verify(references)
         record += 1 + len(stream.items)
 
 
@@ -80,12 +83,14 @@ class _SimilarPatterns(NamedTuple):
 class _CoreVerifier:
     """Memoised checks of one core's operands, instructions and semaphores.
 
-    `kinds` are the kinds of the executable's tensors.
+    `kinds` are the kinds of the executable's tensors. `numbers` has the number of the signature of
+    each of its operands, 0 if that is not known yet.
     """
 
     def __init__(
         self,
         executable: Executable,
+        operands: Sequence[OperandRecord],
         target: Target,
         number: int,
         limits: Limits,
@@ -96,45 +101,49 @@ class _CoreVerifier:
         self.number = number
         self.signallers: dict[int, StreamRecord] = {}
         self.waiters: dict[int, StreamRecord] = {}
+        self.numbers = [0] * len(operands)
+        self._operands = operands
         self._limits = limits
         self._max_elements = verify_patterns.max_elements(executable, target.sbuf_bytes)
         self._kinds = kinds
         self._signatures: dict[object, int] = {}
         self._similar: dict[tuple[object, ...], _SimilarPatterns] = {}
-        # Keyed by identity: the executable keeps its operands and attributes alive.
-        self._numbers: dict[int, int] = {}
-        self._bank_errors: dict[int, str] = {}  # the bank error of each operand
         self._legal: set[tuple[object, ...]] = set()
 
-    def check(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
-        """Raise `Unsound` if `engine` must not run `item`, which is an instance of `row`."""
-        number_of = self._numbers.get
-        parts = (item.attributes, *item.operands)
-        key = (row, engine, *[number_of(id(p)) or self._number_of(p) for p in parts])
-        if key not in self._legal:
-            self._check_form(item, row, engine)
-            self._legal.add(key)
+    def check(
+        self, item: InstructionRecord, row: Row, numbers: Sequence[int], engine: Engine
+    ) -> None:
+        """Raise `Unsound` if `engine` must not run `item`, which is an instance of `row`.
+
+        `numbers` are those of its operands' signatures.
+        """
+        form = (row, engine, self._signature(repr(item.attributes)), *numbers)
+        if form in self._legal:
+            return
+        self._check_form(item, row, engine)
         if engine is Engine.TENSOR:
             self._check_banks(item, row)
+        self._legal.add(form)
 
     def _check_banks(self, item: InstructionRecord, row: Row) -> None:
-        """Raise `Unsound` if a result crosses banks of PSUM, which depends on addresses."""
+        """Raise `Unsound` if a result crosses banks of PSUM."""
         for rule, operand in zip(row.operands, item.operands, strict=False):
-            if not rule.one_bank or type(operand) is not PatternRecord or operand.dynamic:
-                continue
-            if (error := self._bank_errors.get(id(operand))) is None:
-                low, high = operand.extent()
-                at = self.executable.tensors[operand.tensor].byte
-                error = bank_problem(row, rule.name, at + low, at + high, self.target)
-                self._bank_errors[id(operand)] = error
-            if error:
-                raise Unsound(error, "artifact-instruction")
+            if rule.one_bank and type(operand) is PatternRecord and not operand.dynamic:
+                covered = self._bytes(operand, self.executable.tensors[operand.tensor])
+                if error := bank_problem(row, rule.name, *covered, self.target):
+                    raise Unsound(error, "artifact-instruction")
 
-    def _number_of(self, operand: OperandRecord | tuple[Any, ...]) -> int:
+    def _bytes(self, pattern: PatternRecord, tensor: TensorRecord) -> tuple[int, int]:
+        """Return the first byte that the pattern covers in a partition, and the end."""
+        low, high = pattern.extent()
+        return tensor.byte + low, tensor.byte + high
+
+    def number_of(self, reference: int) -> int:
         """Check an operand by itself, and return the number of its signature, from 1 on.
 
         Rules do not distinguish operands with equal numbers.
         """
+        operand = self._operands[reference]
         if isinstance(operand, PatternRecord):
             number = self._number_of_pattern(operand)
         elif isinstance(operand, Register):
@@ -142,7 +151,7 @@ class _CoreVerifier:
             number = self._signature(operand)
         else:
             number = self._signature(repr(operand))  # 1, 1.0 and True are different
-        self._numbers[id(operand)] = number
+        self.numbers[reference] = number
         return number
 
     def _signature(self, key: object) -> int:
@@ -162,7 +171,10 @@ class _CoreVerifier:
             return similar.number
         tensor = self._check_pattern(pattern)
         first = tensor.partition + start
-        number = self._signature((tensor.buffer, dtype.code, first, partitions, dims, dynamic))
+        signature = (tensor.buffer, dtype.code, first, partitions, dims, dynamic)
+        if tensor.buffer is Buffer.PSUM:  # whether it lies in one bank depends on its address
+            return self._signature((*signature, len(banks(*self._bytes(pattern, tensor))) > 1))
+        number = self._signature(signature)
         self._similar[key] = _SimilarPatterns(*verify_patterns.room(pattern, tensor), number)
         return number
 
@@ -226,14 +238,27 @@ class _StreamVerifier:
         self._limits = limits
         self._ends = [len(stream.items)]  # of the stream and of each open loop
         self._places = len(core.executable.places)
-        self._waits: set[tuple[tuple[int, int], ...]] = {()}  # already checked
-        self._signals: set[tuple[int, ...]] = {()}
 
-    def verify(self) -> None:
-        """Raise `Unsound` for the first invalid item, with its position."""
+    def verify(self, references: list[int]) -> None:
+        """Raise `Unsound` for the first invalid item, with its position.
+
+        `references` are those of all operands of the stream.
+        """
+        numbers, number_of = self._core.numbers, self._core.number_of
+        valid: set[tuple[object, ...]] = set()
+        at = 0
         for index, item in enumerate(self._stream.items):
             try:
-                self._item(index, item)
+                if isinstance(item, LoopRecord):
+                    self._loop(index, item)
+                    continue
+                row, operands, attributes, waits, signals, place, _ = item
+                its, at = references[at : at + len(operands)], at + len(operands)
+                its_numbers = [numbers[r] or number_of(r) for r in its]
+                key = (row, id(attributes), waits, signals, place, *its_numbers)
+                if key not in valid:
+                    self._instruction(item, its_numbers)
+                    valid.add(key)
             except Unsound as error:
                 self._locate(error, index, item)
 
@@ -249,22 +274,18 @@ class _StreamVerifier:
             help=error.help,
         ) from error
 
-    def _item(self, index: int, item: InstructionRecord | LoopRecord) -> None:
-        if item.place >= self._places:
-            raise Unsound(f"there is no place {item.place}")
-        if isinstance(item, LoopRecord):
-            self._loop(index, item)
-            return
+    def _instruction(self, item: InstructionRecord, numbers: list[int]) -> None:
+        self._check_place(item.place)
         if item.row is not None:
-            self._core.check(item, item.row, self._stream.engine)
+            self._core.check(item, item.row, numbers, self._stream.engine)
         elif item.operands or item.attributes:
             raise Unsound("operands without an instruction")
-        if item.waits not in self._waits:
-            self._check_waits(item.waits)
-            self._waits.add(item.waits)
-        if item.signals not in self._signals:
-            self._check_signals(item.signals)
-            self._signals.add(item.signals)
+        self._check_waits(item.waits)
+        self._check_signals(item.signals)
+
+    def _check_place(self, place: int) -> None:
+        if place >= self._places:
+            raise Unsound(f"there is no place {place}")
 
     def _check_waits(self, waits: tuple[tuple[int, int], ...]) -> None:
         self._check_count(waits)
@@ -295,6 +316,7 @@ class _StreamVerifier:
             raise Unsound(f"semaphore s{semaphore} is also {usage} by {owner.name}")
 
     def _loop(self, index: int, loop: LoopRecord) -> None:
+        self._check_place(loop.place)
         ends = self._ends
         while len(ends) > 1 and index >= ends[-1]:
             ends.pop()

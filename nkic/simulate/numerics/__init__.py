@@ -10,7 +10,7 @@ states the rules. NumPy's warnings about overflow or NaN do not apply here: call
     reduction   sums, products, maxima along axes
     scan        recurrences along the free axis
     matmul      the tensor engine's product
-    sums        orders of summation; chain: sequential sums in float32, by BLAS
+    sums        orders of summation; by BLAS: chain, sequential in float32, and certain, in float64
     statistics  mean and variance
     vector      largest elements, selection, transposition
 """

@@ -11,30 +11,42 @@ the order, except for the sign of zero, which is made positive.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.operators import SummationOrder
-from nkic.machine.scratch import blocks, scratch
+from nkic.machine.scratch import BLOCK, blocks, scratch
+from nkic.simulate.numerics import certain
 from nkic.simulate.numerics.sums import fold
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
 Total = Callable[[Array, Array, SummationOrder], None]
 
+_SINGLE_BLOCK = 1 << 20  # elements added at a time without a copy: many rows side by side are fast
+
 
 def reduce(
-    op: str, values: Floats, out: Floats, keep: int = 1, order: SummationOrder = "exact"
+    op: str,
+    values: Floats,
+    out: Floats,
+    keep: int = 1,
+    order: SummationOrder = "exact",
+    squares: float = inf,
 ) -> None:
-    """Reduce all axes of `values` except for the first `keep`, which `out` has."""
-    if op in _SUMS:
+    """Reduce all axes of `values` except for the first `keep`, which `out` has.
+
+    `squares` is the sum of the values' squares, in float32 and any order, if it is known.
+    """
+    if op == "add" and order == "exact" and squares < inf and certain.may_sum(values, out.size):
+        _certain(values, out, keep, squares)
+    elif op in _SUMS:
         _accumulated(_SUMS[op], values, out, keep, order)
-        return
-    axes = tuple(range(keep, values.ndim))
-    _OTHERS[op](values, out, axes)
+    else:
+        _OTHERS[op](values, out, tuple(range(keep, values.ndim)))
 
 
 def reduce_bits(op: str, raw: Array, out: Array, keep: int = 1) -> None:
@@ -47,12 +59,21 @@ def reduce_bits(op: str, raw: Array, out: Array, keep: int = 1) -> None:
     ufunc.reduce(raw, axis=tuple(range(keep, raw.ndim)), out=out)
 
 
+def _certain(values: Floats, out: Floats, keep: int, squares: float) -> None:
+    """Add in whichever order is fastest where this does not matter."""
+    rest = certain.sum_rows(values, out, squares)
+    if rest is not None:
+        sums = np.empty(np.count_nonzero(rest), np.float32)
+        _accumulated(_add, values[rest], sums, 1, "exact")
+        out[rest] = sums
+
+
 def _accumulated(
     total: Total, values: Floats, out: Floats, keep: int, order: SummationOrder
 ) -> None:
     kind = np.float64 if order == "exact" else np.float32
     only_reads = kind is np.float32 and total is _add and values.flags.c_contiguous
-    for rows in blocks(values.shape, cut=keep):
+    for rows in blocks(values.shape, _SINGLE_BLOCK if only_reads else BLOCK, cut=keep):
         part = values[rows]
         rows_kept, reduced = prod(part.shape[:keep]), prod(part.shape[keep:])
         result = scratch("reduce.result", (rows_kept,), kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ Floats = NDArray[np.float32]
 _SUMS = frozenset({"add", "subtract", "average"})
 _GREATEST = float(np.finfo(np.float32).max)
 
+# A sum of squares below this shows that no magnitude exceeds 2^64, so that no partial sum can
+# overflow float32, and takes a few microseconds. A NaN, an infinity or a large number exceed it.
+_SMALL = 2.0**128
+
 
 class Reduction:
     """The reductions of one instruction."""
@@ -33,8 +38,9 @@ class Reduction:
 
     def __call__(self, values: Floats, out: Floats, keep: int = 1) -> None:
         """Reduce as `numerics.reduction.reduce`."""
-        reduce(self.op, values, out, keep, self.order)
-        if self._watches and not _is_small(values):
+        squares = _squares(values) if self._watches else inf
+        reduce(self.op, values, out, keep, self.order, squares)
+        if self._watches and not squares < _SMALL:
             sequential = np.empty_like(out)
             reduce(self.op, values, sequential, keep, "float32")
             _compare(self._remarks, self._row, out, sequential)
@@ -63,15 +69,6 @@ class Product:
         matmul(left, right, exact)
         matmul(left, right, sequential, order="float32")
         _compare(self._remarks, self._row, exact, sequential)
-
-
-def _is_small(values: Floats) -> bool:
-    """Return whether no partial sum can overflow float32.
-
-    A finite sum of squares shows that no magnitude exceeds 2^64, and takes a few microseconds. With
-    a NaN, an infinity or a large number, the result is False.
-    """
-    return _squares(values) < 2.0**128
 
 
 def _squares(values: Array) -> float:

@@ -79,11 +79,11 @@ def find(
         if (use.written or not kept) if tile is dst else (use.read or kept):
             continue
         piece = _piece(tile, hbm, executable, uses[tile.tensor])
-        if piece is None:
+        if piece is None or not alike(tile.tensor, hbm.tensor):
             continue
         if tile is dst:
             in_place.loaded[tile.tensor] = piece
-        elif alike(tile.tensor, hbm.tensor):
+        else:
             stores.setdefault(hbm.tensor, []).append((tile.tensor, piece))
     _keep_stores(in_place, stores, executable, uses)
     return in_place

@@ -4,8 +4,8 @@ SBUF and PSUM are cut into *regions*: sets of tensors connected by shared bytes,
 array, so that a tile's rows are close together on the host while bytes that overlap on the device
 overlap here too. A region (or HBM tensor) that all accesses use as one narrow float type is kept
 *decoded*: as float32 values on that type's grid, rounded when written, which saves a conversion at
-every read. All others are raw bytes. The representation of a region does not affect any bit of a
-result.
+every read. All others are raw bytes, and so are large HBM tensors, which would need twice or four
+times their bytes. The representation of a region does not affect any bit of a result.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from nkic.simulate.storage.pages import Arena, recycled, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
+LARGE = 1 << 26  # bytes of an HBM tensor from which it stays raw
 ALIGN = 8  # bytes; rows start at multiples, so that every element is aligned on the host
 Contents = Mapping[int, NDArray[np.generic]]  # by tensor, in the storage type
 GRID_TYPES = frozenset(d for d in DTYPES.values() if d.kind == "float" and d.size <= 2)
@@ -116,7 +117,9 @@ class Memory:
     """All regions of a program, and the scratch arrays that its steps share.
 
     `placed` has the locations of tensors on the device, by region; `homes` those of their values,
-    which are elsewhere for tiles that are pieces of HBM tensors (if `in_place`). With
+    which are elsewhere for tiles that are pieces of HBM tensors (if `in_place`). `slots` has, by
+    its first tensor, the slot of each tensor whose bytes only tensors of the same bytes take over,
+    if each of their accesses covers all of them: one flag tells whether they are initialised. With
     `is_separate`, all other tiles have memory of their own (`compact.py`), and none here, and
     tensors in the caller's arrays have none before `lend`.
     """
@@ -137,6 +140,8 @@ class Memory:
         self.scratch = Scratch()
         self._arena = Arena()
         self.placed: dict[int, Home] = {}
+        self.groups: list[list[int]] = []  # of tensors in one region
+        self.slots: dict[int, int] = {}  # by tensor
         self.in_place = InPlace()
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
@@ -164,8 +169,8 @@ class Memory:
 
     def _same_representation(self, tile: int, tensor: int) -> bool:
         """Return whether a tile and an HBM tensor have the same representation."""
-        grid = self.placed[tensor].region.grid
-        return grid is None and self.executable.tensors[tile].dtype not in GRID_TYPES
+        is_decoded = self.placed[tensor].region.grid is not None
+        return is_decoded == (self.executable.tensors[tile].dtype in GRID_TYPES)
 
     def _piece(self, number: int) -> Home:
         """Return the home of a tile that is a piece of an HBM tensor."""
@@ -187,10 +192,10 @@ class Memory:
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
         """Return the home of an HBM tensor, which has its own region."""
-        grid = self._grid([number])
+        size = prod(tensor.shape) * tensor.dtype.size
+        grid = self._grid([number]) if size < LARGE else None
         is_lent = self.is_separate and grid is None and number in self.crossing
         region = Region(_NO_BYTES, None) if is_lent else self._filled(number, grid)
-        size = prod(tensor.shape) * tensor.dtype.size
         return Home(region, self._kind(tensor.buffer, region), 0, 0, size)
 
     def _filled(
@@ -248,8 +253,21 @@ class Memory:
             size = -(-(end - low) // ALIGN) * ALIGN
             region = _region(rows, size, grid, self._arena.zeros)
         kind = self._kind(tensors[0].buffer, region)
+        self.groups.append(numbers)
         for number, tensor, pitch in zip(numbers, tensors, pitches, strict=True):
             self.placed[number] = Home(region, kind, tensor.partition, tensor.byte - low, pitch)
+        if tensors[0].byte == tensors[-1].byte and len({*pitches}) == 1:
+            self._add_slot(numbers, tensors, pitches[0])
+
+    def _add_slot(self, numbers: list[int], tensors: list[TensorRecord], pitch: int) -> None:
+        """Add the slot of these tensors, which have the same bytes, if it is one."""
+        if len({tensor.partition for tensor in tensors}) > 1:
+            return
+        for number, tensor in zip(numbers, tensors, strict=True):
+            use = self.uses[number]
+            if use.columns < pitch or use.rows < tensor.shape[0] or number in self.contents:
+                return
+        self.slots |= dict.fromkeys(numbers, numbers[0])
 
     def _kind(self, buffer: Buffer, region: Region) -> WindowLayout:
         row = region.array.strides[0] if buffer.on_chip else 0

@@ -8,7 +8,6 @@ uninitialised: the bytes of a former owner are not its value, although they are 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from math import prod
@@ -18,7 +17,7 @@ import numpy as np
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.storage.flags import Check, Flags, Mask
 from nkic.simulate.storage.in_place import is_whole
-from nkic.simulate.storage.memory import Home, Memory
+from nkic.simulate.storage.memory import Memory
 
 Segments = tuple[range, ...]  # pieces of bytes on chip, by number
 PatternCheck = tuple[Check, PatternRecord]
@@ -228,15 +227,16 @@ class Shadow:
 
 def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
     """Cut each on-chip tensor's bytes at the ends of all tensors in its region."""
-    groups: dict[int, list[tuple[int, Home]]] = defaultdict(list)
-    for number, home in memory.placed.items():
-        if home.on_chip:
-            groups[id(home.region)].append((number, home))
     segments: dict[int, Segments] = {}
     first = 0
-    for members in groups.values():
-        if len(members) == 1:  # its bytes are never taken over
+    for numbers in memory.groups:
+        if len(numbers) == 1:  # its bytes are never taken over
             continue
+        if numbers[0] in memory.slots:  # all have the same bytes
+            segments |= dict.fromkeys(numbers, (range(first, first + 1),))
+            first += 1
+            continue
+        members = [(number, memory.placed[number]) for number in numbers]
         ends = {end for _, h in members for end in (h.byte, h.byte + h.pitch)}
         index = {byte: i for i, byte in enumerate(sorted(ends))}
         starts = sorted({h.partition for _, h in members})

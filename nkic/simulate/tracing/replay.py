@@ -101,7 +101,7 @@ def _without_step(item: Item) -> Item:
     copy.follows = item.follows
     copy.table = item.table
     if item.is_rendezvous:
-        copy.rendezvous = Rendezvous(_nothing, _ignore)
+        copy.meet(Rendezvous(_nothing, _ignore))
     return copy
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -9,14 +10,14 @@ import pytest
 
 from nkic.base.diagnostics import Reporter
 from nkic.depend import depend
-from nkic.ir.program import Instruction, instructions
+from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.read_text import read_program
 from nkic.lower import lower
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TRN2
 from nkic.machine.timing import Timing, overlaps_commands, semaphore_ps
 from nkic.schedule.order import ListScheduler, Orderer, _Lane, _Queues
-from nkic.schedule.placed import engine_of, first_users, queues_of
+from nkic.schedule.placed import engine_of, first_users, grouped, queues_of
 from tests.programs import code, copy, declare, load, op, program
 
 STAGES = Path(__file__).parents[2] / "data/stages"
@@ -32,12 +33,17 @@ def scheduler(*body: str) -> ListScheduler:
     first.
     """
     found = program("\n".join([*TENSORS, "core", *(f"  {line}" for line in body)]))
-    here: dict[int, Instruction] = {one.number: one for one in code(found)}
-    waits = {number: [0] if number else [] for number in here}
-    (graph,) = depend(found)
-    made = ListScheduler(Orderer(graph, found.target), here, waits)
+    here = code(found)
+    return begun(found, here, [[0] if index else [] for index in range(len(here))])
+
+
+def begun(found: Program, here: Sequence[Instruction], waits: list[Sequence[int]]) -> ListScheduler:
+    """Return a scheduler that has issued the first instruction of `here`."""
+    (graph, *_) = depend(found)
+    orderer = Orderer(graph, found.target)
+    made = ListScheduler(orderer, orderer.known(here)._replace(waits=waits))
     made.begin()
-    made.issue()
+    next(made.issues())
     return made
 
 
@@ -73,11 +79,7 @@ def test_a_sum_goes_on_before_its_result_is_there() -> None:
         op(2, "nc_matmul", "tensor", dst=other, **held, **moving, **first),
     ]
     found = program("\n".join(text))
-    here = {one.number: one for one in code(found)}
-    (graph,) = depend(found)
-    made = ListScheduler(Orderer(graph, found.target), here, {0: [], 1: [0], 2: [0]})
-    made.begin()
-    made.issue()
+    made = begun(found, code(found), [[], [0], [0]])
     assert made.classes[0].first.latency > 0
     assert made.ready_at[1] == made.done[0] - made.classes[0].first.latency
     assert made.ready_at[2] == made.done[0]
@@ -103,11 +105,12 @@ class Drawn:
 
     def chosen(self) -> int:
         lanes = {engine: _Lane(engine, free) for engine, free in self.free.items()}
+        for engine, lane in lanes.items():
+            lane.commanded = self.commands[engine]
         made = _Queues(TRN2, lanes, self.shared)
-        if any(self.busy) or any(self.commands.values()):
-            made.busy, made.commands = self.busy, self.commands
+        made.busy = self.busy
         times = [self.timing(queue) for queue in range(TRN2.dma_queues)]
-        return made.choose(self.start, self.queues, times)
+        return made.choose(self.start, grouped(self.queues, TRN2), times)
 
     def timing(self, queue: int) -> Timing:
         return self.timings[TRN2.queue_engines[queue]]
@@ -153,7 +156,7 @@ def plainly_busiest(made: ListScheduler) -> int:
     Triggers count if no other engine can take them.
     """
     target, busy = made.orderer.target, dict.fromkeys(Engine, 0)
-    for one in made.code.values():
+    for one in made.code:
         times, engine = made.orderer.timings.of(one), engine_of(one)
         if engine is not Engine.DMA:
             busy[engine] += times.hold
@@ -187,7 +190,6 @@ def test_the_busiest_engine_has_the_most_to_do(body: list[str]) -> None:
 def test_the_busiest_engine_of_a_random_program_has_the_most_to_do(seed: int) -> None:
     found = lower(read_program((STAGES / f"{seed}.ir").read_text("utf-8")), Reporter())
     for body in found.cores:
-        here = {one.number: one for one in instructions(body)}
-        (graph, *_) = depend(found)
-        made = ListScheduler(Orderer(graph, found.target), here, {number: [] for number in here})
+        here = [*instructions(body)]
+        made = begun(found, here, [[] for _ in here])
         assert made.busiest() == plainly_busiest(made) > 0

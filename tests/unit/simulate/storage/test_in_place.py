@@ -15,6 +15,7 @@ from nkic.base.source import SourceFile
 from nkic.driver.pipeline import compile_source
 from nkic.neff.records import Executable
 from nkic.simulate import Result, RunOptions, simulate
+from nkic.simulate.storage import memory as storage
 from nkic.simulate.storage.memory import Memory
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -172,6 +173,33 @@ def test_pieces_of_bfloat16(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     body, *_ = CASES[what]
     if "int32" not in body:
         both(executable(body, "bfloat16"), inputs("bfloat16"), monkeypatch)
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_large_tensors_of_bfloat16_give_the_same_results(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body, *_ = CASES[what]
+    if "int32" in body:
+        return
+    found, given = executable(body, "bfloat16"), inputs("bfloat16")
+    decoded = simulate(found, {name: values.copy() for name, values in given.items()})
+    monkeypatch.setattr(storage, "LARGE", 1)
+    both(found, given, monkeypatch)
+    same(decoded, simulate(replace(found), given))
+
+
+def test_a_tile_of_bfloat16_is_a_piece_only_of_a_decoded_tensor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A tile over raw bytes would be decoded at each read instead of once."""
+    found, given = executable(PLAIN, "bfloat16"), inputs("bfloat16")
+    contents = {p.tensor: given[p.name] for p in found.inputs}
+    decoded = Memory(found, contents, in_place=True).in_place
+    assert (len(decoded.loaded), len(decoded.stored)) == (4, 2)
+    monkeypatch.setattr(storage, "LARGE", 1)
+    raw = Memory(found, contents, in_place=True).in_place
+    assert (len(raw.loaded), len(raw.stored)) == (0, 0)
 
 
 def test_an_input_is_never_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nkic.machine.dtypes import DTYPES
+from nkic.simulate.storage import memory as storage
 from nkic.simulate.storage.memory import ALIGN, Memory
 from tests.harness.memories import HBM, access, executable, tensor
 
@@ -88,6 +89,21 @@ def test_inputs_are_the_callers_arrays_unless_something_writes_them() -> None:
     assert not memory.window(read).flags.writeable
     memory.window(written)[...] = 0
     assert given[1][1] == 1 and given[0].flags.writeable
+
+
+@pytest.mark.parametrize(("dtype", "words"), [("bfloat16", np.uint16), ("float8_e4m3", np.uint8)])
+def test_a_large_tensor_is_not_decoded(
+    dtype: str, words: type[np.generic], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one below the limit has four bytes for each element; the other one is the caller's."""
+    tensors = [tensor(dtype, (1, size), 0, HBM) for size in (64, 128)]
+    accesses = [access(n, ROW, dtype, partitions=1) for n in (0, 1)]
+    given = {n: np.arange(size).astype(words) for n, size in ((0, 64), (1, 128))}
+    monkeypatch.setattr(storage, "LARGE", 128 * np.dtype(words).itemsize)
+    memory = Memory(executable(tensors, accesses), given)
+    assert memory.homes[0].region.array.nbytes == 64 * 4
+    assert np.shares_memory(memory.homes[1].region.array, given[1])
+    assert memory.contents_of(1, rounded=True).tobytes() == given[1].tobytes()
 
 
 def test_windows_step_backwards_and_stand_still() -> None:
