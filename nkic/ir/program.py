@@ -30,26 +30,10 @@ def cost_key(operand: Operand) -> object:
     return operand
 
 
-def is_same_work(first: Instruction, second: Instruction) -> bool:
-    """Return whether two lowered instructions certainly have equal costs, by identity.
+class Work:
+    """A kind of work, by identity. Lowered instructions of one kind cost the same on an engine."""
 
-    Lower interns attributes and dimensions, so that no key of the operands is needed.
-    """
-    if first.row is not second.row or first.attributes is not second.attributes:
-        return False
-    if first.engine is not second.engine:
-        return False
-    for new, old in zip(first.operands, second.operands, strict=True):
-        if new is old:
-            continue
-        if type(new) is not AccessPattern or type(old) is not AccessPattern:
-            return False
-        tensor, dtype, _, partitions, _, dims, dynamic = new
-        if dims is not old.dims or dtype is not old.dtype or partitions != old.partitions:
-            return False
-        if tensor.buffer is not old.tensor.buffer or dynamic is not None or old.dynamic is not None:
-            return False
-    return True
+    __slots__ = ()
 
 
 class Instruction(NamedTuple):
@@ -58,7 +42,9 @@ class Instruction(NamedTuple):
     `number` is unique within a core and increases in program order, loop bodies included. `engine`
     is None until lower chooses one. `after` holds the numbers of instructions that the kernel
     ordered before this one (`depends_on`, `with_schedule`). `iterations` names the iteration of
-    each enclosing Python loop, outermost first: "i=3 j=0".
+    each enclosing Python loop, outermost first: "i=3 j=0". `work` is None where it is not known:
+    before lower, and in a program that was read from text. A change of operands or attributes
+    resets it; it holds for one engine.
     """
 
     row: Row
@@ -70,6 +56,7 @@ class Instruction(NamedTuple):
     name: str = ""
     after: tuple[int, ...] = ()
     pinned: int = 0  # > 0: the no_reorder region in which it keeps program order
+    work: Work | None = None
     iterations: str = ""
 
     def operand(self, name: str) -> Operand:

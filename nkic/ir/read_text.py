@@ -243,7 +243,7 @@ class _Reader:
             extras.get("name", ""),
             extras.get("after", ()),
             extras.get("pinned", 0),
-            extras.get("iteration", ""),
+            iterations=extras.get("iteration", ""),
         )
 
     def operand(self, text: str) -> Operand:

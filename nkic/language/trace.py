@@ -301,6 +301,7 @@ class Trace:
             name,
             after,
             self.pinned,
+            None,
             iterations,
         )
         body.append(tuple.__new__(Instruction, fields))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nkic.ir.program import Instruction, Operand
+from nkic.ir.program import Instruction, Operand, Work
 from nkic.ir.tensors import AccessPattern
 from nkic.lower.accumulate import Band
 from nkic.machine.patterns import Dims
@@ -119,7 +119,7 @@ def _piece(matmul: Instruction, rows: Range, columns: Range, pairs: bool) -> Ins
             operands[index] = _sliced(operand, columns, pairs and name != "dst")
         if name == "dst":
             operands[index] = _rows_of(operands[index], rows)
-    return matmul._replace(operands=tuple(operands))
+    return matmul._replace(operands=tuple(operands), work=Work())
 
 
 def _sliced(pattern: AccessPattern, elements: Range, pairs: bool) -> AccessPattern:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.ir.groups import Group, Groups, grouped
-from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, cost_key
+from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, Work, cost_key
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.lower.accumulate import Band, Written
 from nkic.lower.interned import Form, Interned, Patterns
@@ -28,6 +28,7 @@ class _Recipe(NamedTuple):
     given: tuple[Any, ...]  # the first instruction's attributes
     attributes: tuple[Any, ...]  # the same, interned
     slots: Sequence[Slot]
+    work: Work
     engine: Engine | None = None
     candidates: tuple[Engine, ...] = ()  # engines that the workload decides between
 
@@ -59,8 +60,8 @@ class _CoreLowerer:
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
         # Keyed by identity of the program's attributes.
         self.interned_attributes: dict[int, tuple[Any, ...]] = {}
-        # With the accumulation flag; keyed by row, identity of the attributes without it, and flag.
-        self.flagged: dict[tuple[Row, int, bool], tuple[Any, ...]] = {}
+        # With the accumulation flag; keyed by work, identity of the attributes without it, flag.
+        self.flagged: dict[tuple[Work | None, int, bool], tuple[tuple[Any, ...], Work]] = {}
         self.choices: dict[int, tuple[Engine, ...]] = {}  # by instruction number
         self.split: set[int] = set()  # numbers of instructions that were split
 
@@ -96,7 +97,7 @@ class _CoreLowerer:
         slots = [_slot(value, table) for value, table in zip(first.operands, tables, strict=True)]
         if engine is None and len(row.engines) == 1:
             engine = row.engines[0]
-        recipe = _Recipe(given, self.shared(row, given), slots, engine)
+        recipe = _Recipe(given, self.shared(row, given), slots, Work(), engine)
         if engine is None:
             engine, candidates = self.engine(self.made(first, recipe))
             recipe = recipe._replace(engine=engine, candidates=candidates)
@@ -105,8 +106,8 @@ class _CoreLowerer:
 
     def made(self, instruction: Instruction, recipe: _Recipe) -> Instruction:
         """Return the instruction with the patterns of its views."""
-        row, values, attributes, _, at, number, name, after, pinned, iterations = instruction
-        given, interned, slots, engine, _ = recipe
+        row, values, attributes, _, at, number, name, after, pinned, _, iterations = instruction
+        given, interned, slots, work, engine, _ = recipe
         if attributes is not given:
             interned = self.interned_attributes.get(id(attributes)) or self.shared(row, attributes)
         views: Any = values  # those with a form are views
@@ -124,21 +125,9 @@ class _CoreLowerer:
                 fields = (tensor, dtype, start, partitions, offset - base, dims, None)
                 pattern = placed[key] = new(AccessPattern, fields)
             operands.append(pattern)
-        return new(
-            Instruction,
-            (
-                row,
-                tuple(operands),
-                interned,
-                engine,
-                at,
-                number,
-                name,
-                after,
-                pinned,
-                iterations,
-            ),
-        )
+        own = tuple(operands)
+        made = (row, own, interned, engine, at, number, name, after, pinned, work, iterations)
+        return new(Instruction, made)
 
     def of_row(self, row: Row) -> list[Patterns]:
         """Return the pattern tables of the row's operands."""
@@ -216,14 +205,14 @@ class _CoreLowerer:
 
     def decided(self, instruction: Instruction, accumulates: bool) -> Instruction:
         row, old = instruction.row, instruction.attributes
-        attributes = self.flagged.get((row, id(old), accumulates))
-        if attributes is None:
+        key = (instruction.work, id(old), accumulates)
+        flagged = self.flagged.get(key)
+        if flagged is None:
             index = row.attribute_index[row.accumulates]
             changed = (*old[:index], accumulates, *old[index + 1 :])
-            attributes = self.shared(row, changed)
+            flagged = self.flagged[key] = self.shared(row, changed), Work()
             del self.interned_attributes[id(changed)]  # which nothing keeps alive
-            self.flagged[row, id(old), accumulates] = attributes
-        return _with_attributes(instruction, attributes)
+        return _with_attributes(instruction, *flagged)
 
 
 def renumbered(body: Body) -> Body:
@@ -265,7 +254,10 @@ def _slot(value: Operand, table: Patterns) -> Slot:
     return table.form(value) if value.dynamic is None else table.with_offset(value)
 
 
-def _with_attributes(instruction: Instruction, attributes: tuple[Any, ...]) -> Instruction:
+def _with_attributes(
+    instruction: Instruction, attributes: tuple[Any, ...], work: Work
+) -> Instruction:
     """A faster `_replace`."""
-    row, operands, _, *rest = instruction
-    return tuple.__new__(Instruction, (row, operands, attributes, *rest))
+    row, operands, _, engine, at, number, name, after, pinned, _, iterations = instruction
+    own = (row, operands, attributes, engine, at, number, name, after, pinned, work, iterations)
+    return tuple.__new__(Instruction, own)

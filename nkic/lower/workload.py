@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from nkic.ir.program import Body, Instruction, Item, Loop, cost_key, is_same_work
+from nkic.ir.program import Body, Instruction, Item, Loop, Work
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, timing
@@ -27,11 +27,10 @@ MIN_WORK_PS = 10_000_000
 WINDOW_PS = 10_000_000
 
 Choices = Mapping[int, Sequence[Engine]]  # by instruction number; the first is the default
-_Key = tuple[object, ...]
 
 
 def share_out(body: Body, choices: Choices, target: Target) -> Body:
-    """Return `body` with an engine for each instruction of `choices`.
+    """Return `body` with an engine for each instruction of `choices`. All know their work.
 
     Each device loop is a workload of its own, because its iterations repeat it.
     """
@@ -43,7 +42,7 @@ class _Sharer:
         self.choices = choices
         self.target = target
         self.engines = {engine for engines in choices.values() for engine in engines}
-        self.timings: dict[_Key, Timing] = {}
+        self.timings: dict[tuple[Work | None, Engine], Timing] = {}
 
     def body(self, body: Body, min_work_ps: int = MIN_WORK_PS) -> Body:
         inner = [
@@ -65,12 +64,13 @@ class _Sharer:
         if not any(instruction.number in self.choices for instruction in items):
             return False
         work = Counter[Engine]()
-        for group in _groups(items):
-            engine = group.first.engine
+        counts = Counter([instruction.work for instruction in items])
+        for instruction in {instruction.work: instruction for instruction in items}.values():
+            engine, count = instruction.engine, counts[instruction.work]
             assert engine is not None  # the row chose one if the kernel did not
-            cost = self.timing(group.first, engine)
-            work[engine] += (cost.pool or cost.hold) * group.count
-            work[cost.by] += cost.trigger * group.count
+            cost = self.timing(instruction, engine)
+            work[engine] += (cost.pool or cost.hold) * count
+            work[cost.by] += cost.trigger * count
         shared_work = max(work[engine] for engine in self.engines)
         fixed_work = max((work[engine] for engine in work if engine not in self.engines), default=0)
         return shared_work >= max(min_work_ps, BUSY_FRACTION * fixed_work)
@@ -104,36 +104,10 @@ class _Sharer:
             until[other] = max(time, earliest)
 
     def timing(self, instruction: Instruction, engine: Engine) -> Timing:
-        """Return the timing of `instruction` on `engine`, memoised by signature."""
-        key = (
-            engine,
-            instruction.row,
-            instruction.attributes,
-            *map(cost_key, instruction.operands),
-        )
+        """Return the timing of `instruction` on `engine`, memoised by work."""
+        key = (instruction.work, engine)
         cached = self.timings.get(key)
         if cached is None:
             facts = replace(instruction.facts(self.target), engine=engine)
             cached = self.timings[key] = timing(instruction.row, facts, engine)
         return cached
-
-
-@dataclass(slots=True)
-class _Group:
-    """The first of several instructions of one location that cost the same, and their number."""
-
-    first: Instruction
-    count: int = 0
-
-
-def _groups(items: Sequence[Instruction]) -> list[_Group]:
-    """Return `items` in groups that cost the same; unrolled loops repeat most instructions."""
-    groups: list[_Group] = []
-    latest: dict[int, _Group] = {}  # by the location's identity
-    for instruction in items:
-        group = latest.get(id(instruction.at))
-        if group is None or not is_same_work(instruction, group.first):
-            group = latest[id(instruction.at)] = _Group(instruction)
-            groups.append(group)
-        group.count += 1
-    return groups

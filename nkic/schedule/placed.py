@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nkic.ir.program import Instruction, Operand, cost_key
+from nkic.ir.program import Instruction, Operand, Work, cost_key
 from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
@@ -96,9 +96,19 @@ class Timings:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._classes: dict[tuple[object, ...], CostClass] = {}
+        self._of_work: dict[tuple[Work, Engine | None], CostClass] = {}
 
     def cost_class(self, instruction: Instruction) -> CostClass:
         """Return the cost class of `instruction`."""
+        work = instruction.work
+        if work is None:
+            return self._by_content(instruction)
+        cached = self._of_work.get((work, instruction.engine))
+        if cached is None:
+            cached = self._of_work[work, instruction.engine] = self._by_content(instruction)
+        return cached
+
+    def _by_content(self, instruction: Instruction) -> CostClass:
         row, operands, attributes, engine = instruction[:4]
         key = (row, attributes, engine, *map(cost_key, operands))
         cached = self._classes.get(key)

@@ -112,7 +112,7 @@ class _Writer:
         if move.src is None:
             maker = self._instruction_at(move.maker)
             names = {o.tensor.number: move.dst for o in maker.operands if _is_tile(o)}
-            recomputed = maker._replace(operands=self._operands(maker.operands, names))
+            recomputed = self._with_tensors(maker, names)
             return recomputed._replace(pinned=pinned, name="")
         operands = (self._whole(move.dst), self._whole(move.src))
         return Instruction(
@@ -125,7 +125,7 @@ class _Writer:
             "",
             (),
             pinned,
-            neighbour.iterations,
+            iterations=neighbour.iterations,
         )
 
     def _instruction_at(self, index: int) -> Instruction:
@@ -147,7 +147,10 @@ class _Writer:
             return item
         if isinstance(item, Loop):
             return replace(item, body=tuple(self._renamed(inner, names) for inner in item.body))
-        return item._replace(operands=self._operands(item.operands, names))
+        return self._with_tensors(item, names)
+
+    def _with_tensors(self, item: Instruction, names: Mapping[int, Tensor]) -> Instruction:
+        return item._replace(operands=self._operands(item.operands, names), work=None)
 
     def _operands(
         self, operands: Sequence[Operand], names: Mapping[int, Tensor]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nkic.depend import depend
 from nkic.ir import effects
-from nkic.ir.program import Program
+from nkic.ir.program import Program, instructions
 from nkic.ir.text import graph_text
 from tests.programs import copy, declare, load, op, program
 
@@ -129,6 +131,22 @@ def test_where_a_run_time_offset_stands_is_read() -> None:
         names="abcd",
     )
     assert edges(found) == "#1 < raw #0\n#2 < raw #0\n#3 < war #1, war #2, waw #0"
+
+
+def test_each_instruction_with_one_pattern_reads_its_run_time_offset() -> None:
+    """lower makes equal patterns one object."""
+    moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+    found = sbuf(
+        copy(0, f"%3{WHOLE}", f"%0{WHOLE}"),
+        copy(1, f"%1{LEFT}", moved),
+        copy(2, f"%2{LEFT}", moved),
+        copy(3, f"%3{WHOLE}", f"%0{WHOLE}"),
+        names="abcd",
+    )
+    first, second, third, last = instructions(found.cores[0])
+    third = third._replace(operands=(third.operand("dst"), second.operand("src")))
+    shared = replace(found, cores=((first, second, third, last),))
+    assert edges(shared) == "#1 < raw #0\n#2 < raw #0\n#3 < war #1, war #2, waw #0"
 
 
 def test_the_tensors_of_a_body_are_those_of_its_accesses() -> None:
