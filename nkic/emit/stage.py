@@ -171,7 +171,9 @@ class _CoreEmitter:
             return 0
         if isinstance(operand, AccessPattern) and operand.dynamic is not None:
             return self.add(self.dynamic(operand, operand.dynamic, len(operands)))
-        number = self.numbers[id(operand)] = self.add(self.record(operand))
+        values = self.values
+        number = self.numbers[id(operand)] = len(values)
+        values.append(self.record(operand))
         return number
 
     def add(self, value: OperandRecord) -> int:
