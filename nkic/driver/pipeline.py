@@ -42,7 +42,7 @@ from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.neff.container import unpack
 from nkic.neff.listing import assemble
-from nkic.neff.operands import Operands, operands_of
+from nkic.neff.operands import Operands
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -372,10 +372,11 @@ def _proven(
     effects.forget()
     yield "schedule-audit", None
 
-    executable = timed(emit(ordered, sources, notes or build_notes(ordered)), ordered)
+    operands = Operands([], [])
+    executable = emit(ordered, sources, notes or build_notes(ordered), operands)
+    executable = timed(executable, ordered)
     yield "emit", executable
     with _format_limits():
-        operands = operands_of(executable)
         _verify(executable, operands)
         yield "verify", None
         data = write(executable, embed_source=options.embed_source, operands=operands)

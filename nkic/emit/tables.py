@@ -22,7 +22,7 @@ class PlaceTable:
         self.sources = sources
         self.rows: list[PlaceRecord] = []
         self.files: list[FileRecord] = []
-        self._row_of: dict[int, int] = {}
+        self.row_of: dict[int, int] = {}  # by the chain's identity
         self._chains: list[CallChain] = []  # keeps objects alive whose ids are keys
         self._row_of_place: dict[PlaceRecord, int] = {}
         self._file_of: dict[str, int] = {}
@@ -31,7 +31,7 @@ class PlaceTable:
         """Return the row of `chain`; -1 for None."""
         if chain is None:
             return -1
-        cached = self._row_of.get(id(chain))
+        cached = self.row_of.get(id(chain))
         if cached is not None:
             return cached
         span = chain.span
@@ -42,7 +42,7 @@ class PlaceTable:
         row = self._row_of_place.setdefault(place, len(self.rows))
         if row == len(self.rows):
             self.rows.append(place)
-        self._row_of[id(chain)] = row
+        self.row_of[id(chain)] = row
         self._chains.append(chain)
         return row
 
@@ -62,25 +62,25 @@ class Tensors:
         self.program = program
         self.places = places
         self.rows: list[TensorRecord] = []
-        self._row_of: dict[int, int] = {}
+        self.row_of: dict[int, int] = {}  # by the tensor's number
         self._roles = _roles(program)
 
     def index(self, tensor: Tensor, core: int) -> int:
         """Return the row of `tensor`, which is added at its first use, by `core`."""
-        row = self._row_of.get(tensor.number)
-        if row is None:
-            row = self._row_of[tensor.number] = len(self.rows)
-            self.rows.append(self._record(tensor, core))
-        return row
+        row = self.row_of.get(tensor.number)
+        return self.add(tensor, core) if row is None else row
 
-    def _record(self, tensor: Tensor, core: int) -> TensorRecord:
+    def add(self, tensor: Tensor, core: int) -> int:
+        """Append the row of a new tensor, and return its index."""
         number, buffer = tensor.number, tensor.buffer
         partition, byte = self.program.addresses.get(number, _NOWHERE)
         owner = -1 if buffer is Buffer.SHARED_HBM else core
         role = self._roles.get(number, _INTERNAL)
         fields = (tensor.name, tensor.dtype, tensor.shape, buffer, owner, role)
         place = self.places.index(tensor.at)
-        return tuple.__new__(TensorRecord, (*fields, partition, byte, place))
+        row = self.row_of[number] = len(self.rows)
+        self.rows.append(tuple.__new__(TensorRecord, (*fields, partition, byte, place)))
+        return row
 
 
 def _roles(program: Program) -> dict[int, str]:

@@ -2,6 +2,9 @@
 
 Each size is compiled in a process of its own, so that its peak of memory is its own, with all
 that Python and nkic take before. Times are of the processor.
+
+*Unit*: the time of one store of a fresh tuple in a dictionary, measured in the same process. All
+stages in units compare machines.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ SIZES = (1_000, 10_000, 100_000)
 LARGEST = 1_000_000
 STEPS = 10_000_000_000  # of evaluation, which end at a hundredth of that otherwise
 REPEATS = {1_000: 5}
+STORES, UNIT_ROUNDS = 200_000, 15
 
 
 def shapes(kernel: str, instructions: int) -> dict[str, str]:
@@ -55,6 +59,21 @@ def compiled(kernel: str, instructions: int, into: Compiled | None = None) -> Co
     return compile_source(source, request, lambda name, at: None, options, into)
 
 
+def unit_ns() -> float:
+    """Return the least nanoseconds of one store of a fresh tuple under a fresh key.
+
+    The collector is on, as Python has it; without it a store takes about 0.77 of this.
+    """
+    found = []
+    for _ in range(UNIT_ROUNDS):
+        stored: dict[int, tuple[int, int]] = {}
+        before = process_time_ns()
+        for i in range(STORES):
+            stored[i] = (i, i)
+        found.append(process_time_ns() - before)
+    return min(found) / STORES
+
+
 def measured(kernel: str, instructions: int) -> dict[str, Any]:
     """Measure this process: the least nanoseconds of each stage."""
     stages: dict[str, int] = {}
@@ -64,7 +83,8 @@ def measured(kernel: str, instructions: int) -> dict[str, Any]:
             stages[timing.stage] = min(timing.ns, stages.get(timing.stage, timing.ns))
     count = sum(len(stream.items) for stream in done.executable.streams)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"count": count, "stages": stages, "mb": peak / 1024, "bytes": len(done.data)}
+    found = {"count": count, "stages": stages, "mb": peak / 1024, "bytes": len(done.data)}
+    return {**found, "unit": unit_ns()}
 
 
 def in_a_process(kernel: str, instructions: int) -> dict[str, Any]:
@@ -90,6 +110,8 @@ def table(title: str, columns: list[dict[str, Any]]) -> str:
     totals = [sum(c["stages"].values()) for c in columns]
     pairs = list(zip(totals, columns, strict=True))
     rows.append(("**all stages**", [f"{t / 1e3 / c['count']:.1f}" for t, c in pairs]))
+    rows.append(("unit, µs", [f"{c['unit'] / 1e3:.3f}" for c in columns]))
+    rows.append(("all stages, in units", [f"{t / c['unit'] / c['count']:.0f}" for t, c in pairs]))
     rows.append(("seconds", [f"{t / 1e9:.2f}" for t in totals]))
     rows.append(("peak of memory, MB", [f"{c['mb']:,.0f}" for c in columns]))
     rows.append(

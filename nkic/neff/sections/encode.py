@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from operator import sub
 from typing import Any
 
 import msgpack
@@ -20,6 +20,8 @@ from nkic.neff.records import (
     PlaceRecord,
     TensorRecord,
 )
+
+_PLACED = int(Layout.PLACED)  # the kind of most records of tensors
 
 
 def printable(value: str) -> str:
@@ -51,13 +53,14 @@ def _tensors(tensors: Iterable[TensorRecord]) -> Iterator[tuple[Any, ...]]:
     last: dict[tuple[Any, ...], tuple[int, int]] = {}  # index and byte, keyed by all other fields
     for index, t in enumerate(tensors):
         _, dtype, shape, buffer, core, role, partition, byte, _ = t
-        fields = (dtype.code, shape, BUFFER_CODES[buffer], core, ROLES.index(role), partition)
-        earlier = last.get(fields)
+        kind = (dtype.code, shape, buffer, core, role, partition)
+        earlier = last.get(kind)
         if earlier is not None:
-            yield (Layout.PLACED, index - earlier[0], byte - earlier[1])
+            yield (_PLACED, index - earlier[0], byte - earlier[1])
         else:
-            yield (Layout.TENSOR, *fields, byte)
-        last[fields] = index, byte
+            codes = (BUFFER_CODES[buffer], core, ROLES.index(role))
+            yield (Layout.TENSOR, dtype.code, shape, *codes, partition, byte)
+        last[kind] = index, byte
 
 
 def const(executable: Executable) -> bytes:
@@ -109,9 +112,12 @@ def debug(executable: Executable) -> bytes:
 def iterations(executable: Executable) -> bytes:
     """Encode the iterations of Python loops, and the iteration that made each item."""
     texts = [(Iterations.TEXT, printable(text)) for text in executable.iterations]
-    items = (item for stream in executable.streams for item in stream.items)
-    used = [item.iterations if isinstance(item, InstructionRecord) else -1 for item in items]
-    steps = [iteration - last for last, iteration in pairwise([-1, *used])]
+    used = [
+        item.iterations if isinstance(item, InstructionRecord) else -1
+        for stream in executable.streams
+        for item in stream.items
+    ]
+    steps = list(map(sub, used, [-1, *used[:-1]]))
     return _array([*texts, *((Iterations.ITEMS, *chunk) for chunk in _chunks(steps))])
 
 

@@ -8,7 +8,7 @@ instruction of its form in the same stream: small numbers, which take one byte e
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from operator import sub
 from typing import Any
 
@@ -55,26 +55,19 @@ class _Pool(_Packed):
 
     def __init__(self) -> None:
         super().__init__()
-        self._count = 0
+        self.count = 0
         self._index: dict[bytes, int] = {}
         self._alone: Callable[[Any], bytes] = msgpack.Packer().pack
-
-    def __len__(self) -> int:
-        return self._count
 
     def add(self, value: tuple[Any, ...]) -> int:
         """Return the index of `value`, appending it if it is new."""
         encoded = self._alone(value)
         number = self._index.get(encoded)
         if number is None:
-            number = self._index[encoded] = self.append(value)
+            number = self._index[encoded] = self.count
+            self.pack(value)
+            self.count += 1
         return number
-
-    def append(self, value: tuple[Any, ...]) -> int:
-        """Append `value`, which must be new, and return its index."""
-        self.pack(value)
-        self._count += 1
-        return self._count - 1
 
 
 class _Shape:
@@ -95,18 +88,17 @@ class CodeWriter:
         self.forms = _Pool()
         # Keyed by identity: emit shares objects, and they live as long as the writer.
         self._form_ids: dict[tuple[int, int], int] = {}
-        self._shapes: dict[tuple[Any, ...], _Shape] = {}
         self.items = _Packed()
         self.count = 0  # of streams and items
 
     def section(self, executable: Executable, operands: Operands, limits: Limits) -> bytes:
         """Return the section's bytes. Raises `ArtifactFailed` above a limit."""
-        numbers = [self._value(operand) for operand in operands.values]
+        numbers = self._numbers(operands.values)
         for stream, references in zip(executable.streams, operands.references, strict=True):
             self._stream(stream, [numbers[reference] for reference in references])
-        at_most(len(self.values), limits.values, "different operands")
-        at_most(len(self.forms), limits.forms, "different pairs of opcode and attributes")
-        count = len(self.values) + len(self.forms) + self.count
+        at_most(self.values.count, limits.values, "different operands")
+        at_most(self.forms.count, limits.forms, "different pairs of opcode and attributes")
+        count = self.values.count + self.forms.count + self.count
         head: bytes = msgpack.Packer().pack_array_header(count)
         return b"".join((head, bytes(self.values), bytes(self.forms), bytes(self.items)))
 
@@ -136,29 +128,34 @@ class CodeWriter:
             differences = list(map(sub, references, previous)) if is_alike else references
             pack((_INSTRUCTION, form, differences, flat_waits, signals))
 
-    def _value(self, operand: OperandRecord) -> int:
-        """Return the reference of an operand: 0 for None, else 1 + the index of its value."""
-        if isinstance(operand, PatternRecord):
-            return self._pattern(operand)
-        return 0 if operand is None else 1 + self.values.add(_value(operand))
-
-    def _pattern(self, p: PatternRecord) -> int:
-        tensor, dtype, start, partitions, offset, dims, dynamic = p
-        key = (dtype.code, start, partitions, dims, dynamic)
-        shape, position = self._shapes.get(key), offset << 32 | tensor
-        number = len(self.values) + 1
-        if shape is None:
-            shape = self._shapes[key] = _Shape()
-            record = _pattern(p)
-        else:
-            existing = shape.numbers.get(position)
-            if existing is not None:
-                return existing
-            record = (_MOVED, number - shape.last, tensor - shape.tensor, offset - shape.offset)
-        self.values.append(record)
-        shape.last, shape.tensor, shape.offset = number, tensor, offset
-        shape.numbers[position] = number
-        return number
+    def _numbers(self, operands: Iterable[OperandRecord]) -> list[int]:
+        """Write the values of operands, and return the reference of each: 0 for None, else 1 + the
+        index of its value.
+        """
+        shapes: dict[tuple[Any, ...], _Shape] = {}
+        values, pack = self.values, self.values.pack
+        numbers: list[int] = []
+        for operand in operands:
+            if not isinstance(operand, PatternRecord):
+                numbers.append(0 if operand is None else 1 + values.add(_value(operand)))
+                continue
+            tensor, dtype, start, partitions, offset, dims, dynamic = operand
+            key = (dtype.code, start, partitions, dims, dynamic)
+            shape, position = shapes.get(key), offset << 32 | tensor
+            number = values.count + 1
+            if shape is None:
+                shape = shapes[key] = _Shape()
+                pack(_pattern(operand))
+            elif position in shape.numbers:
+                numbers.append(shape.numbers[position])
+                continue
+            else:
+                moved = (tensor - shape.tensor, offset - shape.offset)
+                pack((_MOVED, number - shape.last, *moved))
+            shape.last, shape.tensor, shape.offset = number, tensor, offset
+            values.count = shape.numbers[position] = number
+            numbers.append(number)
+        return numbers
 
     def _form(self, row: Row, values: tuple[Any, ...]) -> int:
         """Return the index of a form whose objects were not seen before."""
@@ -167,9 +164,7 @@ class CodeWriter:
         return number
 
 
-def _value(operand: PatternRecord | Register | float | int) -> tuple[Any, ...]:
-    if isinstance(operand, PatternRecord):
-        return _pattern(operand)
+def _value(operand: Register | float | int) -> tuple[Any, ...]:
     if isinstance(operand, Register):
         return (CodeRecord.REGISTER, operand.number)
     return (CodeRecord.NUMBER, attributes.canonical(operand))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -155,11 +156,7 @@ def test_a_finding_of_an_audit_is_no_fault_of_the_kernel(
 
 
 def test_what_the_runner_would_refuse_is_a_bug_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        pipeline,
-        "emit",
-        lambda *words: emit(*words).__class__(**{**vars(emit(*words)), "cores": 9}),
-    )
+    monkeypatch.setattr(pipeline, "emit", lambda *words: replace(emit(*words), cores=9))
     with pytest.raises(AuditFailed, match="emit produced a wrong program: 9 cores"):
         run()
 

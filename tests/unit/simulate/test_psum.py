@@ -109,14 +109,18 @@ def compiled() -> Executable:
     return read(compile_source(SourceFile("k.py", KERNEL), Request(), lambda *_: None).data)
 
 
-def moved(executable: Executable, offset: int) -> Executable:
-    """Return the program with the results of matmuls at another offset of their tensor."""
+def moved(executable: Executable, offset: int, least: int = 0) -> Executable:
+    """Return the program with the results of matmuls that begin at element `least` or later at
+    another offset of their tensor.
+    """
 
     def item(one: InstructionRecord | LoopRecord) -> InstructionRecord | LoopRecord:
         if not isinstance(one, InstructionRecord) or one.row is not ROWS["nc_matmul"]:
             return one
         dst = one.operands[0]
         assert isinstance(dst, PatternRecord)
+        if dst.offset < least:
+            return one
         return one._replace(operands=(dst._replace(offset=offset), *one.operands[1:]))
 
     def stream(one: StreamRecord) -> StreamRecord:
@@ -131,6 +135,8 @@ def test_a_file_whose_matmul_crosses_banks_is_refused() -> None:
     verify(moved(executable, 256))
     with pytest.raises(ArtifactFailed, match=r"`dst` covers bytes 1,536 to 2,560 .* banks 0 to 1"):
         verify(moved(executable, 384))
+    with pytest.raises(ArtifactFailed, match=r"`dst` covers bytes 1,536 to 2,560 .* banks 0 to 1"):
+        verify(moved(executable, 384, least=512))  # after one of its shape within a bank
 
 
 def test_the_report_counts_the_banks_that_are_touched() -> None:
