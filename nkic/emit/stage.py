@@ -148,7 +148,7 @@ class _CoreEmitter:
             self.signals.add(signals)
         if instruction is None:
             return InstructionRecord(None, (), (), waits, signals, -1)
-        row, its_operands, attributes, _, at, _, _, _, _, iterations = instruction
+        row, its_operands, attributes, _, at, _, _, _, _, _, iterations = instruction
         known, values = self.numbers.get, self.values
         references = [known(id(o)) or self.number(o, its_operands) for o in its_operands]
         if self.hidden:

@@ -86,8 +86,8 @@ FIXED = (
     Fixed(
         "depend ignores how attributes refine an access",
         "nkic/ir/effects.py",
-        "_ordered_uses([row.access_of(o, facts) for o in row.operands])",
-        "_ordered_uses([o.access for o in row.operands])  # of any instance",
+        "= _ordered([row.access_of(o, facts) for o in row.operands])",
+        "= _ordered([o.access for o in row.operands])  # of any instance",
         (EXACT,),
     ),
     Fixed(
