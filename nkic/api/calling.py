@@ -54,9 +54,9 @@ def prepare(
     Arrays become tensors, wherever they occur in an argument; all other values are compile-time
     constants. The settings of `function` under `nki.jit` (grid in brackets, schedule, target, Beta
     1) apply unless an option overrides them. Options: `target`, `nki`, `grid`, `lnc`, `spread`,
-    `serial`, `spill`, `optimise`, `schedule`, `levels`, `evaluate`, `cache_dir`. Raises `TypeError`
-    if the arguments do not fit the signature, `CompileError`, and whatever a kernel that Python
-    evaluates raises.
+    `serial`, `spill`, `optimise`, `schedule`, `levels`, `evaluate`, `limits`, `cache_dir`. Raises
+    `TypeError` if the arguments do not fit the signature, `CompileError`, and whatever a kernel
+    that Python evaluates raises.
     """
     options.check("prepare", call_options, Preparing)
     with raising(CompileError):

@@ -46,7 +46,13 @@ def compile_options(call_options: Compiling) -> CompileOptions:
     serial = call_options.get("serial", False)
     spill = call_options.get("spill", False)
     return CompileOptions(
-        serial, levels=levels, level=level, machine=machine, spill=spill, keep=frozenset()
+        serial,
+        levels=levels,
+        level=level,
+        machine=machine,
+        spill=spill,
+        limits=options.limits_of(call_options.get("limits")),
+        keep=frozenset(),
     )
 
 
@@ -150,9 +156,9 @@ def compile(
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may contain arrays.
     `include` and `modules` tell where to find a file's imports; a function's imports are found as
     Python finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`,
-    `serial`, `spill`, `optimise`, `machine` and `levels` are the command's options; `schedule` is
-    what `with_schedule` takes, `spread` is how a grid is distributed over several cores. Raises
-    `CompileError`.
+    `serial`, `spill`, `optimise`, `machine`, `levels` and `limits` are the command's options;
+    `schedule` is what `with_schedule` takes, `spread` is how a grid is distributed over several
+    cores. Raises `CompileError`.
     """
     options.check("compile", call_options, Compiling, max_errors=max_errors, inputs=inputs)
     job: SourceCompilation | TracedCompilation
@@ -237,6 +243,11 @@ def of_live(
     function = functions.kernel(kernel)
     if not evaluation.is_native(evaluate, function):
         return _of_function(function, request_options, consts, settings)
+    if settings.limits is not None:
+        refuse(
+            f"Python itself evaluates `{function.__qualname__}`, and it has no `limits`",
+            'leave out limits=, or pass evaluate="closed" too',
+        )
     loader, inner_arrays = LiveLoader(), native.Parts()
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict
 
 from nkic.api.errors import CompileError, RunError, raising, refuse
 from nkic.base.diagnostics import bad_value
+from nkic.base.evaluation import Limits
 from nkic.base.levels import Settings
 from nkic.base.suggest import did_you_mean
+from nkic.limits import table
 from nkic.machine.clock.machine_file import MachineFile, figures_of, load_machine
 from nkic.specialise.request import Spread
 
@@ -29,7 +31,8 @@ class Compiling(TypedDict, total=False):
     `optimise` is the level of `nkic -O`, from 0 to 2, by default 1; `machine` is the machine file
     to schedule for: its path, or figures as a mapping; `schedule` is what `with_schedule` takes;
     `levels` are levels of warnings; `evaluate` is "native" if Python itself calls a live kernel, or
-    "closed" if it is evaluated from source.
+    "closed" if it is evaluated from source; `limits` are those of `nkic --limit` on this
+    evaluation, by name: {"steps": 1_000_000_000}.
     """
 
     target: str | None
@@ -44,6 +47,7 @@ class Compiling(TypedDict, total=False):
     schedule: Sequence[Any]
     levels: Settings | None
     evaluate: str | None
+    limits: Mapping[str, int] | None
 
 
 class Preparing(Compiling, total=False):
@@ -105,12 +109,31 @@ def machine_of(machine: Machine) -> MachineFile | None:
     return load_machine(os.fspath(machine))
 
 
+def limits_of(limits: Mapping[str, int] | None) -> Limits | None:
+    """Return the limits on evaluating a kernel, None for the defaults. Raises `UsageFailed`."""
+    if limits is None:
+        return None
+    evaluated = {n: row for n, row in table.of("nkic").items() if row.number is None}
+    for name, value in limits.items():
+        row = evaluated.get(name)
+        if row is None:
+            help = did_you_mean(str(name), evaluated) or f"limits are {', '.join(evaluated)}"
+            refuse(f"limits: no limit of the evaluation is called {name!r}", help)
+        if row.maximum is not None and value > row.maximum:
+            refuse(f"limits: {name} is {value:,}; it must be at most {row.maximum:,}")
+    return table.evaluation(limits)
+
+
 def _is_count(value: Any) -> bool:
     return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) > 0
 
 
 def _is_grid(value: Any) -> bool:
     return _is_count(value) or (isinstance(value, Sequence) and all(map(_is_count, value)))
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_count, value.values()))
 
 
 def _is_tolerance(value: Any) -> bool:
@@ -137,6 +160,7 @@ _VALUES = {
     **dict.fromkeys(("rtol", "atol"), _TOLERANCE),
     "grid": _Values("an int of at least 1, or a sequence of them", _is_grid),
     "spread": _Values("a Spread", lambda value: isinstance(value, Spread)),
+    "limits": _Values("a mapping from names to ints of at least 1", _are_counts),
     "levels": _Values("a Settings of nkic.base.levels", lambda value: isinstance(value, Settings)),
     "fill": _Values("a text such as 'randn(0)'", lambda value: isinstance(value, str)),
     "inputs": _Values("a mapping by name", lambda value: isinstance(value, Mapping)),

@@ -51,7 +51,7 @@ class CompileOptions:
         """Everything that an artifact and its messages depend on; equal in every process."""
         machine = self.machine.hash if self.machine is not None else ""
         flags = (self.serial, self.spill, self.level, self.embed_source, self.max_errors)
-        return (*flags, repr(self.levels), machine)
+        return (*flags, repr(self.levels), machine, repr(self.limits))
 
 
 DEFAULT = CompileOptions()

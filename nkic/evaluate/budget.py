@@ -29,7 +29,7 @@ class BudgetExhausted(KernelError):
             f"the evaluation of the kernel did not finish within {grouped(limits.steps)} steps "
             "(nodes of its source, instructions, four bytes of a value)",
             help="check that the loop ends; move loops over data to the device: `nl.fori_loop`; "
-            "`--limit steps=N` allows more",
+            "`--limit steps=N`, in Python `limits={'steps': N}`, allows more",
         )
 
 

@@ -130,6 +130,22 @@ untyped: Any = api  # the calls below pass values of wrong types
         ),
         (lambda: untyped.call(k.scaled, (X,), levels="error"), "levels is 'error', but must be"),
         (lambda: untyped.call(k.scaled, (X,), spill="yes"), "spill is 'yes', but must be True"),
+        (
+            lambda: untyped.call(k.scaled, (X,), evaluate="closed", limits={"step": 9}),
+            "no limit of the evaluation is called 'step'.*\n.*`steps`",
+        ),
+        (
+            lambda: untyped.call(k.scaled, (X,), evaluate="closed", limits={"memory": 9}),
+            "no limit of the evaluation is called 'memory'.*\n.*limits are steps, length, bits",
+        ),
+        (
+            lambda: untyped.call(k.scaled, (X,), evaluate="closed", limits={"depth": 9000}),
+            "depth is 9,000; it must be at most 900",
+        ),
+        (
+            lambda: untyped.call(k.scaled, (X,), limits={"steps": 0}),
+            "limits is {'steps': 0}, but must be a mapping",
+        ),
         (lambda: untyped.call_ranks(k.scaled, []), "no arguments of ranks"),
         (lambda: untyped.call_ranks(k.scaled, [X, X]), "args is a ndarray"),
         (lambda: untyped.compile(k.scaled, max_errors=0), "max_errors is 0, but must be an int"),
@@ -140,6 +156,15 @@ untyped: Any = api  # the calls below pass values of wrong types
 def test_arguments_that_cannot_be_honoured(call: Callable[[], object], message: str) -> None:
     with pytest.raises(api.CompileError, match=message):
         call()
+
+
+def test_the_evaluation_of_a_call_has_limits() -> None:
+    def call(**limits: int) -> api.Called:
+        return api.call(k.scaled, (X, 2.0), evaluate="closed", limits=limits)
+
+    assert (call(steps=1_000_000).values == call().values).all()
+    with pytest.raises(api.CompileError, match=r"(?s)within 100 steps.*\n.*limits=\{'steps': N\}"):
+        call(steps=100)
 
 
 @pytest.mark.parametrize(

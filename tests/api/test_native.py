@@ -143,6 +143,11 @@ def test_a_kernel_without_source(k: ModuleType) -> None:
     assert frames(caught.value)[-1].lineno == 2
 
 
+def test_pythons_own_evaluation_has_no_limits(k: ModuleType) -> None:
+    with pytest.raises(CompileError, match=r"`everything`, and it has no `limits`.*\n.*\"closed\""):
+        api.call(k.everything, (X,), limits={"steps": 1_000_000})
+
+
 def test_loops_on_the_device(k: ModuleType) -> None:
     n = np.full((1, 1), 4, np.int32)
     with warnings.catch_warnings():
