@@ -288,8 +288,8 @@ def test_an_engine_for_nothing_is_the_run_with_such_a_clock(
     gains = answers(run(program))
     known = Clock.of
 
-    def free(self: Clock, record: InstructionRecord, engine: Engine, queue: int = 0) -> Any:
-        found, size = known(self, record, engine, queue)
+    def free(self: Clock, record: InstructionRecord, engine: Engine, *more: Any) -> Any:
+        found, size = known(self, record, engine, *more)
         return (Timing(0, 0), size) if engine is Engine.TENSOR and record.row else (found, size)
 
     before = recorded(run(program)).trace.end
