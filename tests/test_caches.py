@@ -50,6 +50,7 @@ CACHES = {
     "simulate/numerics/certain.py:_ones": 8,
     "simulate/numerics/chain.py:_ones": 4,
     "simulate/numerics/matmul.py:_identity": 4,
+    "simulate/numerics/matmul.py:_way": 16,
     "simulate/storage/in_place.py:_are_all": 4096,
     "simulate/storage/in_place.py:_row_pitch": 4096,
     "simulate/semantics/gpsimd.py:indices": 64,

@@ -58,7 +58,7 @@ ALLOWED = {
     "driver": "",
     "migrate": f"{DATA} neff resolve language specialise simulate"
     " driver driver.pipeline driver.compiled",
-    "api": f"{DATA} cache arrays neff parse evaluate language specialise simulate report"
+    "api": f"{DATA} cache arrays limits neff parse evaluate language specialise simulate report"
     " driver driver.compiled driver.loader driver.request driver.pipeline driver.forms"
     " driver.figures",
     "nki": "base machine language specialise driver.request api",

@@ -26,10 +26,10 @@ class RunOptions:
     instructions executed so far. `check_races`: unordered accesses of two cores to shared HBM are a
     fault, and a program with unordered accesses of one core is rejected (ArtifactFailed).
     `accumulate`: the order and type in which instructions add; None is as measured on a device, or
-    "exact" if not measured. `blas_threads`: the limit on NumPy's BLAS threads. `report_bounds`:
-    report the maximum distance of each result element from exact arithmetic. `machine`: timing
-    figures that replace the target's own. `values`: if off, only time passes and outputs are
-    meaningless; for programs in which no value decides what is run.
+    "exact" if not measured. `blas_threads`: the limit on NumPy's BLAS threads (`threads`).
+    `report_bounds`: report the maximum distance of each result element from exact arithmetic.
+    `machine`: timing figures that replace the target's own. `values`: if off, only time passes and
+    outputs are meaningless; for programs in which no value decides what is run.
     """
 
     check_init: bool = True
@@ -54,6 +54,11 @@ class RunOptions:
         No option may depend on uninitialised bytes, and rounding must be at its proper place.
         """
         return self.check_init and self.precise and not (self.report_bounds or self.check_races)
+
+    @property
+    def threads(self) -> int:
+        """The number of BLAS threads: one with float32, as more of them add in another order."""
+        return 1 if self.accumulate == "float32" else self.blas_threads
 
     def target_of(self, executable: Executable) -> Target:
         """Return the target of `executable`, with the timing figures of this run."""

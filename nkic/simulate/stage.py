@@ -84,7 +84,7 @@ def simulate_ranks(
     run_options = options or RunOptions()
     if run_options.check_races:
         verify_ordered(executable)
-    with without_collector(), blas_threads(run_options.blas_threads), quiet():
+    with without_collector(), blas_threads(run_options.threads), quiet():
         if make is plain and len(inputs) == 1 and rerun.may_repeat(run_options):
             return [_repeatable(executable, inputs[0], run_options)]
         return _run(executable, inputs, run_options, make)

@@ -23,6 +23,16 @@ def blas_threads(count: int) -> AbstractContextManager[Any]:
     return limit
 
 
+def in_use() -> int:
+    """Return the number of threads that BLAS uses now; 0 if its library is not known."""
+    return max((library.num_threads for library in _blas()), default=0)
+
+
+@cache
+def _blas() -> list[Any]:
+    return [one for one in _libraries().lib_controllers if one.user_api == "blas"]
+
+
 @cache
 def _libraries() -> ThreadpoolController:
     """Return the libraries that are loaded when the first run starts, which takes 2 ms to find."""

@@ -5,12 +5,13 @@ the operands, the products are added in float64, first row to last, from 0; the 
 slabs (double-row and MX modes) are added in order; the total is rounded once to float32. BLAS
 computes exactly this, on any processor, if it is given enough rows and columns (other shapes use
 kernels that add in another order): so operands are padded with zeros to multiples of 32 and 16.
-`_adds_in_order` tests once whether this BLAS does, and otherwise a slow loop takes its place.
+`_way` tests once which call of this BLAS does, and otherwise a slow loop takes its place.
 
 With the order "float32" everything is in float32, where each product is added before it is rounded
 (a fused multiply-add), and the slabs' sums are rounded to float32 as well. BLAS does that too, on
-processors that have such an instruction. With "pairwise", products are rounded to float32 and added
-as a binary tree over the rows.
+processors that have such an instruction; with OpenBLAS's code for Haswell, which AMD's processors
+run as well, away from the edges of the product only. With "pairwise", products are rounded to
+float32 and added as a binary tree over the rows.
 
 A product with an identity matrix, by which kernels transpose, is the transpose of the other factor:
 every sum starts with 0 and adds zeros to one number, in any order. That takes a tenth of the time.
@@ -19,7 +20,7 @@ every sum starts with 0 and adds zeros to one number, in any order. That takes a
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from nkic.machine.operators import SummationOrder
 from nkic.machine.scratch import scratch
 from nkic.simulate.numerics.sums import tree
 from nkic.simulate.numerics.vector import transpose
+from nkic.simulate.threads import in_use
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -38,6 +40,9 @@ Product = Callable[[Array, Array, Array], None]
 
 SLAB = 128  # rows of the systolic array
 _ZERO = np.array(0, np.float32)
+# OpenBLAS's code for Haswell multiplies blocks of 6 rows, of which every other one adds the first
+# and last 8 columns in another order; from 320 columns on it divides them in two, as threads do.
+_HEIGHT, _MARGIN, _PIECE = 12, 8, 256
 
 
 def matmul(
@@ -142,11 +147,31 @@ def _padded(slot: str, operand: Factor, columns: int, kind: type[np.generic]) ->
     return wide
 
 
-def _exact(left: Doubles, right: Doubles, out: Doubles) -> None:
-    if _adds_in_order():
-        np.matmul(left.T, right, out=out)
-    else:
-        _loop(left, right, out)
+def _in_order(left: Array, right: Array, out: Array) -> None:
+    threads, now = -1, in_use()
+    while threads != now:  # or else a run that overlaps this one has changed it
+        threads = now
+        _way(left.dtype, threads)(left, right, out)
+        now = in_use()
+
+
+def _blas(left: Array, right: Array, out: Array) -> None:
+    np.matmul(left.T, right, out=out)
+
+
+def _inside(left: Array, right: Array, out: Array) -> None:
+    """Compute the product in pieces with a margin of zeros on both sides."""
+    rows, columns = left.shape
+    tall = _padded("matmul.tall", left, -(-columns // _HEIGHT) * _HEIGHT, left.dtype.type)
+    for start in range(0, right.shape[1], _PIECE):
+        piece = right[:, start : start + _PIECE]
+        inside = slice(_MARGIN, _MARGIN + piece.shape[1])
+        wide = scratch("matmul.wide", (rows, inside.stop + _MARGIN), left.dtype.type)
+        wide[:, : inside.start] = wide[:, inside.stop :] = 0
+        wide[:, inside] = piece
+        total = scratch("matmul.inside", (tall.shape[1], wide.shape[1]), left.dtype.type)
+        np.matmul(tall.T, wide, out=total)
+        out[:, start : start + _PIECE] = total[:columns, inside]
 
 
 def _loop(left: Doubles, right: Doubles, out: Doubles) -> None:
@@ -156,13 +181,6 @@ def _loop(left: Doubles, right: Doubles, out: Doubles) -> None:
     for column, row in zip(left, right, strict=True):
         np.multiply(column[:, None], row, out=term)
         np.add(out, term, out=out)
-
-
-def _fused(left: Floats, right: Floats, out: Floats) -> None:
-    if _is_fused():
-        np.matmul(left.T, right, out=out)
-    else:
-        _fused_loop(left, right, out)
 
 
 def _fused_loop(left: Floats, right: Floats, out: Floats) -> None:
@@ -193,36 +211,44 @@ def _tree(left: Floats, right: Floats, out: Floats) -> None:
 
 
 _PRODUCTS: dict[SummationOrder, tuple[type[np.generic], Product]] = {
-    "exact": (np.float64, _exact),
-    "float32": (np.float32, _fused),
+    "exact": (np.float64, _in_order),
+    "float32": (np.float32, _in_order),
     "pairwise": (np.float32, _tree),
 }
 
-
-@cache
-def _adds_in_order() -> bool:
-    """Return whether this host's BLAS adds products in order, tested on sums that show it."""
-    return all(_agrees(_loop, np.float64, *shape) for shape in _PROBES)
-
-
-@cache
-def _is_fused() -> bool:
-    """Return whether it does so in float32, with one rounding after each product."""
-    return all(_agrees(_fused_loop, np.float32, *shape) for shape in _PROBES)
+# The ways to compute a product, fastest first; the last one is the definition.
+_WAYS: dict[np.dtype[Any], tuple[Product, ...]] = {
+    np.dtype(np.float64): (_blas, _loop),
+    np.dtype(np.float32): (_blas, _inside, _fused_loop),
+}
 
 
-_PROBES = ((128, 128, 512), (128, 128, 16), (128, 32, 16), (37, 64, 48), (128, 96, 80))
+@lru_cache(maxsize=16)
+def _way(kind: np.dtype[Any], threads: int) -> Product:
+    """Return the first way that adds products in order with this number of BLAS threads, which must
+    be set. It is tested on sums that show the order.
+
+    In float32, each product is also added before it is rounded.
+    """
+    *fast, definition = _WAYS[kind]
+    return next((way for way in fast if _agrees(way, definition, kind)), definition)
 
 
-def _agrees(loop: Product, kind: type[np.generic], rows: int, columns: int, size: int) -> bool:
-    left, right = _probe(rows, columns, 1, kind), _probe(rows, size, 2, kind)
-    fast, slow = np.empty((columns, size), kind), np.empty((columns, size), kind)
-    np.matmul(left.T, right, out=fast)
-    loop(left, right, slow)
-    return np.array_equal(fast, slow)
+_PROBES = ((37, 64, 48), (128, 128, 16), (128, 32, 16), (128, 96, 80), (128, 128, 512))
 
 
-def _probe(rows: int, columns: int, seed: int, kind: type[np.generic]) -> Array:
+def _agrees(way: Product, definition: Product, kind: np.dtype[Any]) -> bool:
+    for rows, columns, size in _PROBES:
+        left, right = _probe(rows, columns, 1, kind), _probe(rows, size, 2, kind)
+        found, wanted = np.empty((columns, size), kind), np.empty((columns, size), kind)
+        way(left, right, found)
+        definition(left, right, wanted)
+        if not np.array_equal(found, wanted):
+            return False
+    return True
+
+
+def _probe(rows: int, columns: int, seed: int, kind: np.dtype[Any]) -> Array:
     """Return numbers of very different sizes: every order of addition rounds differently."""
     draw = np.random.Generator(np.random.PCG64(seed))
     exponent = draw.integers(-40, 40, (rows, columns))

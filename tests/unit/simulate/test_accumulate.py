@@ -114,7 +114,7 @@ def test_without_a_fused_blas_the_loop_gives_the_same(monkeypatch: pytest.Monkey
     stationary, moving = operands(128, 64, 48)
     fast, slow = np.empty((64, 48), F), np.empty((64, 48), F)
     matmul(stationary, moving, fast, order="float32")
-    monkeypatch.setattr(products, "_is_fused", lambda: False)
+    monkeypatch.setattr(products, "_way", lambda kind, threads: products._fused_loop)
     matmul(stationary, moving, slow, order="float32")
     assert fast.tobytes() == slow.tobytes()
 

@@ -37,7 +37,7 @@ def three() -> Iterator[None]:
         yield
 
 
-def seen_by_a_call(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
+def seen_by_a_call(monkeypatch: pytest.MonkeyPatch, **how: Any) -> list[set[int]]:
     """Return the number of BLAS threads during the products of a call from Python."""
     seen: list[set[int]] = []
     whole = matmul._store
@@ -47,7 +47,7 @@ def seen_by_a_call(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
         whole(*words)
 
     monkeypatch.setattr(matmul, "_store", spy)
-    api.call(k.product, (X, X), {})
+    api.call(k.product, (X, X), {}, **how)
     return seen
 
 
@@ -70,20 +70,37 @@ def test_runs_that_overlap_leave_what_was_there(three: None) -> None:
             inside.set()
             leave.wait()
 
+    assert threads.in_use() == 3
     with threads.blas_threads(1):
         runner = threading.Thread(target=other)
         runner.start()
         inside.wait()
-        assert in_use() == {1}
+        assert in_use() == {threads.in_use()} == {1}
     leave.set()
     runner.join()
-    assert in_use() == {3}
+    assert in_use() == {threads.in_use()} == {3}
+
+
+def test_sums_in_float32_take_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NKIC_BLAS_THREADS", "2")
+    assert seen_by_a_call(monkeypatch, accumulate="float32") == [{1}]
 
 
 def test_after_a_fault_too(three: None) -> None:
     with pytest.raises(ZeroDivisionError), threads.blas_threads(1):
         raise ZeroDivisionError
     assert in_use() == {3}
+
+
+def test_a_product_is_repeated_if_the_number_changes_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ways: list[int] = []
+    counts = iter([1, 2, 2])
+    monkeypatch.setattr(matmul, "in_use", lambda: next(counts))
+    monkeypatch.setattr(matmul, "_way", lambda kind, count: lambda *factors: ways.append(count))
+    matmul._in_order(X, X, X)
+    assert ways == [1, 2]
 
 
 @pytest.mark.parametrize("word", ["0", "-1", "two", "1.5", "99999999", "²"])
