@@ -83,23 +83,28 @@ def _slots(
     if fixed:
         return _ring(free, fixed, space)
     addresses: Addresses = {}
-    resting: dict[tuple[int, str], deque[int]] = defaultdict(deque)
-    ends: list[tuple[int, int, int, tuple[int, str]]] = []
+    resting: dict[tuple[int, str], deque[Address]] = defaultdict(deque)
+    kinds: dict[tuple[int, str], tuple[int, deque[Address]]] = {}  # by bytes and type
+    ends: list[tuple[int, int, Address, deque[Address]]] = []
     next_free = 0
-    for order, life in enumerate(free):
-        while ends and ends[0][0] < life.first:
-            _, _, start, kind = heappop(ends)
-            resting[kind].append(start)
-        kind = (space.size(life.tensor), life.tensor.dtype.name)
-        fits, free_slots = next_free + kind[0] <= space.capacity, resting[kind]
-        if free_slots and (len(free_slots) >= rest or not fits):
-            start = free_slots.popleft()
+    for order, (tensor, first, last) in enumerate(free):
+        while ends and ends[0][0] < first:
+            _, _, at, slots = heappop(ends)
+            slots.append(at)
+        kind = tensor.bytes, tensor.dtype.name
+        if kind not in kinds:
+            size = space.size(tensor)
+            kinds[kind] = size, resting[size, kind[1]]
+        size, slots = kinds[kind]
+        fits = next_free + size <= space.capacity
+        if slots and (len(slots) >= rest or not fits):
+            at = slots.popleft()
         elif fits:
-            start, next_free = next_free, next_free + kind[0]
+            at, next_free = Address(0, next_free), next_free + size
         else:
-            raise DoesNotFit(life, [])
-        addresses[life.tensor.number] = Address(0, start)
-        heappush(ends, (life.last, order, start, kind))
+            raise DoesNotFit(free[order], [])
+        addresses[tensor.number] = at
+        heappush(ends, (last, order, at, slots))
     return addresses
 
 

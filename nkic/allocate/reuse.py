@@ -23,7 +23,7 @@ def reuse_edges(
     ownership = _Ownership(addresses, graph)
     tensor_counts = Counter(life.tensor.scope[-1] for life in lives if life.tensor.scope)
     by_loop: dict[int, list[Tensor]] = defaultdict(list)
-    for tensor in (life.tensor for life in lives):
+    for tensor, _, _ in lives:
         ownership.take(tensor)
         if not tensor.scope:
             continue
@@ -60,11 +60,15 @@ class _Ownership:
                 self._wait(number, former, distance)
 
     def _wait(self, tensor: int, former: int, distance: int) -> None:
-        closers, new = self.graph.last_touches[former], tuple.__new__
-        reuse = tuple([new(Edge, (closer, "reuse", distance)) for closer in closers])
+        all_edges, new = self.edges, tuple.__new__
+        closers = self.graph.last_touches[former]
+        if len(closers) == 1:  # most often, and without the call of a comprehension
+            reuse: tuple[Edge, ...] = (new(Edge, (closers[0], "reuse", distance)),)
+        else:
+            reuse = tuple([new(Edge, (closer, "reuse", distance)) for closer in closers])
         for opener in self.graph.first_touches[tensor]:
-            edges = self.edges.get(opener)
-            self.edges[opener] = tuple(dict.fromkeys((*edges, *reuse))) if edges else reuse
+            edges = all_edges.get(opener)
+            all_edges[opener] = tuple(dict.fromkeys((*edges, *reuse))) if edges else reuse
 
 
 class _Owners:

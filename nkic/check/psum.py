@@ -11,7 +11,7 @@ from collections import defaultdict
 from nkic.base.diagnostics import Label, Reporter
 from nkic.check.stage import call_labels
 from nkic.ir.effects import Accesses, accesses_of
-from nkic.ir.program import Body, Instruction, Program, instructions
+from nkic.ir.program import Body, Instruction, Program, Work, instructions
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
 from nkic.machine.patterns import run
@@ -94,13 +94,18 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
 
 def _written_by_others(body: Body, accesses: Accesses) -> set[int]:
     """Return the numbers of the PSUM tensors that an instruction other than a matmul writes."""
-    return {
-        pattern.tensor.number
-        for instruction in instructions(body)
-        if not is_matmul(instruction.engine)
-        for pattern in accesses.written_by(instruction)
-        if pattern.tensor.buffer is Buffer.PSUM
-    }
+    found: set[int] = set()
+    others: set[Work] = set()  # kinds of work that write no PSUM, as most do
+    for instruction in instructions(body):
+        work = instruction.work
+        if work in others or is_matmul(instruction.engine):
+            continue
+        written = accesses.written_by(instruction)
+        numbers = [p.tensor.number for p in written if p.tensor.buffer is Buffer.PSUM]
+        found.update(numbers)
+        if not numbers and work is not None:
+            others.add(work)
+    return found
 
 
 def _area(pattern: AccessPattern) -> Rectangle:

@@ -37,7 +37,8 @@ def _outline(body: Body) -> Outline[Item]:
     steps: list[Step[Item]] = []
     for item in body:
         if isinstance(item, Instruction):
-            steps += [Stop[Item](item, item.row)] if item.row.is_rendezvous else []
+            if item.row.is_rendezvous:
+                steps.append(Stop[Item](item, item.row))
         elif inside := _outline(item.body):
             steps.append(Round[Item](item, item.trips, inside))
     return tuple(steps)

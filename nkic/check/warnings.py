@@ -7,11 +7,12 @@ Non-goals: anything that depends on values (the runner's sanitizers).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from math import prod
+from typing import Any
 
 from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
@@ -20,7 +21,7 @@ from nkic.check.constants import beyond_type
 from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, seen
 from nkic.ir.groups import Group, Groups
-from nkic.ir.overlap import Box, axes_of, hbm_box
+from nkic.ir.overlap import Box, axes_of, hbm_box, tiling
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.engines import Engine
@@ -30,6 +31,7 @@ from nkic.machine.patterns import Dims, run
 EFFICIENT_ROW = 512  # bytes; NKI DMA overview and performance guide: shorter rows waste bandwidth
 TINY_ROW = 64  # so short that the cost per row leaves less than a seventh of the bandwidth
 SMALL_TRANSFER = 4096  # bytes; a transfer of this size is fast whatever its rows
+_Form = tuple[Dims, int]  # of stores that differ in their offsets: dimensions, bytes per element
 TILES = (View, AccessPattern)  # a program parsed from its text may already be lowered
 
 
@@ -48,7 +50,8 @@ def warn(program: Program, groups: Groups, report: Reporter) -> None:
 class _Finder:
     program: Program
     report: Reporter
-    written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
+    # Of outputs only: the offsets of the stores of each form.
+    written: dict[int, dict[_Form | None, list[int]]] = field(default_factory=dict)
     reported: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by location's id
     warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
     clean: set[tuple[object, ...]] = field(default_factory=set)  # signatures without warnings
@@ -117,13 +120,15 @@ class _Finder:
     # ---- memory ----------------------------------------------------------------------------
 
     def note_writes(self, code: Iterable[Instruction], groups: Sequence[Group]) -> None:
-        """Record the boxes of outputs that `code` writes."""
+        """Record the parts of outputs that `code` writes."""
         stores = {group: _stored(group.first) for group in dict.fromkeys(groups)}
         for instruction, group in zip(code, groups, strict=True):
-            for index in stores[group]:
-                operand = instruction.operands[index]
-                if isinstance(operand, TILES) and operand.tensor.number in self.outputs:
-                    self.written.setdefault(operand.tensor.number, {})[_box(operand)] = None
+            for index, form in stores[group]:
+                operand: Any = instruction.operands[index]
+                number = operand.tensor.number
+                if number in self.outputs:
+                    offsets = self.written.setdefault(number, {}).setdefault(form, [])
+                    offsets.append(operand.offset)
 
     def unused_tensors(self) -> None:
         """Report declarations none of whose tensors is used.
@@ -148,8 +153,8 @@ class _Finder:
     def partly_written_outputs(self) -> None:
         for number, parameter in enumerate(self.program.outputs):
             tensor = parameter.tensor
-            boxes = self.written.get(tensor.number)
-            hole = first_hole(_whole(tensor), boxes, tensor.dtype.size) if boxes else None
+            written = self.written.get(tensor.number)
+            hole = _hole(tensor, written) if written else None
             if hole is not None:
                 text = f"output {number}, `{tensor.name}`, is written only in part: nothing writes "
                 help = "write all of it, or return a smaller tensor"
@@ -188,11 +193,11 @@ class _Finder:
         return self.complain(slug, text, instruction.at, help)
 
 
-def _stored(instruction: Instruction) -> list[int]:
-    """Return the indices of the operands in HBM that an instruction writes."""
+def _stored(instruction: Instruction) -> list[tuple[int, _Form | None]]:
+    """Return the indices and forms of the operands in HBM that an instruction writes."""
     rules = enumerate(zip(instruction.row.operands, instruction.operands, strict=True))
     return [
-        index
+        (index, _form(operand))
         for index, (rule, operand) in rules
         if rule.access.writes and isinstance(operand, TILES) and not operand.tensor.on_chip
     ]
@@ -220,11 +225,25 @@ def _whole(tensor: Tensor) -> Box:
     return tuple((0, length) for length in axes_of(tensor))
 
 
-def _box(tile: View | AccessPattern) -> Box:
-    """Return the part of a tensor in HBM that `tile` may touch: all, if it is dynamic."""
-    if tile.dynamic is not None:
-        return _whole(tile.tensor)
-    return hbm_box(tile.tensor, tile.offset, _dims(tile), tile.dtype.size)
+def _form(tile: View | AccessPattern) -> _Form | None:
+    """Return the form of a tile in HBM, or None if it is dynamic."""
+    return None if tile.dynamic is not None else (_dims(tile), tile.dtype.size)
+
+
+def _hole(tensor: Tensor, written: Mapping[_Form | None, list[int]]) -> str | None:
+    """Return the first part of a tensor in HBM that no store writes, or None.
+
+    A dynamic store may write any part. Most outputs are written in tiles of one form.
+    """
+    boxes: set[Box] = set()
+    for form, offsets in written.items():
+        if form is None:
+            return None
+        tiles = tiling(axes_of(tensor), *form, len(offsets))
+        if tiles is not None and tiles.issubset(offsets):
+            return None
+        boxes |= {hbm_box(tensor, offset, *form) for offset in offsets}
+    return first_hole(_whole(tensor), boxes, tensor.dtype.size)
 
 
 def _dims(operand: View | AccessPattern) -> Dims:

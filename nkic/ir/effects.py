@@ -11,7 +11,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from nkic.ir.overlap import Box, Cells, box
+from nkic.ir.overlap import Box, Cells, are_tiles, box
 from nkic.ir.program import Body, Instruction, Operand, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.facts import Register
@@ -221,6 +221,12 @@ class Accesses:
             if not tensor.on_chip and self._written.isdisjoint(map(id, patterns)):
                 self.cells |= dict.fromkeys(map(id, patterns), ())
                 self.cut[tensor.number] = range(0)
+                continue
+            if are_tiles(patterns):
+                numbers = range(self.count, self.count + len(patterns))
+                self.cells |= zip(map(id, patterns), zip(numbers), strict=True)
+                self.cut[tensor.number] = numbers
+                self.count += len(patterns)
                 continue
             boxes = [box(pattern) for pattern in patterns]
             cells = Cells(boxes, self.count)

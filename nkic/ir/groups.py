@@ -37,25 +37,25 @@ class Group:
     inside its tensor, all are, and on chip they begin at the same partition.
     """
 
-    __slots__ = ("_operands", "first", "repeats")
+    __slots__ = ("_operands", "_rest", "first", "repeats")
 
     def __init__(self, first: Instruction) -> None:
         self.first = first
         self.repeats = 0
+        self._rest = first.row, first.attributes, first.engine
         self._operands: list[_Likeness] | None = None
 
     def admits(self, instruction: Instruction) -> bool:
         """Return whether `instruction` is like the first, whose location it has."""
-        row, operands, attributes, engine, *_ = self.first
-        if instruction.row is not row or instruction.engine is not engine:
+        row, attributes, engine = self._rest
+        own_row, operands, own_attributes, own_engine, _, _, _, _, _, _, _ = instruction
+        if own_row is not row or own_engine is not engine:
             return False
-        if instruction.attributes is not attributes and not _equal(
-            instruction.attributes, attributes
-        ):
+        if own_attributes is not attributes and not _equal(own_attributes, attributes):
             return False
         if self._operands is None:
-            self._operands = [_likeness(operand) for operand in operands]
-        for operand, known in zip(instruction.operands, self._operands, strict=True):
+            self._operands = [_likeness(operand) for operand in self.first.operands]
+        for operand, known in zip(operands, self._operands):  # noqa: B905  (those of one row)
             first, first_tensor, first_shape, first_strides, first_dtype, low, high = known
             if operand is first:
                 continue
@@ -66,7 +66,12 @@ class Group:
                 return False
             if shape != first_shape or strides != first_strides:
                 return False
-            if tensor is not first_tensor and not _declared_alike(tensor, first_tensor):
+            if tensor is first_tensor:
+                continue
+            # Compare the declarations, as far as stages before allocate see them.
+            if tensor.shape != first_tensor.shape or tensor.dtype is not first_tensor.dtype:
+                return False
+            if tensor.buffer is not first_tensor.buffer or tensor.first != first_tensor.first:
                 return False
         return True
 
@@ -123,13 +128,3 @@ def _room(view: View) -> tuple[int, int]:
 def _equal(some: tuple[object, ...], others: tuple[object, ...]) -> bool:
     """Compare values and types: 1, 1.0 and True are equal in Python, but not to a rule."""
     return some == others and [*map(type, some)] == [*map(type, others)]
-
-
-def _declared_alike(tensor: Tensor, other: Tensor) -> bool:
-    """Compare the declarations of two tensors, as far as stages before allocate see them."""
-    return (
-        tensor.shape == other.shape
-        and tensor.dtype is other.dtype
-        and tensor.buffer is other.buffer
-        and tensor.first == other.first
-    )

@@ -21,6 +21,7 @@ from nkic.ir.tensors import AccessPattern, Tensor
 Range = tuple[int, int]
 Box = tuple[Range, ...]
 MAX_CELLS = 4096  # per tensor; beyond that, neighbouring cells are merged
+SPARSE = 4  # tiles of a tensor for each that is accessed, at most, to look for tiles at all
 
 
 def box(pattern: AccessPattern) -> Box:
@@ -161,6 +162,44 @@ def _hull(axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...],
         ranges.append((0, length) if split else (a, b + 1))
         split = split or a != b
     return tuple(ranges)
+
+
+def tiling(
+    axes: tuple[int, ...], dims: tuple[tuple[int, int], ...], size: int, most: int
+) -> set[int] | None:
+    """Return the offsets at which boxes of `dims` cover `axes` side by side, in elements.
+
+    None if boxes of this form do not, or if it takes more than `most`.
+    """
+    reach = _reach(axes, dims, size)
+    if reach is None or any(length % (extent + 1) for _, extent, length in reach):
+        return None
+    steps = [(pitch * (extent + 1), pitch * length) for pitch, extent, length in reach]
+    if prod(end // step for step, end in steps) > most or any(step % size for step, _ in steps):
+        return None
+    offsets = [0]
+    for step, end in steps:
+        along = range(0, end // size, step // size)
+        offsets = [offset + more for offset in offsets for more in along]
+    return set(offsets)
+
+
+def are_tiles(patterns: Sequence[AccessPattern]) -> bool:
+    """Return whether the boxes of patterns of one tensor are tiles of one form, side by side.
+
+    Then each is a cell. False if there are so many that `Cells` would merge some.
+    """
+    tensor, dtype, start, partitions, _, dims, _ = patterns[0]
+    offsets = []
+    for _, own_dtype, own_start, own_partitions, offset, own_dims, dynamic in patterns:
+        if own_dims is not dims or own_dtype is not dtype or dynamic is not None:
+            return False
+        if own_start != start or own_partitions != partitions:
+            return False
+        offsets.append(offset)
+    distinct, most = set(offsets), min(SPARSE * len(offsets), MAX_CELLS)
+    tiles = tiling(axes_of(tensor), dims, dtype.size, most)
+    return tiles is not None and len(distinct) == len(offsets) and tiles.issuperset(distinct)
 
 
 class Cells:

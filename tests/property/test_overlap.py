@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.overlap import MAX_CELLS, Bands, Box, Cells, axes_of, box
+from nkic.ir.overlap import MAX_CELLS, Bands, Box, Cells, are_tiles, axes_of, box, tiling
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.memory import Buffer
@@ -182,6 +182,65 @@ def test_too_many_cells_are_joined_without_losing_a_conflict() -> None:
     assert all(cells[b] for b in boxes)
     whole = Cells([*boxes, ((0, 100), (0, 100))])
     assert set(whole[(0, 100), (0, 100)]) == {c for b in boxes for c in whole[b]}
+
+
+@given(st.data(), SIZES, st.booleans(), st.sampled_from(["float16", "uint8"]))
+@settings(max_examples=150, deadline=None)
+def test_tiles_cover_a_tensor_side_by_side(
+    data: st.DataObject, free: list[int], on_chip: bool, dtype: str
+) -> None:
+    """Their boxes are its bytes, each in one box; no more of them than allowed."""
+    owner = tensor(free, on_chip=on_chip)
+    pattern = data.draw(patterns(owner, dtype))
+    axes, size = axes_of(owner), pattern.dtype.size
+    tiles = tiling(axes, pattern.dims, size, owner.bytes)
+    if tiles is None:
+        return
+    boxes = [box(pattern._replace(offset=offset)) for offset in sorted(tiles)]
+    bytes_of = [inside(area, owner) for area in boxes]
+    rows = range(pattern.start, pattern.start + pattern.partitions) if on_chip else [0]
+    assert sum(map(len, bytes_of)) == len(set().union(*bytes_of)) == len(rows) * owner.bytes
+    assert tiling(axes, pattern.dims, size, len(tiles)) == tiles
+    assert tiling(axes, pattern.dims, size, len(tiles) - 1) is None
+
+
+@given(st.data(), SIZES, st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_only_patterns_side_by_side_are_tiles(
+    data: st.DataObject, free: list[int], on_chip: bool
+) -> None:
+    first = data.draw(patterns(tensor(free, on_chip=on_chip), "float16"))
+    room = first.tensor.bytes // 2 - 1 - sum(step * (num - 1) for step, num in first.dims)
+    offsets = data.draw(st.lists(st.integers(0, max(0, room)), min_size=1, max_size=4))
+    several = [first._replace(offset=offset) for offset in offsets]
+    if are_tiles(several):
+        boxes = [box(pattern) for pattern in several]
+        assert not any(overlap(a, b) for n, a in enumerate(boxes) for b in boxes[:n])
+
+
+def test_tiles_have_one_form() -> None:
+    owner = tensor([8])
+    left = AccessPattern(owner, owner.dtype, 0, 8, 0, ((1, 4),))
+    right = left._replace(offset=4)
+    assert are_tiles([left, right])
+    assert are_tiles([right]), "the rest need not be accessed"
+    assert not are_tiles([left, left._replace(offset=2)]), "they overlap"
+    assert not are_tiles([left, left]), "they are the same"
+    assert not are_tiles([left, right._replace(partitions=4)])
+    assert not are_tiles([left, right._replace(start=4, partitions=4)])
+    assert not are_tiles([left, right._replace(dims=((1, 2),))])
+    assert not are_tiles([left, right._replace(dtype=DTYPES["bfloat16"])])
+    long = tensor([MAX_CELLS + 1])
+    one = AccessPattern(long, long.dtype, 0, 8, 0, ((1, 1),))
+    assert not are_tiles([one._replace(offset=n) for n in range(MAX_CELLS + 1)]), "too many"
+
+
+def test_tiles_of_a_matrix() -> None:
+    assert tiling((4, 12), ((6, 2), (1, 3)), 2, 8) == {0, 3, 12, 15}
+    assert tiling((4, 12), ((6, 2), (1, 4)), 2, 8) is None, "4 columns do not divide 6"
+    assert tiling((4, 12), ((6, 3), (1, 3)), 2, 8) is None, "3 rows do not divide 4"
+    assert tiling((4, 12), ((6, 2), (1, 3)), 2, 3) is None, "there are 4"
+    assert tiling((4, 12), ((6, 2), (-1, 3)), 2, 8) is None, "backwards"
 
 
 def test_bands_follow_the_starts() -> None:

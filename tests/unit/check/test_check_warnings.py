@@ -112,6 +112,8 @@ def test_outputs_written_in_part(part: str, hole: str) -> None:
     [
         ("for i in range(0, 512, 128): body(i)", True),
         ("for i in range(0, 384, 128): body(i)", False),
+        ("for i in (0, 128, 128, 256): body(i)", False),  # as many as it takes, but not all
+        ("for i in (0, 256, 128, 384, 128): body(i)", True),
         ("nl.fori_loop(0, 384, body, 128)", True),  # where it writes is known at run time
     ],
 )
@@ -124,6 +126,17 @@ def test_outputs_written_tile_by_tile(tiles: str, complete: bool) -> None:
     return out
 """
     assert slugs("pass", tail=tail) == ([] if complete else ["output-partly-written"])
+
+
+@pytest.mark.parametrize("cleared", [0, 1])
+def test_accumulation_onto_either_of_two_tiles_that_one_line_clears(cleared: int) -> None:
+    body = f"""w = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.memset(dst=w, value=1.0)
+sums = [nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum) for i in range(2)]
+for p in sums:
+    nisa.memset(dst=p, value=0.0)
+nisa.nc_matmul(dst=sums[{cleared}], stationary=w, moving=w, accumulate=True)"""
+    assert slugs(body) == ["accumulates-onto-data"]
 
 
 # ---- speed ---------------------------------------------------------------------------------------

@@ -22,9 +22,13 @@ program t on trn2
 %3 z: float32[128, 128] sbuf @k.py:3:1-3:9
 %4 w: bfloat16[128, 64] sbuf @k.py:4:1-4:9
 %5 p: float32[64, 64] psum @k.py:5:1-5:9
+%6 q: float32[128, 64] psum @k.py:6:1-6:9
+%7 r: float32[64, 64] sbuf fixed (0, 0) @k.py:7:1-7:9
+%8 s: float32[64, 64] sbuf fixed (64, 0) @k.py:8:1-8:9
 core
 """
 WHOLE = "{0; (128, 64); (64, 1)}"
+HALF = "{0; (64, 64); (64, 1)}"
 PART = "{%d; (64, 32); (64, 1)}"
 COPY = "vector tensor_copy(dst=%s, src=%s; ) @k.py:7:1-7:9"
 LOAD = (
@@ -57,6 +61,8 @@ LIKE = [
     ([FIRST, copy(f"%3{WHOLE}", f"%2{WHOLE}")], 2),  # of another shape
     ([FIRST, copy(f"%4{WHOLE}", f"%2{WHOLE}")], 2),  # of another type
     ([FIRST, copy(f"%1{WHOLE}:int32", f"%2{WHOLE}")], 2),  # seen as another type
+    ([FIRST, copy(f"%1{WHOLE}", f"%6{WHOLE}")], 2),  # in another memory
+    ([copy(f"%7{HALF}", f"%7{HALF}"), copy(f"%8{HALF}", f"%7{HALF}")], 2),  # other partitions
     ([copy(f"%1{PART % 0}", f"%2{PART % 0}"), copy(f"%1{PART % 32}", f"%2{PART % 7}")], 1),
     ([copy(f"%1{PART % 0}", f"%2{PART % 0}"), copy(f"%1{PART % 33}", f"%2{PART % 0}")], 2),
     ([copy(f"%1{PART % 0}", f"%2{PART % 0}"), copy(f"%1{PART % 64}", f"%2{PART % 0}")], 2),
