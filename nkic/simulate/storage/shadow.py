@@ -50,7 +50,6 @@ class Shadow:
         self.memory = memory
         self.homes = memory.homes
         self.initial: set[int] = set()  # HBM tensors with initial contents
-        self.flags = _AllFlags(self._flags_of)
         self.owner: dict[int, int] = {}  # tensors by segment, or by inverted slot
         # by identity of the pattern, which the value keeps alive
         self._checks: dict[int, PatternCheck] = {}
@@ -67,23 +66,14 @@ class Shadow:
         self.owns_bytes = [False] * len(executable.tensors)
         for number in (*self.unread, *memory.in_place.complete):
             self.is_initialised[number] = True
+        # Not a method of this object: in a cycle, memory would stay until the next collection.
+        self.flags = _AllFlags(partial(_flags_of, executable, memory, self.is_initialised))
         self._rows = [tensor.shape[0] for tensor in executable.tensors]  # partitions, on the chip
         self._segments = _segments(executable, memory)
 
-    def _flags_of(self, number: int) -> Flags:
-        use, home = self.memory.uses[number], self.homes[number]
-        if not self.is_accessed(number):
-            raise KeyError(number)
-        partitions = self.executable.tensors[number].shape[0] if home.on_chip else 1
-        flags = Flags(use, partitions, home.pitch)
-        if self.is_initialised[number]:
-            flags.array.fill(True)
-        return flags
-
     def is_accessed(self, tensor: int) -> bool:
         """Return whether any instruction accesses the tensor."""
-        use = self.memory.uses[tensor]
-        return use.read or use.writes > 0
+        return _is_accessed(self.memory, tensor)
 
     def fill(self, tensor: int) -> None:
         """Mark a whole tensor initialised: inputs and constants."""
@@ -247,3 +237,22 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
             segments[number] = tuple([range(low + n * size, high + n * size) for n in bands])
         first += len(starts) * size
     return segments
+
+
+def _is_accessed(memory: Memory, tensor: int) -> bool:
+    use = memory.uses[tensor]
+    return use.read or use.writes > 0
+
+
+def _flags_of(
+    executable: Executable, memory: Memory, is_initialised: list[bool], number: int
+) -> Flags:
+    """Return the flags of a tensor, which some instruction accesses."""
+    if not _is_accessed(memory, number):
+        raise KeyError(number)
+    home = memory.homes[number]
+    partitions = executable.tensors[number].shape[0] if home.on_chip else 1
+    flags = Flags(memory.uses[number], partitions, home.pitch)
+    if is_initialised[number]:
+        flags.array.fill(True)
+    return flags

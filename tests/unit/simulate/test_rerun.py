@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nkic.base.collector import without_collector
 from nkic.base.source import SourceFile
 from nkic.driver.pipeline import compile_source
 from nkic.neff.records import Executable
@@ -172,6 +173,18 @@ def test_results_and_inputs_are_the_callers_alone() -> None:
     del given
     gc.collect()
     assert is_kept() and held() is None and output() is None
+
+
+@pytest.mark.parametrize("options", [RunOptions(), RunOptions(timeout_s=60.0)])
+def test_a_run_is_freed_without_a_collection(options: RunOptions) -> None:
+    executable = built(ADD)
+    simulate(executable, drawn(0), options)
+    rerun._cache.clear()
+    gc.collect()
+    with without_collector():
+        simulate(executable, drawn(0), options)
+        rerun._cache.clear()
+        assert gc.collect() == 0
 
 
 def test_pages_of_results_are_taken_again_when_nobody_holds_them() -> None:
