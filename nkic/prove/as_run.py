@@ -29,7 +29,7 @@ def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iter
         if isinstance(event, Decision):
             for register in event.registers:
                 reading.register(register, READ)
-    ledger = Ledger(reading.count, core.lines)
+    ledger = Ledger(reading.count, core)
     tenancy = Tenancy(storages, ledger)
     for event in core.sequence:
         if isinstance(event, Decision):

@@ -113,7 +113,7 @@ class _Walk:
                 for register in registers:
                     reading.register(register, READ)  # reserves the register's cell in the ledger
         formers = _formers(places, reading) if in_turn else None
-        self.ledger = Ledger(reading.count, core.lines, formers)
+        self.ledger = Ledger(reading.count, core, formers, core.is_straight)
         self.findings: list[Finding] = []
         self.latest: dict[int, Start] = {}  # by instruction
         self.pinned: tuple[int, Start | None] = (0, None)

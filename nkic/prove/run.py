@@ -7,6 +7,9 @@ complete when the item starts. The rules, which the runner follows:
 - an item that waits for a signal learns the clock of the signalling item, plus that item and all
   earlier items in its stream.
 
+Without loops, the clock of a signalling item is not merged until an access needs it: mostly an item
+waits for the very items that it must follow. Until then a clock has what its stream was told.
+
 Device loops are run for two iterations, which shows the effect of one on the next. A loop may also
 run zero times: after it, the clock keeps nothing that was learned only inside it, other than the
 completion of the loop's own items.
@@ -52,7 +55,7 @@ class Runner:
         self.line = line
         self.clock: Clock = [0] * len(core.lines)
         self.position = 0
-        self.has_loops = any(type(item) is Round for item in line.items)
+        self.has_loops = _has_loops(line)
         self.steps = _unrolled(line.items) if self.has_loops else iter(line.items)
         self.entries: list[tuple[Clock, int]] = []  # of the open loops
         self.next: Item | None = None
@@ -109,6 +112,12 @@ class Core:
     def __init__(self, number: int, lines: Sequence[Line]) -> None:
         self.number = number
         self.lines = lines
+        self.is_straight = not any(map(_has_loops, lines))
+        # Of each signal taken, until `complete_clocks`: the clock with it, the clock before, and
+        # the signalling item.
+        self.clocks: list[Clock] = []
+        self.formers: list[Clock] = []
+        self.sources: list[Start] = []
         self.tokens: dict[int, deque[Start]] = defaultdict(deque)
         self.parked: dict[int, Runner] = {}
         self.starts: list[dict[int, Start]] = [{}]
@@ -121,6 +130,31 @@ class Core:
         self.offsets: dict[tuple[int, int, int], int] = {}  # by loop, execution and semaphore
         self.users = [_semaphores(line.items) for line in lines]
         self.runners = [Runner(self, index, line) for index, line in enumerate(lines)]
+
+    def take(self, clock: Clock, waits: Waits) -> Clock:
+        """Return the clock of a stream after it has taken the signals `waits`."""
+        former, clock, is_straight = clock, clock.copy(), self.is_straight
+        for semaphore, count in waits:
+            queue = self.tokens[semaphore]
+            for _ in range(count):
+                source = queue.popleft()
+                line, position, _, _ = source
+                if clock[line] < position:
+                    clock[line] = position
+                if is_straight:
+                    self.clocks.append(clock)
+                    self.formers.append(former)
+                    self.sources.append(source)
+                else:
+                    _merge(clock, source[2])
+        return clock
+
+    def complete_clocks(self) -> None:
+        """Add to all clocks, in place, what the signalling items knew."""
+        for clock, former, source in zip(self.clocks, self.formers, self.sources, strict=True):
+            _merge(clock, former)
+            _merge(clock, source[2])
+        self.clocks, self.formers, self.sources = [], [], []
 
     def add_repeated_start(self, key: int, start: Start) -> None:
         """Record a repeated start of instruction `key`, which is inside a loop."""
@@ -182,11 +216,14 @@ class AbstractRun:
         return [runner for runner in runners if runner.next is not None]
 
     def advance(self, runner: Runner, ready: list[Runner]) -> None:
-        """Run a stream until it has to wait."""
+        """Run a stream until it has to wait; park it there."""
+        tokens, parked = runner.core.tokens, runner.core.parked
         while (item := runner.next) is not None:
             _, waits, _, rendezvous_row = item
-            if waits and not _signals_arrived(runner, waits):
-                return
+            for semaphore, count in waits:
+                if len(tokens[semaphore]) < count:
+                    parked[semaphore] = runner
+                    return
             if rendezvous_row is None:
                 _step(runner, item, ready)
             elif not self.meet(runner, rendezvous_row, ready):
@@ -210,22 +247,12 @@ class AbstractRun:
         return True
 
 
-def _signals_arrived(runner: Runner, waits: Waits) -> bool:
-    """Return whether all signals that an item waits for have arrived; park the stream if not."""
-    tokens = runner.core.tokens
-    for semaphore, count in waits:
-        if len(tokens[semaphore]) < count:
-            runner.core.parked[semaphore] = runner
-            return False
-    return True
-
-
 def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
     """Run one item: consume its waits, record its start, and send its signals."""
     core = runner.core
     key, waits, signals, _ = item
     if waits:
-        runner.clock = _joined(core.tokens, runner.clock, waits)
+        runner.clock = core.take(runner.clock, waits)
     position = runner.position = runner.position + 1
     start = (runner.index, position, runner.clock, key)
     if key >= 0:
@@ -237,22 +264,23 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
         core.sequence.append(start)
     for semaphore in signals:
         core.tokens[semaphore].append(start)
-        core.sent[semaphore] += 1
         if semaphore in core.parked:
             ready.append(core.parked.pop(semaphore))
+    if core.is_straight:
+        runner.next = cast("Item | None", next(runner.steps, None))
+        return
+    for semaphore in signals:
+        core.sent[semaphore] += 1
     runner.advance()
 
 
-def _joined(tokens: dict[int, deque[Start]], clock: Clock, waits: Waits) -> Clock:
-    """Return the clock of a stream after it has consumed the signals `waits`."""
-    for semaphore, count in waits:
-        queue = tokens[semaphore]
-        for _ in range(count):
-            stream, position, source_clock, _ = queue.popleft()
-            clock = [a if a > b else b for a, b in zip(clock, source_clock, strict=True)]
-            if clock[stream] < position:
-                clock[stream] = position
-    return clock
+def _merge(clock: Clock, other: Clock) -> None:
+    """Add what `other` knows to `clock`."""
+    clock[:] = [a if a > b else b for a, b in zip(clock, other)]  # noqa: B905, which takes a third
+
+
+def _has_loops(line: Line) -> bool:
+    return any(type(item) is Round for item in line.items)
 
 
 def _unrolled(items: Sequence[Item | Round], execution: int = 0) -> Iterator[Item | Event]:

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from nkic.machine.engines import Engine
-from nkic.prove.model import Item, Line, Round
-from nkic.prove.run import AbstractRun, Clock
+from nkic.prove.ledger import Ledger
+from nkic.prove.model import READ, WRITE, Item, Line, Round
+from nkic.prove.run import AbstractRun, Clock, Start
 
 COMPUTE = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD
 WAIT = ((0, 1),)
@@ -20,6 +21,7 @@ def known(*streams: Sequence[Item | Round]) -> dict[int, list[Clock]]:
     lines = [Line(COMPUTE[index], 0, tuple(items)) for index, items in enumerate(streams)]
     run = AbstractRun([lines])
     assert run.run() == []
+    run.cores[0].complete_clocks()
     tables = run.cores[0].starts
     return {key: [table[key][2] for table in tables if key in table] for key in tables[0]}
 
@@ -96,3 +98,37 @@ def test_streams_without_loops_know_what_is_before_them(seed: int) -> None:
                         default=0,
                     )
                     assert clock[line] == wanted, (one.key, line)
+
+
+def chain(*waits: tuple[int, ...]) -> tuple[Ledger, list[Start]]:
+    """Return the ledger and the starts of three items, each in a stream of its own.
+
+    Each signals the next one, and waits for the semaphores `waits`.
+    """
+    items = [Item(key, tuple((s, 1) for s in own), (key,)) for key, own in enumerate(waits)]
+    run = AbstractRun([[Line(COMPUTE[key], 0, (item,)) for key, item in enumerate(items)]])
+    assert run.run() == []
+    (core,) = run.cores
+    return Ledger(1, core, in_turn=True), [core.starts[0][key] for key in range(3)]
+
+
+def test_what_a_signalling_item_knew_is_learned_when_an_access_needs_it() -> None:
+    ledger, (first, second, third) = chain((), (0,), (1,))
+    assert ledger.note(first, [((0,), WRITE, 0)]) == {}
+    assert third[2] == [0, 1, 0]  # what it was told
+    assert ledger.follows(third, second) and third[2] == [0, 1, 0]
+    assert ledger.note(third, [((0,), WRITE, 0)]) == {}
+    assert third[2] == [1, 1, 0]
+
+
+def test_a_write_follows_the_last_write_through_the_reads_or_a_read_is_found() -> None:
+    ledger, starts = chain((), (0,), (1,))
+    touches = [((0,), WRITE, 0)], [((0,), READ, 0)], [((0,), WRITE, 0)]
+    assert [ledger.note(*one) for one in zip(starts, touches, strict=True)] == [{}, {}, {}]
+    assert starts[2][2] == [0, 1, 0]  # the read is enough
+    ledger, starts = chain((), (), (1,))
+    found = [ledger.note(*one) for one in zip(starts, touches, strict=True)]
+    assert found == [{}, {0: starts[0]}, {}]
+    ledger, starts = chain((), (), (1,))
+    found = [ledger.note(starts[n], touches[n]) for n in (0, 2)]
+    assert found == [{}, {0: starts[0]}]
