@@ -12,7 +12,7 @@ from nkic.prove.ledger import Ledger
 from nkic.prove.model import READ, WRITE, Item, Line, Round
 from nkic.prove.run import AbstractRun, Clock, Start
 
-COMPUTE = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD
+COMPUTE = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.TENSOR
 WAIT = ((0, 1),)
 
 
@@ -57,7 +57,7 @@ def straight(seed: int) -> list[list[Item]]:
     streams: list[list[Item]] = [[] for _ in COMPUTE]
     where: list[tuple[int, int]] = []
     signals = 0
-    for key in range(12):
+    for key in range(16):
         own = rng.randrange(len(streams))
         waits = []
         for source in rng.sample(where, min(len(where), rng.randrange(3))):
