@@ -29,6 +29,7 @@ class _Walk:
         self.accesses = accesses_of(body, target)
         count = self.accesses.count
         self.openers = [-1] * count  # by cell: its first access
+        self.further: dict[int, set[int]] = {}  # by cell: other reads before the first write
         self.writers = [-1] * count  # by cell: its last writer, and the readers since
         self.readers: list[list[int] | None] = [None] * count
         self.state: dict[str, int] = {}  # the cell of each piece of engine state, by name
@@ -48,11 +49,23 @@ class _Walk:
             if tensor not in cut:
                 first[tensor] = (opener,)
                 last[tensor] = tuple(readers) if readers else (writer,)
+        for cell in self.further:
+            if cell < len(tensors):
+                first[tensors[cell]] = self.first_accesses((cell,))
         for tensor, parts in cut.items():
             if parts:
-                first[tensor] = tuple(sorted({self.openers[cell] for cell in parts} - {-1}))
+                first[tensor] = self.first_accesses(parts)
                 last[tensor] = self.closers(parts)
         return DependenceGraph(self.edges, first, last)
+
+    def first_accesses(self, cells: Sequence[int]) -> tuple[int, ...]:
+        """Return the accesses to any of the cells that need not follow another access to the cell:
+        its first one, and all reads before its first write.
+        """
+        numbers = {self.openers[cell] for cell in cells}
+        for cell in self.further.keys() & set(cells) if self.further else ():
+            numbers |= self.further[cell]
+        return tuple(sorted(numbers - {-1}))
 
     def closers(self, cells: Sequence[int]) -> tuple[int, ...]:
         """Return the last accesses to any of the cells: its readers, or else its writer."""
@@ -118,6 +131,8 @@ class _Walk:
                 self.readers[cell] = [number]
             elif readers[-1] != number:
                 readers.append(number)
+                if writer < 0:  # neither of two reads waits for the other
+                    self.further.setdefault(cell, set()).add(number)
 
     def add(self, number: int, source: int, kind: str, edges: dict[Edge, None]) -> None:
         if self.first_inside is None or source < self.first_inside:

@@ -26,8 +26,9 @@ class DependenceGraph:
 
     `first_touches` and `last_touches` map a tensor number to the instructions that no other access
     to the tensor precedes, and that none follows. They are the instructions that wait when the
-    tensor reuses freed bytes, and the ones to wait for when its own bytes are reused. A tensor in
-    HBM that several patterns read and nothing writes is in neither.
+    tensor reuses freed bytes, and the ones to wait for when its own bytes are reused. Several reads
+    of what nothing has written are all first. A tensor in HBM that several patterns read and
+    nothing writes is in neither.
     """
 
     edges: Mapping[int, tuple[Edge, ...]]

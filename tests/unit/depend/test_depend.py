@@ -121,6 +121,24 @@ def test_openers_and_closers() -> None:
     assert graph.last_touches[1] == (1, 2)  # the right half was never read: its writer is last
 
 
+def test_reads_before_the_first_write_do_not_precede_each_other() -> None:
+    """So each of them waits for the tensor whose bytes this one takes."""
+    found = sbuf(
+        copy(0, f"%1{WHOLE}", f"%0{WHOLE}"),
+        copy(1, f"%2{RIGHT}", f"%0{WHOLE}"),
+        copy(2, f"%0{WHOLE}", f"%1{WHOLE}"),
+        copy(3, f"%2{LEFT}", f"%0{WHOLE}"),
+    )
+    assert depend(found)[0].first_touches[0] == (0, 1)
+    in_parts = sbuf(
+        copy(0, f"%0{LEFT}", f"%2{LEFT}"),
+        copy(1, f"%1{LEFT}", f"%0{RIGHT}"),
+        copy(2, f"%1{RIGHT}", f"%0{RIGHT}"),
+        copy(3, f"%1{RIGHT}", f"%0{LEFT}"),
+    )
+    assert depend(in_parts)[0].first_touches[0] == (0, 1, 2)
+
+
 def test_where_a_run_time_offset_stands_is_read() -> None:
     moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
     found = sbuf(
