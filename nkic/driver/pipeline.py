@@ -42,7 +42,6 @@ from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.neff.container import unpack
 from nkic.neff.listing import assemble
-from nkic.neff.operands import Operands
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -372,15 +371,13 @@ def _proven(
     effects.forget()
     yield "schedule-audit", None
 
-    operands = Operands([], [])
-    executable = emit(ordered, sources, notes or build_notes(ordered), operands)
+    executable = emit(ordered, sources, notes or build_notes(ordered))
     executable = timed(executable, ordered)
     yield "emit", executable
     with _format_limits():
-        _verify(executable, operands)
+        _verify(executable)
         yield "verify", None
-        data = write(executable, embed_source=options.embed_source, operands=operands)
-        del operands
+        data = write(executable, embed_source=options.embed_source)
         yield "write", data
     _prove("write", prove.prove_file(ordered, _sections(data)))
     yield "file-audit", None
@@ -481,10 +478,10 @@ def _prove(stage: str, findings: Sequence[object]) -> None:
         raise AuditFailed(stage, findings)
 
 
-def _verify(executable: Executable, operands: Operands) -> None:
+def _verify(executable: Executable) -> None:
     """Check what the runner will check of the file."""
     try:
-        verify(executable, operands=operands)
+        verify(executable)
     except ArtifactFailed as failure:
         if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
             raise

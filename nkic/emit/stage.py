@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import Any
 
-from nkic.base.source import SourceFile
+from nkic.base.source import CallChain, SourceFile
 from nkic.emit.tables import PlaceTable, Tensors
 from nkic.ir.program import Loop, Operand
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop, Wait
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, Wait
 from nkic.ir.tensors import AccessPattern, Dynamic, View
 from nkic.machine.facts import Register
-from nkic.neff.operands import Operands
+from nkic.machine.operands import Row
+from nkic.neff.columns import Head, Items, Operands
 from nkic.neff.records import (
     Executable,
-    InstructionRecord,
     LoopRecord,
     OffsetRecord,
     OperandRecord,
@@ -30,19 +30,14 @@ def emit(
     schedule: Schedule,
     sources: Mapping[str, SourceFile],
     meta: Meta | None = None,
-    operands: Operands | None = None,
 ) -> Executable:
-    """Return the executable of `schedule`. `sources` maps the paths in spans to the files.
-
-    `operands`, if given, is empty, and filled with those of the executable.
-    """
+    """Return the executable of `schedule`. `sources` maps the paths in spans to the files."""
     program = schedule.program
     places = PlaceTable(sources)
     tensors = Tensors(program, places)
     iterations: dict[str, int] = {}
     registers: set[int] = set()
-    operands = operands if operands is not None else Operands([], [])
-    operands.values.append(None)
+    operands = Operands()
     inputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.inputs)
     outputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.outputs)
     emitters = [
@@ -54,6 +49,7 @@ def emit(
         for emitter, core in zip(emitters, schedule.cores, strict=True)
         for stream in core
     )
+    loops = [loop for emitter in emitters for loop in emitter.loops]
     numbers = {t.number: t for t in program.tensors}
     constants = {
         tensors.index(numbers[n], 0): data for n, data in sorted(program.constants.items())
@@ -63,7 +59,7 @@ def emit(
         target=program.target.name,
         cores=len(schedule.cores),
         semaphores=_count(s for emitter in emitters for s in emitter.semaphores()),
-        registers=_count([*registers, *_bounds(streams)]),
+        registers=_count([*registers, *_bounds(loops)]),
         tensors=tuple(tensors.rows),
         inputs=inputs,
         outputs=outputs,
@@ -81,9 +77,8 @@ def _count(numbers: Iterable[int]) -> int:
     return max(numbers, default=-1) + 1
 
 
-def _bounds(streams: Iterable[StreamRecord]) -> Iterable[int]:
+def _bounds(loops: Iterable[LoopRecord]) -> Iterable[int]:
     """Yield the numbers of the registers of loops."""
-    loops = [item for stream in streams for item in stream.items if type(item) is LoopRecord]
     for loop in loops:
         values = (loop.counter, loop.start, loop.stop, loop.condition)
         yield from (value.number for value in values if isinstance(value, Register))
@@ -104,102 +99,117 @@ class _CoreEmitter:
         self.iterations = iterations
         self.tensors = tensors
         self.registers = registers  # registers used as operands
-        self.waits: dict[tuple[Wait, ...], tuple[tuple[int, int], ...]] = {}
-        self.signals: set[tuple[int, ...]] = set()
-        self.values, self.references_of_streams = operands
-        self.references: list[int] = []  # of the current stream
-        # Indices of `values`, keyed by identity: lower interns patterns.
-        self.numbers: dict[int, int] = {}
+        self.operands = operands
+        # Numbers of operands, keyed by identity: lower interns patterns.
+        self.numbers: dict[int, int] = {id(None): 0}
+        # Heads, keyed by identities of their parts: schedule interns waits and signals.
+        self.heads: dict[tuple[int, ...], Head] = {}
+        self.loops: list[LoopRecord] = []
         # The holders of the run-time offsets of the current instruction.
         self.hidden: list[OperandRecord] = []
 
     def semaphores(self) -> Iterator[int]:
         """Yield the semaphores of the streams so far."""
-        yield from (wait.semaphore for waits in self.waits for wait in waits)
-        yield from (semaphore for signals in self.signals for semaphore in signals)
+        for head in self.heads.values():
+            yield from (semaphore for semaphore, _ in head.waits)
+            yield from head.signals
 
     def stream(self, stream: Stream) -> StreamRecord:
-        self.references = []
-        self.references_of_streams.append(self.references)
-        return StreamRecord(self.core, stream.id.engine, stream.id.queue, self.items(stream.items))
+        items = Items(self.operands)
+        self.items(stream.items, items)
+        return StreamRecord(self.core, stream.id.engine, stream.id.queue, items)
 
-    def items(self, items: tuple[StreamItem, ...]) -> tuple[InstructionRecord | LoopRecord, ...]:
-        records: list[InstructionRecord | LoopRecord] = []
+    def items(self, items: Sequence[StreamItem], into: Items) -> None:
+        """Append the records of items, bodies of loops included."""
         for item in items:
-            if isinstance(item, StreamLoop):
-                body = self.items(item.items)
-                records += [self.loop(item.loop, len(body)), *body]
-            else:
-                records.append(self.slot(item))
-        return tuple(records)
+            if isinstance(item, Slot):
+                self.slot(item, into)
+                continue
+            body = Items(self.operands)
+            self.items(item.items, body)
+            into.extend(self.loop(item.loop, len(body)), body)
 
     def loop(self, loop: Loop, length: int) -> LoopRecord:
         place = self.places.index(loop.at)
-        return LoopRecord(
+        record = LoopRecord(
             length, loop.counter, loop.start, loop.stop, loop.step, loop.condition, place
         )
+        self.loops.append(record)
+        return record
 
-    def slot(self, slot: Slot) -> InstructionRecord:
-        instruction, its_waits, signals = slot
-        waits = self.waits.get(its_waits) if its_waits else ()
-        if waits is None:
-            waits = self.waits[its_waits] = tuple([(w.semaphore, w.amount) for w in its_waits])
-        if signals:
-            self.signals.add(signals)
+    def slot(self, slot: Slot, into: Items) -> None:
+        """Append the record of a slot."""
+        instruction, waits, signals = slot
         if instruction is None:
-            return InstructionRecord(None, (), (), waits, signals, -1)
-        row, its_operands, attributes, _, at, _, _, _, _, _, iterations = instruction
-        known, values = self.numbers.get, self.values
-        references = [known(id(o)) or self.number(o, its_operands) for o in its_operands]
+            into.append(self.head(None, (), waits, signals, None, 0))
+            return
+        row, operands, attributes, _, at, _, _, _, _, _, iterations = instruction
+        known = self.numbers.get
+        references = [known(id(o)) or self.number(o, operands) for o in operands]
         if self.hidden:
-            references += [self.add(record) for record in self.hidden]
+            references += map(self.operands.add, self.hidden)
             self.hidden.clear()
-        self.references += references
-        operands = tuple([values[reference] for reference in references])
-        place = self.places.row_of.get(id(at))
-        if place is None:
-            place = self.places.index(at)
+        into.references += references
+        into.heads.append(self.head(row, attributes, waits, signals, at, len(references)))
         iteration = self.iterations.get(iterations, -1)
         if iteration < 0 and iterations:
             iteration = self.iterations[iterations] = len(self.iterations)
-        fields = (row, operands, attributes, waits, signals, place, iteration)
-        return tuple.__new__(InstructionRecord, fields)
+        into.iterations.append(iteration)
+
+    def head(
+        self,
+        row: Row | None,
+        attributes: tuple[Any, ...],
+        waits: tuple[Wait, ...],
+        signals: tuple[int, ...],
+        at: CallChain | None,
+        count: int,
+    ) -> Head:
+        """Return the head that slots with these parts share."""
+        key = (id(row), id(attributes), id(waits), id(signals), id(at), count)
+        head = self.heads.get(key)
+        if head is None:
+            numbers = tuple([(wait.semaphore, wait.amount) for wait in waits])
+            head = Head(row, attributes, numbers, signals, self.places.index(at), count)
+            self.heads[key] = head
+        return head
 
     def number(self, operand: Operand, operands: Sequence[Operand]) -> int:
         """Return the number of an operand, one of `operands`, that is not in `numbers`."""
         if operand is None:
             return 0
-        if isinstance(operand, AccessPattern) and operand.dynamic is not None:
-            return self.add(self.dynamic(operand, operand.dynamic, len(operands)))
-        values = self.values
-        number = self.numbers[id(operand)] = len(values)
-        values.append(self.record(operand))
+        if not isinstance(operand, AccessPattern):
+            number = self.operands.add(self.record(operand))
+        else:
+            number = self.pattern(operand, len(operands))
+            if operand.dynamic is not None:  # its offset's holder has another index next time
+                return number
+        self.numbers[id(operand)] = number
         return number
 
-    def add(self, value: OperandRecord) -> int:
-        """Append a value, and return its number."""
-        self.values.append(value)
-        return len(self.values) - 1
+    def pattern(self, pattern: AccessPattern, count: int) -> int:
+        """Append a pattern of an instruction with `count` operands, and return its number."""
+        tensor, dtype, start, partitions, offset, dims, by = pattern
+        dynamic = None if by is None else self.dynamic(by, count)
+        index = self.tensors.row_of.get(tensor.number)
+        if index is None:
+            index = self.tensors.add(tensor, self.core)
+        return self.operands.pattern(index, dtype, start, partitions, offset, dims, dynamic)
+
+    def dynamic(self, by: Dynamic, count: int) -> OffsetRecord:
+        """Return the record of a run-time offset, whose holder follows the `count` operands."""
+        kind, source, stride, limit, axis = by
+        self.hidden.append(self.record(source))
+        return OffsetRecord(kind, count + len(self.hidden) - 1, stride, limit, axis)
 
     def record(self, operand: Operand) -> OperandRecord:
         """Return the record of an operand without a run-time offset."""
         if isinstance(operand, AccessPattern):
             tensor, dtype, start, partitions, offset, dims, _ = operand
-            index = self.tensors.row_of.get(tensor.number)
-            if index is None:
-                index = self.tensors.add(tensor, self.core)
-            fields = (index, dtype, start, partitions, offset, dims, None)
-            return tuple.__new__(PatternRecord, fields)
+            index = self.tensors.index(tensor, self.core)
+            return PatternRecord(index, dtype, start, partitions, offset, dims)
         if isinstance(operand, View):
             raise TypeError("a view reached emit: lower has not run")
         if isinstance(operand, Register):
             self.registers.add(operand.number)
         return operand
-
-    def dynamic(self, pattern: AccessPattern, by: Dynamic, count: int) -> PatternRecord:
-        """Return the record of a pattern; the holder of its offset follows the `count` operands."""
-        kind, source, stride, limit, axis = by
-        self.hidden.append(self.record(source))
-        offset = OffsetRecord(kind, count + len(self.hidden) - 1, stride, limit, axis)
-        record = self.record(pattern._replace(dynamic=None))
-        return cast("PatternRecord", record)._replace(dynamic=offset)

@@ -6,7 +6,7 @@ tables of the same file, and `verify` checks every number before it is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -122,13 +122,16 @@ class LoopRecord(NamedTuple):
         return None if self.condition is not None else trips(self.start, self.stop, self.step)
 
 
+Record = InstructionRecord | LoopRecord
+
+
 class StreamRecord(NamedTuple):
     """An in-order stream of one core."""
 
     core: int
     engine: Engine
     queue: int
-    items: tuple[InstructionRecord | LoopRecord, ...]
+    items: Sequence[Record]
 
     @property
     def name(self) -> str:

@@ -6,11 +6,11 @@ from hashlib import sha256
 
 from nkic.machine import targets
 from nkic.neff import container
+from nkic.neff.columns import Columns, columns_of
 from nkic.neff.failures import at_most
 from nkic.neff.header import REQUIRED, VERSION, Entry, Header, Port, SectionEntry, target_hash
 from nkic.neff.layout import SECTION_VERSION
 from nkic.neff.limits import LIMITS, Limits
-from nkic.neff.operands import Operands, operands_of
 from nkic.neff.records import Executable, ParameterRecord
 from nkic.neff.sections import encode
 from nkic.neff.sections.encode_code import CodeWriter
@@ -21,31 +21,34 @@ def write(
     *,
     embed_source: bool = False,
     limits: Limits = LIMITS,
-    operands: Operands | None = None,
 ) -> bytes:
     """Return the bytes of the file. Raises `ArtifactFailed` if a limit of the format is exceeded.
 
-    All other checks are made by `verify`, which emit calls on its result. `operands` are those of
-    the executable, if they are known.
+    All other checks are made by `verify`, which emit calls on its result.
     """
     _check_limits(executable, limits)
-    code = CodeWriter().section(executable, operands or operands_of(executable), limits)
-    sections = _sections(executable, code, embed_source)
+    columns = columns_of(executable)
+    code = CodeWriter().section(executable.streams, columns, limits)
+    sections = _sections(executable, columns, code, embed_source)
     return container.pack(_header(executable, sections), sections, limits)
 
 
-def _sections(executable: Executable, code: bytes, embed_source: bool) -> dict[str, bytes]:
+def _sections(
+    executable: Executable, columns: Columns, code: bytes, embed_source: bool
+) -> dict[str, bytes]:
     sections = {
         "layout": encode.layout(executable),
         "const": encode.const(executable),
         "code": code,
         "meta": encode.meta(executable),
         "src": encode.src(executable.files, embed_source),
-        "lines": encode.lines(executable),
+        "lines": encode.lines(executable.places, columns),
         "debug": encode.debug(executable),
     }
     return sections | (
-        {"iterations": encode.iterations(executable)} if executable.iterations else {}
+        {"iterations": encode.iterations(executable.iterations, columns)}
+        if executable.iterations
+        else {}
     )
 
 

@@ -7,13 +7,13 @@ as one iteration; programs of more than MAX_ITEMS items are not simulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nkic.machine.clock.simulation import Entry, Line, TimeSimulation
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import activation_table
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
+from nkic.neff.records import Executable, LoopRecord, Record, StreamRecord
 from nkic.pace.clock import Clock
 
 MAX_ITEMS = 2_000_000  # in all iterations of loops
@@ -34,7 +34,7 @@ def duration(executable: Executable, target: Target) -> int | None:
     return TimeSimulation(lines, max(1, executable.cores), executable.semaphores, target).run()
 
 
-def _count(items: tuple[InstructionRecord | LoopRecord, ...]) -> int:
+def _count(items: Sequence[Record]) -> int:
     """Return the number of items of a stream, in all iterations of loops."""
     at, total = 0, 0
     while at < len(items):

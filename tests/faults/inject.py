@@ -241,7 +241,7 @@ def of_addresses(placed: Program) -> Iterator[Fault]:
 def of_records(found: Executable) -> Iterator[Fault]:
     """Yield the same faults in the records of a file."""
     for number, stream in enumerate(found.streams):
-        for kind, edit in _edits(stream.items):
+        for kind, edit in _edits(tuple(stream.items)):
             yield Fault(kind, _in_records(found, number, edit))
         for at, item in enumerate(stream.items):
             for index, operand in enumerate(getattr(item, "operands", ())):
@@ -256,7 +256,8 @@ def of_records(found: Executable) -> Iterator[Fault]:
 def _in_records(found: Executable, number: int, edit: Edit) -> Callable[[], Executable]:
     def make() -> Executable:
         streams = list(found.streams)
-        items = _lengths(streams[number].items, edit(streams[number].items))
+        before = tuple(streams[number].items)
+        items = _lengths(before, edit(before))
         streams[number] = streams[number]._replace(items=items)
         return replace(found, streams=tuple(streams))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from operator import sub
 from typing import Any
 
@@ -10,13 +11,13 @@ import msgpack
 
 from nkic.base.text import clean
 from nkic.machine.memory import BUFFER_CODES
+from nkic.neff.columns import Columns
 from nkic.neff.failures import refuse
 from nkic.neff.layout import PLACES_PER_RECORD, ROLES, Iterations, Layout, Lines, Meta
 from nkic.neff.limits import LIMITS
 from nkic.neff.records import (
     Executable,
     FileRecord,
-    InstructionRecord,
     PlaceRecord,
     TensorRecord,
 )
@@ -85,12 +86,12 @@ def _file(file: FileRecord, embed_source: bool) -> tuple[str, bytes, str | None]
     return relative(file.path), bytes.fromhex(file.sha256), file.text if embed_source else None
 
 
-def lines(executable: Executable) -> bytes:
+def lines(places: tuple[PlaceRecord, ...], columns: Columns) -> bytes:
     """Encode the source places, and the place of each item of the streams."""
-    places = [(Lines.PLACE, *place) for place in executable.places]
-    _check_callers(executable.places)
-    used = [item.place for stream in executable.streams for item in stream.items]
-    return _array([*places, *((Lines.ITEMS, *chunk) for chunk in _chunks(used))])
+    _check_callers(places)
+    records = [(Lines.PLACE, *place) for place in places]
+    used = [head.place for items in columns.streams for head in items.heads]
+    return _array([*records, *((Lines.ITEMS, *chunk) for chunk in _chunks(used))])
 
 
 def _check_callers(places: tuple[PlaceRecord, ...]) -> None:
@@ -109,14 +110,10 @@ def debug(executable: Executable) -> bytes:
     return _array([(names[t.name], t.place) for t in executable.tensors])
 
 
-def iterations(executable: Executable) -> bytes:
+def iterations(names: tuple[str, ...], columns: Columns) -> bytes:
     """Encode the iterations of Python loops, and the iteration that made each item."""
-    texts = [(Iterations.TEXT, printable(text)) for text in executable.iterations]
-    used = [
-        item.iterations if isinstance(item, InstructionRecord) else -1
-        for stream in executable.streams
-        for item in stream.items
-    ]
+    texts = [(Iterations.TEXT, printable(text)) for text in names]
+    used = list(chain.from_iterable([items.iterations for items in columns.streams]))
     steps = list(map(sub, used, [-1, *used[:-1]]))
     return _array([*texts, *((Iterations.ITEMS, *chunk) for chunk in _chunks(steps))])
 

@@ -8,9 +8,9 @@ instruction of its form in the same stream: small numbers, which take one byte e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from operator import sub
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -19,17 +19,11 @@ from nkic.machine.engines import ENGINE_CODES
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
 from nkic.neff import attributes
+from nkic.neff.columns import Columns, Head, Operands
 from nkic.neff.failures import at_most
 from nkic.neff.layout import DYNAMIC_KINDS, CodeRecord
 from nkic.neff.limits import Limits
-from nkic.neff.operands import Operands
-from nkic.neff.records import (
-    Executable,
-    LoopRecord,
-    OperandRecord,
-    PatternRecord,
-    StreamRecord,
-)
+from nkic.neff.records import LoopRecord, PatternRecord, StreamRecord
 
 # The kinds of most records.
 _INSTRUCTION, _SLOT, _MOVED = map(int, (CodeRecord.INSTRUCTION, CodeRecord.SLOT, CodeRecord.MOVED))
@@ -80,72 +74,86 @@ class _Shape:
         self.last = self.tensor = self.offset = 0
 
 
+class _Frame(NamedTuple):
+    """What items of one head have in common in the section."""
+
+    form: int  # -1 for an empty slot
+    operands: int  # their number
+    waits: Sequence[int]
+    signals: tuple[int, ...]
+
+
 class CodeWriter:
     """Collects the records of one executable's streams."""
 
     def __init__(self) -> None:
         self.values = _Pool()
         self.forms = _Pool()
-        # Keyed by identity: emit shares objects, and they live as long as the writer.
-        self._form_ids: dict[tuple[int, int], int] = {}
+        self.frames: dict[Head, _Frame] = {}
         self.items = _Packed()
         self.count = 0  # of streams and items
 
-    def section(self, executable: Executable, operands: Operands, limits: Limits) -> bytes:
+    def section(self, streams: Sequence[StreamRecord], columns: Columns, limits: Limits) -> bytes:
         """Return the section's bytes. Raises `ArtifactFailed` above a limit."""
-        numbers = self._numbers(operands.values)
-        for stream, references in zip(executable.streams, operands.references, strict=True):
-            self._stream(stream, [numbers[reference] for reference in references])
+        number_of = self._numbers(columns.operands).__getitem__
+        for stream, items in zip(streams, columns.streams, strict=True):
+            self._stream(stream, items.heads, list(map(number_of, items.references)))
         at_most(self.values.count, limits.values, "different operands")
         at_most(self.forms.count, limits.forms, "different pairs of opcode and attributes")
         count = self.values.count + self.forms.count + self.count
         head: bytes = msgpack.Packer().pack_array_header(count)
         return b"".join((head, bytes(self.values), bytes(self.forms), bytes(self.items)))
 
-    def _stream(self, stream: StreamRecord, operands: list[int]) -> None:
+    def _stream(
+        self, stream: StreamRecord, heads: Sequence[Head | LoopRecord], operands: list[int]
+    ) -> None:
         """Write a stream, given the references of the operands of all its items."""
-        pack, forms = self.items.pack, self._form_ids
+        pack, frames = self.items.pack, self.frames
         code = ENGINE_CODES[stream.engine]
-        pack((CodeRecord.STREAM, stream.core, code, stream.queue, len(stream.items)))
-        self.count += 1 + len(stream.items)
+        pack((CodeRecord.STREAM, stream.core, code, stream.queue, len(heads)))
+        self.count += 1 + len(heads)
         before: dict[int, list[int]] = {}  # references of the last instruction of each form
         at = 0
-        for item in stream.items:
-            if isinstance(item, LoopRecord):
-                pack(_loop(item))
+        for head in heads:
+            if isinstance(head, LoopRecord):
+                pack(_loop(head))
                 continue
-            row, its_operands, attributes, waits, signals, _, _ = item
-            references, at = operands[at : at + len(its_operands)], at + len(its_operands)
-            flat_waits = waits[0] if len(waits) == 1 else [n for wait in waits for n in wait]
-            if row is None:
-                pack((_SLOT, flat_waits, signals))
+            form, count, waits, signals = frames.get(head) or self._frame(head)
+            if form < 0:
+                pack((_SLOT, waits, signals))
                 continue
-            form = forms.get((id(row), id(attributes)))
-            if form is None:
-                form = self._form(row, attributes)
+            references, at = operands[at : at + count], at + count
             previous, before[form] = before.get(form, ()), references
-            is_alike = len(previous) == len(references)
+            is_alike = len(previous) == count
             differences = list(map(sub, references, previous)) if is_alike else references
-            pack((_INSTRUCTION, form, differences, flat_waits, signals))
+            pack((_INSTRUCTION, form, differences, waits, signals))
 
-    def _numbers(self, operands: Iterable[OperandRecord]) -> list[int]:
+    def _frame(self, head: Head) -> _Frame:
+        """Return the frame of a head that was not seen before."""
+        form = -1 if head.row is None else self._form(head.row, head.attributes)
+        waits = head.waits
+        flat = waits[0] if len(waits) == 1 else [n for wait in waits for n in wait]
+        frame = self.frames[head] = _Frame(form, head.count, flat, head.signals)
+        return frame
+
+    def _numbers(self, operands: Operands) -> list[int]:
         """Write the values of operands, and return the reference of each: 0 for None, else 1 + the
         index of its value.
         """
-        shapes: dict[tuple[Any, ...], _Shape] = {}
+        shapes: list[_Shape | None] = [None] * len(operands.patterns)
         values, pack = self.values, self.values.pack
         numbers: list[int] = []
-        for operand in operands:
-            if not isinstance(operand, PatternRecord):
+        columns = zip(operands.shapes, operands.tensors, operands.offsets, strict=True)
+        for index, (its_shape, tensor, offset) in enumerate(columns):
+            if its_shape < 0:
+                operand = operands.others[index]
                 numbers.append(0 if operand is None else 1 + values.add(_value(operand)))
                 continue
-            tensor, dtype, start, partitions, offset, dims, dynamic = operand
-            key = (dtype.code, start, partitions, dims, dynamic)
-            shape, position = shapes.get(key), offset << 32 | tensor
+            shape, position = shapes[its_shape], offset << 32 | tensor
             number = values.count + 1
             if shape is None:
-                shape = shapes[key] = _Shape()
-                pack(_pattern(operand))
+                shape = shapes[its_shape] = _Shape()
+                pack(_pattern(operands.patterns[its_shape]))
             elif position in shape.numbers:
                 numbers.append(shape.numbers[position])
                 continue
@@ -158,10 +166,8 @@ class CodeWriter:
         return numbers
 
     def _form(self, row: Row, values: tuple[Any, ...]) -> int:
-        """Return the index of a form whose objects were not seen before."""
-        record = (CodeRecord.FORM, row.opcode, _attributes(row, values))
-        number = self._form_ids[id(row), id(values)] = self.forms.add(record)
-        return number
+        """Return the index of a form."""
+        return self.forms.add((CodeRecord.FORM, row.opcode, _attributes(row, values)))
 
 
 def _value(operand: Register | float | int) -> tuple[Any, ...]:

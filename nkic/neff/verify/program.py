@@ -19,26 +19,21 @@ from typing import NoReturn
 
 from nkic.machine import targets
 from nkic.machine.targets import Target
+from nkic.neff.columns import columns_of
 from nkic.neff.failures import refuse
 from nkic.neff.limits import LIMITS, Limits
-from nkic.neff.operands import Operands, operands_of
 from nkic.neff.places import source_of
 from nkic.neff.records import Executable
-from nkic.neff.verify.rendezvous import verify_rendezvous
+from nkic.neff.verify.rendezvous import has_rendezvous, verify_rendezvous
 from nkic.neff.verify.streams import verify_streams
 from nkic.neff.verify.tensors import kinds_of, verify_tensors
 from nkic.neff.verify.unsound import Unsound
 
 
-def verify(
-    executable: Executable, limits: Limits = LIMITS, operands: Operands | None = None
-) -> None:
-    """Raise `ArtifactFailed` for the first error in the program.
-
-    `operands` are those of the executable, if they are known.
-    """
+def verify(executable: Executable, limits: Limits = LIMITS) -> None:
+    """Raise `ArtifactFailed` for the first error in the program."""
     try:
-        check(executable, limits, operands)
+        check(executable, limits)
     except Unsound as error:
         refuse_unsound(error, executable)
 
@@ -56,13 +51,15 @@ def verify_ordered(executable: Executable) -> None:
         refuse_unsound(error, executable)
 
 
-def check(executable: Executable, limits: Limits, operands: Operands | None = None) -> None:
+def check(executable: Executable, limits: Limits) -> None:
     """The same as `verify`, but raises `Unsound`, which has the position of the record."""
     target = _target(executable, limits)
     kinds = kinds_of(executable)
     verify_tensors(executable, kinds, target, limits)
-    verify_streams(executable, operands or operands_of(executable), kinds, target, limits)
-    verify_rendezvous(executable, target)
+    columns = columns_of(executable)
+    verify_streams(executable, columns, kinds, target, limits)
+    if has_rendezvous(columns):
+        verify_rendezvous(executable, target)
 
 
 def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = None) -> NoReturn:

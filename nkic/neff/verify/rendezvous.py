@@ -13,10 +13,15 @@ from nkic.machine.engines import Engine
 from nkic.machine.operands import Violation
 from nkic.machine.rendezvous import Outline, Round, Step, Stop, compare
 from nkic.machine.targets import Target
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
+from nkic.neff.columns import Columns, Head
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord, Record, StreamRecord
 from nkic.neff.verify.unsound import Unsound
 
-Record = InstructionRecord | LoopRecord
+
+def has_rendezvous(columns: Columns) -> bool:
+    """Return whether some item is run by all cores together."""
+    heads = {head for items in columns.streams for head in items.heads if type(head) is Head}
+    return any(head.row is not None and head.row.is_rendezvous for head in heads)
 
 
 def verify_rendezvous(executable: Executable, target: Target) -> None:

@@ -7,6 +7,7 @@ rules run once per distinct instruction, ignoring offsets.
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
+from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
 from nkic.machine import rules
@@ -17,13 +18,12 @@ from nkic.machine.operands import Row
 from nkic.machine.psum import bank_problem, banks
 from nkic.machine.targets import Target
 from nkic.neff import attributes
+from nkic.neff.columns import Columns, Head, Items, Operands
 from nkic.neff.limits import Limits
-from nkic.neff.operands import Operands
 from nkic.neff.records import (
     Executable,
     InstructionRecord,
     LoopRecord,
-    OperandRecord,
     PatternRecord,
     StreamRecord,
     TensorRecord,
@@ -33,18 +33,18 @@ from nkic.neff.verify.unsound import Unsound
 
 
 def verify_streams(
-    executable: Executable, operands: Operands, kinds: list[int], target: Target, limits: Limits
+    executable: Executable, columns: Columns, kinds: list[int], target: Target, limits: Limits
 ) -> None:
     """Raise `Unsound` for the first invalid item. `kinds` are those of the tensors."""
     cores = [
-        _CoreVerifier(executable, operands.values, target, core, limits, kinds)
+        _CoreVerifier(executable, columns.operands, target, core, limits, kinds)
         for core in range(executable.cores)
     ]
     seen: set[tuple[int, Engine, int]] = set()
     record = 0
-    for stream, references in zip(executable.streams, operands.references, strict=True):
+    for stream, items in zip(executable.streams, columns.streams, strict=True):
         _check_identity(stream, executable, target, seen, record)
-        _StreamVerifier(stream, cores[stream.core], record + 1, limits).verify(references)
+        _StreamVerifier(stream, cores[stream.core], record + 1, limits).verify(items)
         record += 1 + len(stream.items)
 
 
@@ -70,7 +70,7 @@ def _check_identity(
 
 
 class _SimilarPatterns(NamedTuple):
-    """Valid patterns that differ only in offset and in tensors of one kind.
+    """Valid patterns of one shape, in tensors of one kind.
 
     `low` to `high` are the valid offsets, and `number` is that of their signature.
     """
@@ -83,14 +83,13 @@ class _SimilarPatterns(NamedTuple):
 class _CoreVerifier:
     """Memoised checks of one core's operands, instructions and semaphores.
 
-    `kinds` are the kinds of the executable's tensors. `numbers` has the number of the signature of
-    each of its operands, 0 if that is not known yet.
+    `kinds` are the kinds of the executable's tensors.
     """
 
     def __init__(
         self,
         executable: Executable,
-        operands: Sequence[OperandRecord],
+        operands: Operands,
         target: Target,
         number: int,
         limits: Limits,
@@ -101,13 +100,13 @@ class _CoreVerifier:
         self.number = number
         self.signallers: dict[int, StreamRecord] = {}
         self.waiters: dict[int, StreamRecord] = {}
-        self.numbers = [0] * len(operands)
         self._operands = operands
         self._limits = limits
         self._max_elements = verify_patterns.max_elements(executable, target.sbuf_bytes)
         self._kinds = kinds
+        self._numbers = [0] * len(operands.shapes)  # of the operands' signatures; 0: not known
         self._signatures: dict[object, int] = {}
-        self._similar: dict[tuple[object, ...], _SimilarPatterns] = {}
+        self._similar: dict[tuple[int, int], _SimilarPatterns] = {}
         self._legal: set[tuple[object, ...]] = set()
 
     def check(
@@ -138,44 +137,65 @@ class _CoreVerifier:
         low, high = pattern.extent()
         return tensor.byte + low, tensor.byte + high
 
-    def number_of(self, reference: int) -> int:
-        """Check an operand by itself, and return the number of its signature, from 1 on.
+    def numbers_of(self, references: Sequence[int]) -> list[int]:
+        """Return the numbers of the signatures of operands; 0 from an invalid one on.
 
-        Rules do not distinguish operands with equal numbers.
+        Operands are checked by themselves. Rules do not distinguish operands with equal numbers.
         """
-        operand = self._operands[reference]
+        numbers, operands, similar = self._numbers, self._operands, self._similar.get
+        shapes, tensors, offsets, kinds = (
+            operands.shapes,
+            operands.tensors,
+            operands.offsets,
+            self._kinds,
+        )
+        with suppress(Unsound):
+            for reference in references:
+                if numbers[reference]:
+                    continue
+                tensor = tensors[reference]
+                kind = kinds[tensor] if 0 <= tensor < len(kinds) else -1
+                alike = similar((kind, shapes[reference]))
+                if alike is not None and alike[0] <= offsets[reference] <= alike[1]:
+                    numbers[reference] = alike[2]
+                else:
+                    self.number_of(reference)
+        return list(map(numbers.__getitem__, references))
+
+    def number_of(self, reference: int) -> int:
+        """Check an operand by itself, and return the number of its signature, from 1 on."""
+        operand = self._operands.record(reference)
         if isinstance(operand, PatternRecord):
-            number = self._number_of_pattern(operand)
+            number = self._number_of_pattern(operand, self._operands.shapes[reference])
         elif isinstance(operand, Register):
             check_register(operand, self.executable)
             number = self._signature(operand)
         else:
             number = self._signature(repr(operand))  # 1, 1.0 and True are different
-        self.numbers[reference] = number
+        self._numbers[reference] = number
         return number
+
+    def item(self, head: Head, references: Sequence[int]) -> InstructionRecord:
+        """Return the record of an item."""
+        return head.record(tuple(map(self._operands.record, references)))
 
     def _signature(self, key: object) -> int:
         return self._signatures.setdefault(key, len(self._signatures) + 1)
 
-    def _number_of_pattern(self, pattern: PatternRecord) -> int:
+    def _number_of_pattern(self, pattern: PatternRecord, shape: int) -> int:
         """Check a pattern and return its number.
 
-        If a similar pattern was checked, only the offset and the tensor are checked.
+        Patterns of its shape, over tensors of its kind, then need their offsets checked only.
         """
-        at, dtype, start, partitions, offset, dims, dynamic = pattern
-        kind = self._kinds[at] if 0 <= at < len(self._kinds) else -1
-        key = (kind, dtype.code, start, partitions, dims, dynamic)
-        similar = self._similar.get(key)
-        inside = similar is not None and similar.low <= offset <= similar.high
-        if similar is not None and inside and not self.executable.tensors[at].byte % dtype.size:
-            return similar.number
         tensor = self._check_pattern(pattern)
+        _, dtype, start, partitions, _, dims, dynamic = pattern
         first = tensor.partition + start
         signature = (tensor.buffer, dtype.code, first, partitions, dims, dynamic)
         if tensor.buffer is Buffer.PSUM:  # whether it lies in one bank depends on its address
             return self._signature((*signature, len(banks(*self._bytes(pattern, tensor))) > 1))
         number = self._signature(signature)
-        self._similar[key] = _SimilarPatterns(*verify_patterns.room(pattern, tensor), number)
+        room = verify_patterns.room(pattern, tensor)
+        self._similar[self._kinds[pattern.tensor], shape] = _SimilarPatterns(*room, number)
         return number
 
     def _check_pattern(self, pattern: PatternRecord) -> TensorRecord:
@@ -239,31 +259,26 @@ class _StreamVerifier:
         self._ends = [len(stream.items)]  # of the stream and of each open loop
         self._places = len(core.executable.places)
 
-    def verify(self, references: list[int]) -> None:
-        """Raise `Unsound` for the first invalid item, with its position.
-
-        `references` are those of all operands of the stream.
-        """
-        numbers, number_of = self._core.numbers, self._core.number_of
+    def verify(self, items: Items) -> None:
+        """Raise `Unsound` for the first invalid item, with its position."""
+        numbers = self._core.numbers_of(items.references)
         valid: set[tuple[object, ...]] = set()
         at = 0
-        for index, item in enumerate(self._stream.items):
+        for index, head in enumerate(items.heads):
             try:
-                if isinstance(item, LoopRecord):
-                    self._loop(index, item)
+                if isinstance(head, LoopRecord):
+                    self._loop(index, head)
                     continue
-                row, operands, attributes, waits, signals, place, _ = item
-                its, at = references[at : at + len(operands)], at + len(operands)
-                its_numbers = [numbers[r] or number_of(r) for r in its]
-                key = (row, id(attributes), waits, signals, place, *its_numbers)
+                start, at = at, at + head.count
+                key = (head, *numbers[start:at])
                 if key not in valid:
-                    self._instruction(item, its_numbers)
+                    self._instruction(head, items.references[start:at])
                     valid.add(key)
             except Unsound as error:
-                self._locate(error, index, item)
+                self._locate(error, index, head)
 
-    def _locate(self, error: Unsound, index: int, item: InstructionRecord | LoopRecord) -> NoReturn:
-        row = item.row if isinstance(item, InstructionRecord) else None
+    def _locate(self, error: Unsound, index: int, item: Head | LoopRecord) -> NoReturn:
+        row = item.row if isinstance(item, Head) else None
         kind = "loop" if isinstance(item, LoopRecord) else row.name if row else "empty slot"
         raise Unsound(
             f"{self._stream.name} item {index:,}, {kind}: {error}",
@@ -274,14 +289,16 @@ class _StreamVerifier:
             help=error.help,
         ) from error
 
-    def _instruction(self, item: InstructionRecord, numbers: list[int]) -> None:
-        self._check_place(item.place)
-        if item.row is not None:
-            self._core.check(item, item.row, numbers, self._stream.engine)
-        elif item.operands or item.attributes:
+    def _instruction(self, head: Head, references: Sequence[int]) -> None:
+        numbers = [self._core.number_of(reference) for reference in references]
+        self._check_place(head.place)
+        if head.row is not None:
+            item = self._core.item(head, references)
+            self._core.check(item, head.row, numbers, self._stream.engine)
+        elif head.count or head.attributes:
             raise Unsound("operands without an instruction")
-        self._check_waits(item.waits)
-        self._check_signals(item.signals)
+        self._check_waits(head.waits)
+        self._check_signals(head.signals)
 
     def _check_place(self, place: int) -> None:
         if place >= self._places:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import lcm
 
+from nkic.machine.dtypes import DTYPES
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.targets import Target
 from nkic.neff.limits import Limits
@@ -14,11 +16,16 @@ from nkic.neff.verify.unsound import Unsound
 # Names become keys of npz files, and so names of archive members: they must not contain paths.
 _NAME = re.compile(r"[A-Za-z_][\w\[\].-]*", re.ASCII)
 
+_ALIGNMENT = lcm(*(dtype.size for dtype in DTYPES.values()))
+
 
 def kinds_of(executable: Executable) -> list[int]:
-    """Return the kind of each tensor: those that differ only in name, byte and place share it."""
+    """Return the kind of each tensor: those that differ only in name, byte and place share it.
+
+    The bytes of one kind are equally aligned for every element type.
+    """
     numbers: dict[tuple[object, ...], int] = {}
-    keys = ((tensor[1].code, *tensor[2:7]) for tensor in executable.tensors)
+    keys = [(t[1].code, *t[2:7], t[7] % _ALIGNMENT) for t in executable.tensors]
     return [numbers.setdefault(key, len(numbers)) for key in keys]
 
 
