@@ -1,4 +1,5 @@
-"""`make bench`, or `python -m tests.bench [runs stages commands parse instructions] [options]`.
+"""`make bench`, or `python -m tests.bench [TABLES] [options]`, with some of runs, threads,
+stages, commands, parse and instructions.
 
     --peer CHECKOUT  a checkout of triton-viz, whose interpreter gets a column of its own
     --large          stages at 1,000,000 instructions too
@@ -24,6 +25,7 @@ from tests.bench.instructions import bench_instructions
 from tests.bench.peer import Peer
 from tests.bench.runs import KERNELS, ROUNDS, bench_runs, shortest
 from tests.bench.stages import bench_stages
+from tests.bench.threads import bench_threads
 
 
 def bench_parse() -> None:
@@ -46,6 +48,7 @@ def main() -> None:
     peer = Peer(given.peer) if given.peer is not None else None
     tables = {
         "runs": lambda: bench_runs(peer, given.case, given.rounds),
+        "threads": lambda: bench_threads(given.case, given.rounds),
         "stages": lambda: bench_stages(given.large),
         "commands": bench_commands,
         "parse": bench_parse,
