@@ -1,4 +1,4 @@
-"""Limits on the size of functions and files, for the whole package."""
+"""Limits on the size of functions and files, and the budget of the whole package."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import io
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[1]
-MEDIAN_FUNCTION, LONGEST_FUNCTION = 8, 60  # lines of code
-LONGEST_FILE, LONGEST_LINE = 500, 100
+LONGEST_FUNCTION = 60  # lines of code
+LONGEST_FILE, LONGEST_LINE = 800, 100
+# The size of nkic/. A change that needs more raises a number, and its commit says what that bought.
+MOST_LINES, MOST_FILES, MOST_ROOMS = 110_700, 762, 33
 
 PACKAGE = sorted((PROJECT / "nkic").rglob("*.py"))
 # Kernels in the style of users, with long lines.
@@ -65,9 +66,11 @@ def test_only_code_counts() -> None:
     assert [*lengths(text)] == [(1, "f", 5)]
 
 
-def test_functions_are_small() -> None:
-    found = [length for path in PACKAGE for _, _, length in lengths(path.read_text("utf-8"))]
-    assert median(found) <= MEDIAN_FUNCTION
+def test_package_keeps_its_budget() -> None:
+    rooms = {path.parent for path in PACKAGE if path.parent.parent == PROJECT / "nkic"}
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in PACKAGE) <= MOST_LINES
+    assert len(PACKAGE) <= MOST_FILES
+    assert len(rooms) <= MOST_ROOMS
 
 
 @pytest.mark.parametrize("path", PACKAGE + TESTS, ids=lambda p: str(p.relative_to(PROJECT)))
