@@ -18,7 +18,6 @@ from nkic.evaluate.objects import (
     ClassMethod,
     Function,
     Instance,
-    Method,
     StaticMethod,
     no_objects,
 )
@@ -353,33 +352,13 @@ def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
             return True
         hook = kinds.extra.get("accepts")
         return bool(hook(m, value)) if hook is not None else False
-    if isinstance(kinds, tuple):
-        m.charge(16 + len(kinds))
-        return any(m.nested(is_instance, m, value, member) for member in kinds)
-    if isinstance(kinds, Union):
-        return any(is_instance(m, value, member) for member in kinds.parts)
+    if isinstance(kinds, tuple | Union):
+        members = kinds.parts if isinstance(kinds, Union) else kinds
+        m.charge(16 + len(members))
+        return any(m.nested(is_instance, m, value, member) for member in members)
     if kinds is None:
         return value is None
     hook = getattr(kinds, "accepts", None)
     if hook is not None:
         return bool(hook(m, value))
     raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
-
-
-def shown(m: Machine, value: Any) -> str | None:
-    """Return the text of a class, union or bound method; None for other values."""
-    if isinstance(value, Class):
-        hook = value.hook("shown")
-        return str(hook(m, value)) if hook is not None else f"<class '{_full_name(value)}'>"
-    if isinstance(value, Union):
-        return " | ".join("None" if p is None else getattr(p, "name", "?") for p in value.parts)
-    if isinstance(value, Method) and value.owner.__class__ in INSTANCES:
-        name = getattr(value.function, "qualname", getattr(value.function, "name", "?"))
-        return f"<bound method {name} of {m.repr(value.owner)}>"
-    return None
-
-
-def _full_name(value: Class) -> str:
-    if value.module in ("builtins", ""):
-        return value.qualname
-    return f"{value.module}.{value.qualname}"

@@ -14,16 +14,20 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ErrorInstance, Function, Instance, Method
+from nkic.evaluate.sets import KernelFrozenSet, unordered
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
 _CONTAINER_STEPS = 24  # steps to compare a container
-_CHARACTERS_PER_STEP = 4096  # characters compared per step
+_METHOD_STEPS = 10  # steps to compare objects on behalf of Python's own containers
+# Binary logarithms of the characters compared per step; only equality compares bytes at once.
+_EQUAL_TEXT, _ORDERED_TEXT = 10, 6
 _ORDERED = (list, tuple)
 _SETS = (set, frozenset)
 VIEWS: Any = (DICT_KEYS, DICT_VALUES, DICT_ITEMS)
+_SET_LIKE: Any = (*_SETS, DICT_KEYS, DICT_ITEMS)
 _OPERATORS = {
     "==": (operator.eq, "__eq__", "__eq__"),
     "!=": (operator.ne, "__ne__", "__ne__"),
@@ -42,7 +46,7 @@ def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     right_kind: Any = right.__class__
     if left_kind in FLAT and right_kind in FLAT:
         if left_kind is str or left_kind is bytes:
-            m.charge(_size(left) // _CHARACTERS_PER_STEP)
+            _charge_texts(m, symbol, left, right)
         return function(left, right)
     if left_kind in INSTANCES or right_kind in INSTANCES:
         result = _by_methods(m, symbol, left, right, method, reflected)
@@ -52,8 +56,8 @@ def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         return _sequences(m, symbol, left, right)
     if isinstance(left, dict) and isinstance(right, dict) and symbol in ("==", "!="):
         return _dicts(m, left, right) is (symbol == "==")
-    if isinstance(left, (*_SETS, *VIEWS)) and isinstance(right, (*_SETS, *VIEWS)):
-        m.charge(_size(left) + _size(right))
+    if isinstance(left, _SET_LIKE) and isinstance(right, _SET_LIKE):
+        return _set_likes(m, symbol, left, right)
     if symbol in ("==", "!=") and (left_kind in INSTANCES or right_kind in INSTANCES):
         return _as_payload(m, function, left, right, symbol)
     if left_kind is slice and right_kind is slice and symbol in ("==", "!="):
@@ -65,8 +69,11 @@ def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         raise _not_ordered(m, symbol, left, right, error) from None
 
 
-def _size(value: Any) -> int:
-    return len(value)
+def _charge_texts(m: Machine, symbol: str, left: Any, right: Any) -> None:
+    """Charge for comparing a text, or bytes, with a flat value."""
+    if right.__class__ is left.__class__ and left is not right:
+        equality = symbol == "==" or symbol == "!="
+        m.charge(min(len(left), len(right)) >> (_EQUAL_TEXT if equality else _ORDERED_TEXT))
 
 
 def _as_payload(m: Machine, function: Any, left: Any, right: Any, symbol: str) -> bool:
@@ -130,6 +137,7 @@ def _call_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) -
 
 def compare_by_method(m: Machine, name: str, left: Any, right: Any) -> Any:
     """Compare a kernel object on behalf of Python's own containers."""
+    m.charge(_METHOD_STEPS)
     result = _call_method(m, left.cls, name, left, right)
     if result is NotImplemented and name == "__eq__":
         if isinstance(left, (int, float, str, bytes, tuple)) and not _opaque(m, left):
@@ -145,7 +153,10 @@ def equal(m: Machine, left: Any, right: Any) -> bool:
     """Return `left is right or left == right`, as containers compare elements."""
     if left is right:
         return True
-    if left.__class__ in FLAT and right.__class__ in FLAT:
+    kind: Any = left.__class__
+    if kind in FLAT and right.__class__ in FLAT:
+        if kind is str or kind is bytes:
+            _charge_texts(m, "==", left, right)
         return bool(left == right)
     m.deepen()
     try:
@@ -176,7 +187,23 @@ def _dicts(m: Machine, left: dict[Any, Any], right: dict[Any, Any]) -> bool:
     m.charge(_CONTAINER_STEPS + len(left))
     if len(left) != len(right):
         return False
+    check_keys(m, left, len(right))
     return all(key in right and equal(m, value, right[key]) for key, value in left.items())
+
+
+def _set_likes(m: Machine, symbol: str, left: Any, right: Any) -> bool:
+    """Compare two sets, or views of dicts, whose values Python would compare by itself."""
+    if symbol == "!=":
+        return not _set_likes(m, "==", left, right)
+    if symbol in (">", ">="):
+        return _set_likes(m, {">": "<", ">=": "<="}[symbol], right, left)
+    m.charge(_CONTAINER_STEPS)
+    if not _OPERATORS[symbol][0](len(left), len(right)):
+        return False
+    if not isinstance(left, DICT_ITEMS) and not isinstance(right, DICT_ITEMS):
+        check_keys(m, left, len(right))
+        return all(element in right for element in unordered(left))
+    return all(contains(m, right, element) for element in unordered(left))
 
 
 def contains(m: Machine, container: Any, item: Any) -> bool:
@@ -189,21 +216,24 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
         if not isinstance(container, list | tuple | dict | str):
             return any(equal(m, item, element) for element in m.iterate(container))
     if isinstance(container, list | tuple):
-        m.charge(len(container))
         if item.__class__ in FLAT:
+            m.charge(len(container) * (1 + _text_steps(item)))
             return item in container
+        m.charge(len(container))
         return any(equal(m, element, item) for element in container)
     if isinstance(container, str | bytes):
-        m.charge(len(container) >> 3)
+        charge_search(m, container, item)
         return item in container
     if isinstance(container, range):
         if item.__class__ not in (int, bool):
             m.charge(16 * len(container))
         return item in container
-    if isinstance(container, dict | set | frozenset | VIEWS[0]):
+    if isinstance(container, dict | set | frozenset | DICT_KEYS):
         check_key(m, item, len(container))
         return item in container
-    if isinstance(container, VIEWS):
+    if isinstance(container, DICT_ITEMS):
+        return _has_item(m, container.mapping, item)
+    if isinstance(container, DICT_VALUES):
         m.charge(len(container))
         return any(equal(m, element, item) for element in container)
     if kind is Class:
@@ -213,85 +243,180 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
     return any(equal(m, item, element) for element in m.iterate(container, "in"))
 
 
+def _text_steps(item: Any) -> int:
+    """Return the steps of comparing a flat value with one that may be equal."""
+    return len(item) >> _EQUAL_TEXT if item.__class__ is str or item.__class__ is bytes else 0
+
+
+def _has_item(m: Machine, entries: Any, item: Any) -> bool:
+    if not isinstance(item, tuple) or len(item) != 2:
+        return False
+    key, value = tuple.__iter__(item)
+    check_key(m, key, len(entries))
+    found = entries.get(key, UNSET)
+    return found is not UNSET and equal(m, found, value)
+
+
+_SHORT_TEXT = 2500  # the text length from which on Python searches in linear time
+_SHORT_PATTERN = 100  # the pattern length from which on Python searches in linear time
+
+
+def charge_search(m: Machine, text: Any, part: Any) -> None:
+    """Charge for Python's search from the left, which is linear except for short operands."""
+    size = len(part) if isinstance(part, str | bytes) else 1
+    bound = _SHORT_TEXT if len(text) < _SHORT_TEXT else _SHORT_PATTERN
+    m.charge(1 + (len(text) >> 3) + (len(text) * min(size, bound) >> 6))
+
+
 # ---- hashing ------------------------------------------------------------------------------------
 
 _HASH_LIMIT = 1 << 63  # an upper bound of Python's hashes
-_PLAIN_KEYS = frozenset({str, bool, type(None)})
-_COLLIDING = 1 << 60  # larger integers may collide; inside tuples, smaller ones do
-_COLLIDING_IN_TUPLES = 1 << 32
+_PLAIN_KEYS = frozenset({bool, type(None)})
+# Numbers that others can be made to collide with, by themselves and as parts of tuples.
+_COLLIDING = 1 << 60
+_COLLIDING_PART = 1 << 32
+_COLLIDING_FLOAT = 1 << 29
+_PLAIN_KINDS = frozenset({str, bool, type(None)})
 
 
 def check_key(m: Machine, key: Any, size: int) -> None:
-    """Spend steps on looking up a key among `size` others.
+    """Spend steps on looking up a key among `size` others: the one door before Python's hashes.
 
-    Keys that can be crafted to collide pay for comparing with all others.
+    Keys that can be crafted to collide pay for comparing with all others. Keys that are nested too
+    deep are refused, so that no element of a set and no key of a dict is.
     """
     kind = key.__class__
-    if kind in _PLAIN_KEYS:
+    if kind is str:
+        if len(key) >> _EQUAL_TEXT:
+            m.charge(len(key) >> _EQUAL_TEXT)
+    elif kind in _PLAIN_KEYS:
         return
-    if kind is int:
+    elif kind is int:
         if not -_COLLIDING < key < _COLLIDING:
             m.charge(size + 1)
-        return
-    if kind is bytes or kind is float:
-        m.charge(1 + (size >> 4))
-        return
-    has_own_hash = kind in INSTANCES and m.class_of(key).find("__hash__") is not UNSET
-    if isinstance(key, tuple) and not has_own_hash:
+    elif kind is tuple:
         _check_tuple(m, key, size, 0)
-    elif isinstance(key, frozenset):
-        m.charge(1 + len(key) + (size >> 2))
     elif kind in INSTANCES:
         m.charge(1 + (size >> 4))
+    elif kind is bytes or kind is float:
+        m.charge(1 + (size >> 4) + _text_steps(key))
+    elif isinstance(key, frozenset):
+        _check_frozenset(m, key, size, 0)
+
+
+def check_keys(m: Machine, keys: Any, size: int) -> None:
+    """Spend steps on looking up all keys of a dict, or elements of a set, among up to `size`."""
+    kinds = set(map(type, unordered(keys)))
+    m.charge(len(keys) >> 1)
+    if kinds <= _PLAIN_KINDS:
+        lengths = sum(map(len, unordered(keys))) if kinds == {str} else 0
+        m.charge(lengths >> _EQUAL_TEXT)
+        return
+    if kinds == {int} and max(unordered(keys)) < _COLLIDING and min(unordered(keys)) > -_COLLIDING:
+        return
+    for key in unordered(keys):
+        check_key(m, key, size)
 
 
 def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> None:
+    """Charge for hashing and comparing a tuple, part by part."""
+    _check_depth(m, depth)
+    m.charge(1 + len(key))
+    for part in key:
+        kind = part.__class__
+        if kind is int:
+            # -1 and -2 have the same hash
+            if part == -2 or not -_COLLIDING_PART < part < _COLLIDING_PART:
+                m.charge(size + 1)
+        elif kind is str or kind is bytes:
+            m.charge(_text_steps(part) if part else size + 1)
+        elif kind is tuple:
+            _check_tuple(m, part, size, depth + 1)
+        elif kind is float:
+            if part and not 1 / _COLLIDING_FLOAT < abs(part) < _COLLIDING_FLOAT:
+                m.charge(size + 1)
+        elif isinstance(part, frozenset):
+            _check_frozenset(m, part, size, depth + 1)
+        elif kind not in _PLAIN_KEYS:
+            check_key(m, part, size)
+
+
+def _check_depth(m: Machine, depth: int) -> None:
     if depth > m.limits.depth:
         raise KernelError(
             "too-deep",
             f"containers are nested to a depth of more than {m.limits.depth}",
             help="keep the parts in one flat list",
         )
-    m.charge(1 + len(key))
-    for part in key:
-        kind = part.__class__
-        if kind is int:
-            if not -_COLLIDING_IN_TUPLES < part < _COLLIDING_IN_TUPLES:
-                m.charge(size + 1)
-        elif kind is tuple or kind is frozenset:
-            if kind is frozenset:
-                m.charge(1 + len(part) + size)
-            else:
-                _check_tuple(m, part, size, depth + 1)
-        elif kind not in _PLAIN_KEYS:
-            check_key(m, part, size)
+
+
+def _check_frozenset(m: Machine, key: frozenset[Any], size: int, depth: int) -> None:
+    """Charge for a frozen set, which Python hashes once and may compare at every look-up."""
+    height, weight = _extent(m, key, depth)
+    _check_depth(m, depth + height)
+    m.charge(weight + size)
+
+
+def _extent(m: Machine, value: Any, depth: int) -> tuple[int, int]:
+    """Return the height of nested tuples and frozen sets, and the number of their parts.
+
+    Shared parts count each time. Frozen sets remember their extent.
+    """
+    if value.__class__ is KernelFrozenSet and value.extent is not None:
+        return value.extent  # type: ignore[no-any-return]
+    if value.__class__ is not tuple and not isinstance(value, frozenset):
+        return 0, 1
+    _check_depth(m, depth)
+    m.charge(1 + len(value))
+    extents = [_extent(m, part, depth + 1) for part in unordered(value)]
+    height = 1 + max((height for height, _ in extents), default=0)
+    weight = 1 + sum(weight for _, weight in extents)
+    if value.__class__ is KernelFrozenSet:
+        value.extent = height, weight
+    return height, weight
 
 
 def stable_hash(m: Machine, value: Any) -> int:
     """Return a hash that is the same in every process; equal values have equal hashes."""
     check_key(m, value, 0)
+    return _stable_hash(m, value)
+
+
+def _stable_hash(m: Machine, value: Any) -> int:
     if isinstance(value, str) and (
         value.__class__ not in INSTANCES or m.class_of(value).find("__hash__") is UNSET
     ):
+        m.charge(len(value) >> 6)
         return crc32(str.__str__(value).encode("utf-8", "surrogatepass"))
     if isinstance(value, bytes):
+        m.charge(len(value) >> 6)
         return crc32(value)
     if value.__class__ is tuple:
-        m.charge(len(value))
-        return hash(tuple([stable_hash(m, part) for part in value]))
+        m.charge(4 * len(value))
+        return hash(tuple([_stable_hash(m, part) for part in value]))
     if isinstance(value, frozenset):
-        m.charge(len(value))
-        return hash(frozenset([stable_hash(m, part) for part in frozenset.__iter__(value)]))
+        return _of_frozenset(m, value)
     if value is None or (isinstance(value, float) and isnan(value)):
         return 0  # Python hashes NaN by its address
     if isinstance(value, Class):
         return crc32(value.name.encode())
     if isinstance(value, Function | Method):
-        return crc32(repr(value).encode())
+        return crc32(m.repr(value).encode())
     if value.__class__ in INSTANCES or isinstance(value, int | float | range):
         return hash(value)
     hash(value)  # raises `TypeError` if the value is unhashable
     return crc32(type(value).__qualname__.encode())
+
+
+def _of_frozenset(m: Machine, value: frozenset[Any]) -> int:
+    """Return the hash of a frozen set, which remembers it."""
+    if isinstance(value, KernelFrozenSet) and value.stable_hash is not None:
+        return value.stable_hash
+    m.charge(4 * len(value))
+    result = hash(frozenset([_stable_hash(m, part) for part in unordered(value)]))
+    if isinstance(value, KernelFrozenSet):
+        value.stable_hash = result
+    return result
 
 
 def hash_instance(m: Machine, value: Any) -> int:

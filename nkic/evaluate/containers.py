@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.budget import POINTER
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS
-from nkic.evaluate.objects import INSTANCES, UNSET, Class, ClassMethod
-from nkic.evaluate.sets import KernelFrozenSet, KernelSet
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, ClassMethod, Function, Method
+from nkic.evaluate.sets import KernelFrozenSet, KernelSet, unordered
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 _PLAIN_SEQUENCES: tuple[Any, ...] = (list, tuple, str)
 _SEQUENCES = frozenset({list, tuple, str, bytes, range})
+_KEYED: Any = (set, frozenset, dict)
+# Classes of values whose text, or order of creation, tells them apart.
+_ORDERED_BY_TEXT: frozenset[Any] = INSTANCES | {
+    *(int, float, bool, str, bytes, tuple, range, type(None), type(...), KernelFrozenSet),
+    *(Class, Function, Method),
+}
 DICT_ENTRY = 25  # steps for the bytes of an entry
+_SET_ENTRY = 10  # steps for an element that may be new
 
 
 def item(m: Machine, owner: Any, key: Any) -> Any:
@@ -216,25 +223,41 @@ def make_set(m: Machine, values: Iterable[Any]) -> KernelSet:
 
 def add_all(m: Machine, elements: set[Any], values: Iterable[Any]) -> None:
     """Add values to a set one by one, so that colliding hashes pay for their comparisons."""
+    if isinstance(values, set | frozenset):
+        values = list(unordered(values))  # it may be the set itself
     for value in m.iterate(values):
-        m.charge(10)
-        m.check_key(value, len(elements))
-        set.add(elements, value)
-        if len(elements) > m.limits.length:
-            m.allow_length(len(elements), "the set")
+        add(m, elements, value)
+
+
+def add(m: Machine, elements: set[Any], value: Any) -> None:
+    """Add a value to a set."""
+    m.charge(_SET_ENTRY)
+    m.check_key(value, len(elements))
+    set.add(elements, value)
+    if value.__class__ not in _ORDERED_BY_TEXT:
+        m.note_rank(value)
+    if len(elements) > m.limits.length:
+        m.allow_length(len(elements), "the set")
+
+
+def copy_set(m: Machine, values: set[Any] | frozenset[Any]) -> KernelSet:
+    """Return a set of the same elements, which may have to be compared again."""
+    m.allocate(3 * POINTER * len(values))
+    m.check_keys(values, len(values))
+    return KernelSet(unordered(values))
 
 
 def make_frozenset(m: Machine, values: Iterable[Any]) -> KernelFrozenSet:
     """Return a frozen set of the values."""
-    return KernelFrozenSet(set.__iter__(make_set(m, values)))
+    return KernelFrozenSet(unordered(make_set(m, values)))
 
 
-def as_set(m: Machine, values: Any) -> set[Any] | frozenset[Any]:
-    """Return the values as a set that Python's own methods accept."""
-    if isinstance(values, set | frozenset):
-        m.charge(len(values))
-        return values
-    return make_set(m, values)
+def as_set(m: Machine, values: Any, size: int) -> set[Any] | frozenset[Any]:
+    """Return the values, to be looked up among `size` others, as a set for Python's own methods."""
+    elements = values if isinstance(values, set | frozenset) else make_set(m, values)
+    m.charge(len(elements))
+    m.check_keys(elements, size)
+    return elements
 
 
 def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
@@ -242,9 +265,11 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
     if isinstance(left, dict) and function.__name__ == "ior" and not isinstance(right, dict):
         merge_pairs(m, left, right)
         return left
-    for operand in (left, right):
-        if isinstance(operand, DICT_KEYS | DICT_ITEMS):
-            m.elements(len(operand), "the set")
+    if isinstance(left, DICT_KEYS | DICT_ITEMS) or isinstance(right, DICT_KEYS | DICT_ITEMS):
+        left, right = make_set(m, left), make_set(m, right)
+    for part, other in ((left, right), (right, left)):
+        if isinstance(part, _KEYED):
+            m.check_keys(part, len(part) + (len(other) if isinstance(other, _KEYED) else 0))
     try:
         result = function(left, right)
     except TypeError as error:
@@ -265,7 +290,23 @@ def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:
         raise TypeError(f"'{m.class_of(source).name}' object is not a mapping")
     m.allocate(3 * POINTER * len(pairs))
     m.allow_length(len(target) + len(pairs), "the dict")
+    m.check_keys(pairs, len(target) + len(pairs))
     dict.update(target, pairs)
+
+
+def copy_dict(m: Machine, entries: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the entries of a dict as a plain dict."""
+    m.elements(3 * dict.__len__(entries), "the dict")
+    m.check_keys(entries, dict.__len__(entries))
+    return dict.copy(entries)
+
+
+def keyed(m: Machine, pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    """Return a dict of the pairs."""
+    entries: dict[Any, Any] = {}
+    for key, value in pairs:
+        put(m, entries, key, value)
+    return entries
 
 
 def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
@@ -274,7 +315,7 @@ def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
         return value
     if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:
         keys = to_list(m, m.call(value.cls.find("keys"), (value,), None))
-        return {key: item(m, value, key) for key in keys}
+        return keyed(m, ((key, item(m, value, key)) for key in keys))
     return None
 
 
@@ -310,4 +351,5 @@ def keyword_mapping(m: Machine, value: Any) -> dict[str, Any]:
     m.allocate(3 * POINTER * len(keywords))
     if not all(isinstance(key, str) for key in keywords):
         raise TypeError("keywords must be strings")
+    m.check_keys(keywords, 0)
     return {str(key): part for key, part in keywords.items()}

@@ -16,6 +16,7 @@ from nkic.evaluate.objects import (
     Generator,
     LazyIterator,
 )
+from nkic.evaluate.sets import ordered
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -55,8 +56,7 @@ def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
     if kind in INSTANCES:
         return _of_instance(m, value)
     if isinstance(value, set | frozenset):
-        m.charge(16 * len(value))  # they are sorted
-        return iter(value)
+        return iter(ordered(m, value))
     served = m.class_of(value).find("__iter__")
     if served.__class__ is Builtin:
         return served.call(m, value)  # type: ignore[no-any-return]

@@ -38,6 +38,8 @@ Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]
 # The form of a call: the number of positional arguments and the names of the keyword arguments.
 Form = tuple[int, tuple[Str, ...]]
+_RANK_STEPS = 25  # steps for remembering the rank of an object
+_NUMBERED: frozenset[type] = INSTANCES | {Class, Function}  # objects with a serial number
 # Returns the function that calls a value with all arguments of the form in one sequence.
 Vectorcall = Callable[[Any, Form], Callable[[Sequence[Any]], Any]]
 
@@ -65,7 +67,7 @@ class Machine(Budget):
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
         *("opaque", "formatting", "callables", "vectorcalls", "hints", "items"),
-        *("_serials", "_chains", "_nodes", "_top", "_places", "_below"),
+        *("_serials", "_ranks", "_chains", "_nodes", "_top", "_places", "_below"),
         *("show", "quiet"),
     )
 
@@ -87,6 +89,8 @@ class Machine(Budget):
         self.builtins: dict[Str, Any] = {}
         self.show: Callable[[Str], None] = lambda text: None
         self._serials = 0
+        # By the id of an object without a serial number, which is kept alive.
+        self._ranks: dict[int, tuple[int, Any]] = {}
         # By the id of the caller's chain and that of the node, which `_nodes` keeps alive.
         self._chains: dict[int, dict[int, CallChain]] = {}
         self._nodes: list[nodes.Node] = []
@@ -101,6 +105,20 @@ class Machine(Budget):
         """Return the number of a new object: its hash, and its rank in the order of creation."""
         self._serials += 1
         return self._serials
+
+    def note_rank(self, value: Any) -> None:
+        """Give an object without a serial number a rank in the order of a set's elements."""
+        if id(value) not in self._ranks and value.__class__ not in _NUMBERED:
+            self.charge(_RANK_STEPS)
+            self._ranks[id(value)] = self.serial(), value
+
+    def rank(self, value: Any) -> int:
+        """Return the serial number of an object, or its rank; 0 for values without either."""
+        if value.__class__ is Method:
+            return self.rank(value.function) + self.rank(value.owner)
+        if value.__class__ in _NUMBERED:
+            return int(value.serial)
+        return self._ranks.get(id(value), (0, None))[0]
 
     def here(self) -> CallChain:
         """Return the expression being evaluated, with the calls that led to it."""
@@ -163,12 +181,18 @@ class Machine(Budget):
         if kind is Function:
             return self.invoke(function, args, named)
         caller = self.callables.get(kind)
-        if caller is not None:
-            return caller(self, function, args, named or {})
-        if kind in INSTANCES:
+        if caller is None and kind in INSTANCES:
             method = function.cls.find("__call__")
             if method is not UNSET:
-                return self.call(method, (function, *args), named)
+                return self.nested(self.call, method, (function, *args), named)
+        if caller is not None:
+            if self.level >= self.limits.depth:
+                raise TooDeep(self.limits.depth)
+            self.level += 1  # functions of the interpreter call each other on the C stack
+            try:
+                return caller(self, function, args, named or {})
+            finally:
+                self.level -= 1
         raise TypeError(f"'{self.class_of(function).name}' object is not callable")
 
     def invoke(
@@ -286,9 +310,9 @@ class Machine(Budget):
     index = classes.index
     length = classes.length
     special = classes.special
-    shown = classes.shown
 
     check_key = compare.check_key
+    check_keys = compare.check_keys
     compare_by_method = compare.compare_by_method
     contains = compare.contains
     equal = compare.equal
@@ -350,7 +374,7 @@ def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[Str, Any]
 
 
 def _wrapped(m: Machine, wrapper: Any, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
-    return m.nested(m.call, wrapper.function, args, named)
+    return m.call(wrapper.function, args, named)
 
 
 CALLABLES: dict[type, Callable[..., Any]] = {

@@ -192,11 +192,16 @@ class Method:
         return self.function is other.function and self.owner is other.owner
 
     def __hash__(self) -> int:
-        return hash(("method", getattr(self.function, "serial", 0)))
+        return hash((id(self.function), id(self.owner)))
 
     def __repr__(self) -> str:
-        name = getattr(self.function, "qualname", getattr(self.function, "name", "?"))
-        return f"<bound method {name}>"
+        return f"<bound method {method_name(self)}>"
+
+
+def method_name(method: Method) -> str:
+    """Return the name that the text of a bound method shows."""
+    name = getattr(method.function, "qualname", getattr(method.function, "name", "?"))
+    return str(name)
 
 
 class Builtin:
@@ -285,7 +290,7 @@ class _Wrapper:
         self.function = function
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__.lower()}({self.function!r})>"
+        return f"<{type(self).__name__.lower()}>"
 
 
 class StaticMethod(_Wrapper):
@@ -331,59 +336,61 @@ class Instance:
     serial: int
 
     def __repr__(self) -> str:
-        return str(_machine(self).repr(self))
+        return str(_by(self, "repr", self))
 
     def __str__(self) -> str:
-        return str(_machine(self).str(self))
+        return str(_by(self, "str", self))
 
     def __format__(self, spec: str) -> str:
-        return str(_machine(self).format(self, spec))
+        return str(_by(self, "format", self, spec))
 
     def __bool__(self) -> bool:
-        return bool(_machine(self).truth(self))
+        return bool(_by(self, "truth", self))
 
     def __hash__(self) -> int:
-        return int(_machine(self).hash(self))
+        return int(_by(self, "hash", self))
 
     def __eq__(self, other: object) -> Any:
-        return _machine(self).compare_by_method("__eq__", self, other)
+        return _by(self, "compare_by_method", "__eq__", self, other)
 
     def __lt__(self, other: object) -> Any:
-        return _machine(self).compare_by_method("__lt__", self, other)
+        return _by(self, "compare_by_method", "__lt__", self, other)
 
     def __le__(self, other: object) -> Any:
-        return _machine(self).compare_by_method("__le__", self, other)
+        return _by(self, "compare_by_method", "__le__", self, other)
 
     def __gt__(self, other: object) -> Any:
-        return _machine(self).compare_by_method("__gt__", self, other)
+        return _by(self, "compare_by_method", "__gt__", self, other)
 
     def __ge__(self, other: object) -> Any:
-        return _machine(self).compare_by_method("__ge__", self, other)
+        return _by(self, "compare_by_method", "__ge__", self, other)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(_machine(self).iterate(self))
+        return iter(_by(self, "iterate", self))
 
     def __len__(self) -> int:
-        return int(_machine(self).length(self))
+        return int(_by(self, "length", self))
 
     def __contains__(self, item: Any) -> bool:
-        return bool(_machine(self).contains(self, item))
+        return bool(_by(self, "contains", self, item))
 
     def __index__(self) -> int:
-        return int(_machine(self).index(self))
+        return int(_by(self, "index", self))
 
     def __int__(self) -> int:
-        return int(_machine(self).special(self, "__int__"))
+        return int(_by(self, "special", self, "__int__"))
 
     def __float__(self) -> float:
-        return float(_machine(self).special(self, "__float__"))
+        return float(_by(self, "special", self, "__float__"))
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        return _machine(self).call(self, args, named)
+        return _by(self, "call", self, args, named)
 
 
-def _machine(value: Any) -> Machine:
-    return value.cls.machine or active()
+def _by(value: Any, operation: str, *args: Any) -> Any:
+    """Return the result of the machine's operation, one level deeper: Python may call itself."""
+    machine = value.cls.machine or active()
+    return machine.nested(getattr(machine, operation), *args)
 
 
 def _payload(name: str, base: type) -> type:

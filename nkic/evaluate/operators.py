@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
-from nkic.evaluate.texts import percent
+from nkic.evaluate.texts import WRITERS, Writer, percent
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -30,7 +30,26 @@ class Union:
         self.parts = parts
 
     def __repr__(self) -> str:
-        return " | ".join(getattr(part, "name", repr(part)) for part in self.parts)
+        return f"a union of {len(self.parts)}"
+
+
+def union(m: Machine, alternatives: Iterable[Any]) -> Any:
+    """Return the union of the alternatives, each of them once, or the only one."""
+    unique: dict[int, Any] = {}
+    for alternative in alternatives:
+        parts = alternative.parts if isinstance(alternative, Union) else (alternative,)
+        m.elements(4 * len(parts), "the union")
+        unique |= {id(part): part for part in parts}
+    return next(iter(unique.values())) if len(unique) == 1 else Union(tuple(unique.values()))
+
+
+def _show_union(writer: Writer, value: Union) -> None:
+    for number, part in enumerate(value.parts):
+        writer.add(" | " if number else "")
+        writer.add("None" if part is None else str(getattr(part, "name", "?")))
+
+
+WRITERS[Union] = _show_union
 
 
 # ---- arithmetic ---------------------------------------------------------------------------------
@@ -142,7 +161,7 @@ def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     if symbol == "%" and isinstance(left, str | bytes):
         return percent(m, left, right)
     if symbol == "|" and _is_type(left) and _is_type(right):
-        return Union((*_parts(left), *_parts(right)))
+        return union(m, (left, right))
     guard(m, left, right)
     if left.__class__ in JOINED or right.__class__ in JOINED:
         return m.set_operation(function, left, right)
@@ -202,10 +221,6 @@ def _unsupported(
 
 def _is_type(value: Any) -> bool:
     return isinstance(value, Class | Union) or value is None or hasattr(value, "is_form")
-
-
-def _parts(value: Any) -> tuple[Any, ...]:
-    return value.parts if isinstance(value, Union) else (value,)
 
 
 def binary(symbol: str) -> Operation:

@@ -7,94 +7,79 @@ not. Sets of numbers keep Python's order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.objects import INSTANCES
+from nkic.evaluate.objects import INSTANCES, active
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
 
 _NUMBERS = (int, float)
+_SORT_STEPS = 16  # steps per element that is sorted, besides those of its text
 
 
 class KernelSet(set[Any]):
     """The `set` type of kernel code."""
 
+    __slots__ = ()
     __name__ = "set"
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(_ordered(list(super().__iter__())))
-
-    def pop(self) -> Any:
-        """Remove and return the first element."""
-        if not self:
-            raise KeyError("pop from an empty set")
-        value = next(iter(self))
-        self.discard(value)
-        return value
+        return iter(ordered(active(), self))
 
     def __repr__(self) -> str:
-        return f"{{{', '.join(map(repr, self))}}}" if self else "set()"
-
-    def copy(self) -> KernelSet:
-        """Return a set of the same elements."""
-        return KernelSet(self)
-
-    def __and__(self, other: Any) -> Any:
-        return _kept(super().__and__(other))
-
-    def __or__(self, other: Any) -> Any:
-        return _kept(super().__or__(other))
-
-    def __sub__(self, other: Any) -> Any:
-        return _kept(super().__sub__(other))
-
-    def __xor__(self, other: Any) -> Any:
-        return _kept(super().__xor__(other))
-
-    def union(self, *others: Any) -> Any:
-        """Return the elements of this set and of `others`."""
-        return KernelSet(super().union(*others))
-
-    def intersection(self, *others: Any) -> Any:
-        """Return the elements of this set that are in all `others`."""
-        return KernelSet(super().intersection(*others))
-
-    def difference(self, *others: Any) -> Any:
-        """Return the elements of this set that are in none of `others`."""
-        return KernelSet(super().difference(*others))
-
-    def symmetric_difference(self, other: Any) -> Any:
-        """Return the elements of either set that are not in both."""
-        return KernelSet(super().symmetric_difference(other))
+        return str(active().repr(self))
 
 
 class KernelFrozenSet(frozenset[Any]):
-    """The `frozenset` type of kernel code."""
+    """The `frozenset` type of kernel code, which remembers what `compare` computes of it."""
 
+    __slots__ = ("extent", "stable_hash")
     __name__ = "frozenset"
 
+    extent: tuple[int, int] | None
+    stable_hash: int | None
+
+    def __new__(cls, values: Any = ()) -> KernelFrozenSet:
+        """Return the set of values that `check_key` admitted."""
+        elements = super().__new__(cls, values)
+        elements.extent = elements.stable_hash = None
+        return elements
+
     def __iter__(self) -> Iterator[Any]:
-        return iter(_ordered(list(super().__iter__())))
+        return iter(ordered(active(), self))
 
     def __repr__(self) -> str:
-        inner = f"{{{', '.join(map(repr, self))}}}" if self else ""
-        return f"frozenset({inner})"
+        return str(active().repr(self))
 
 
 KernelSet.__name__ = KernelSet.__qualname__ = "set"
 KernelFrozenSet.__name__ = KernelFrozenSet.__qualname__ = "frozenset"
 
 
-def _kept(result: Any) -> Any:
-    return KernelSet(result) if isinstance(result, set) else result
+def unordered(values: Any) -> Iterator[Any]:
+    """Iterate over a set in the order of its hashes, over other values in their own order."""
+    if isinstance(values, set):
+        return set.__iter__(values)
+    return frozenset.__iter__(values) if isinstance(values, frozenset) else iter(values)
 
 
-def _ordered(values: list[Any]) -> list[Any]:
-    if all(isinstance(value, _NUMBERS) for value in values):
-        return values
-    return sorted(values, key=_place)
+def ordered(m: Machine, values: set[Any] | frozenset[Any]) -> list[Any]:
+    """Return the elements of a set in the order in which kernels see them."""
+    m.elements(len(values), "the list")
+    elements = list(unordered(values))
+    if all(isinstance(value, _NUMBERS) and value == value for value in elements):
+        return elements
+    m.charge(_SORT_STEPS * len(elements))
+    places = [_place(m, value) for value in elements]
+    return [elements[at] for at in sorted(range(len(elements)), key=places.__getitem__)]
 
 
-def _place(value: Any) -> tuple[str, str, int]:
-    """Return the sort key of a value: class, text, and for instances the order of creation."""
+def _place(m: Machine, value: Any) -> tuple[Any, ...]:
+    """Return the sort key of a value: class, text, and what tells apart objects of one text."""
+    if value.__class__ is str:
+        return "str", m.repr(value)
     if value.__class__ in INSTANCES and not isinstance(value, str | tuple):
         return value.cls.name, "", value.serial
-    return type(value).__name__, repr(value), 0
+    parts = unordered(value) if isinstance(value, tuple | frozenset) else (value,)
+    return type(value).__name__, m.repr(value), sorted(map(m.rank, parts))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,18 @@ from nkic.base.text import grouped
 from nkic.evaluate.compare import plain_scalar
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
-from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, ErrorInstance
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ClassMethod,
+    ErrorInstance,
+    Method,
+    StaticMethod,
+    Super,
+    method_name,
+)
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -25,7 +36,9 @@ _PLAIN = frozenset({int, float, bool, type(None), type(...), bytes})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _MAX_READ = 4000  # the most characters of a value that are generated for a message
 _PIECE_STEPS = 10  # steps per piece of text that is written
-_SHORT_NUMBER = 64  # digits of a number whose formatting is covered by the step of its call
+_SHORT_NUMBER = 128  # bits of a number whose formatting is covered by the step of its call
+_FIELD_STEPS = 60  # steps for a field of `str.format`, or a conversion of `%`
+_SHORT_SPEC = 64  # characters of a specification that the step of its call covers
 _NUMBER = re.compile(r"\d+")
 _BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"),
@@ -77,15 +90,22 @@ def _returned(m: Machine, method: str, result: Any) -> str:
 def representation(m: Machine, value: Any) -> str:
     """Return `repr(value)`."""
     kind = value.__class__
-    if kind is str:
-        m.text(len(value))
-        return repr(value)
-    if kind in _PLAIN:
-        text_of_value = repr(value)
-        if len(text_of_value) > _SHORT_NUMBER:
-            m.charge(len(text_of_value) * len(text_of_value) >> 6)
-        return text_of_value
+    if kind is str or kind in _PLAIN:
+        return _literal(m, value)
     return Writer(m, m.limits.length).write(value)
+
+
+def _literal(m: Machine, value: Any) -> str:
+    """Return `repr(value)` of a number, text or bytes, of which a character may become ten."""
+    kind = value.__class__
+    if kind is str or kind is bytes:
+        m.text(len(value))
+        shown = repr(value)
+        m.text(len(shown), "the text")
+        return shown
+    if kind is int and value.bit_length() > _SHORT_NUMBER:
+        m.charge(value.bit_length() ** 2 >> 12)
+    return repr(value)
 
 
 class Writer:
@@ -119,7 +139,7 @@ class Writer:
         """Append a value."""
         kind = value.__class__
         if kind in _PLAIN or kind is str:
-            self.add(repr(value))
+            self.add(_literal(self.m, value))
             return
         brackets = _brackets(value)
         if id(value) in self._open:
@@ -146,19 +166,44 @@ class Writer:
                 self.container(value, *brackets)
             else:
                 self._plain_object(value)
-        elif isinstance(value, tuple) and hasattr(kind, "_fields"):
-            self.add(repr(value))  # a named tuple of the language
+        elif isinstance(value, tuple) and hasattr(kind, "_fields"):  # of the language
+            self.named(kind.__name__, zip(kind._fields, value, strict=True))
         elif brackets is not None:
             self.container(value, *brackets)
         else:
             self._other(value)
 
     def _other(self, value: Any) -> None:
-        if value.__class__ is slice:
+        kind = value.__class__
+        write = WRITERS.get(kind)
+        if write is not None:
+            write(self, value)
+        elif kind is slice:
             self.named("slice", [("", value.start), ("", value.stop), ("", value.step)])
+        else:
+            self.add(_ADDRESS.sub("", repr(value)))
+
+    def _class(self, value: Class) -> None:
+        hook = value.hook("shown")
+        self.add(f"<class '{full_name(value)}'>" if hook is None else str(hook(self.m, value)))
+
+    def _method(self, value: Method) -> None:
+        if value.owner.__class__ not in INSTANCES:
+            self.add(repr(value))
             return
-        shown = self.m.shown(value)
-        self.add(_ADDRESS.sub("", repr(value)) if shown is None else shown)
+        self.add(f"<bound method {method_name(value)} of ")
+        self.value(value.owner)
+        self.add(">")
+
+    def _wrapper(self, value: StaticMethod | ClassMethod) -> None:
+        self.add(f"<{type(value).__name__.lower()}(")
+        self.value(value.function)
+        self.add(")>")
+
+    def _super(self, value: Super) -> None:
+        self.add("<super: ")
+        self.value(value.after)
+        self.add(">")
 
     def _plain_object(self, value: Any) -> None:
         kind = value.__class__
@@ -204,6 +249,23 @@ class Writer:
             self.value(value)
 
 
+# Functions that write the interpreter's own values, by class.
+WRITERS: dict[type, Callable[[Writer, Any], None]] = {
+    Class: Writer._class,
+    Method: Writer._method,
+    StaticMethod: Writer._wrapper,
+    ClassMethod: Writer._wrapper,
+    Super: Writer._super,
+}
+
+
+def full_name(value: Class) -> str:
+    """Return the name of a class with that of its module, as its text shows it."""
+    if value.module in ("builtins", ""):
+        return value.qualname
+    return f"{value.module}.{value.qualname}"
+
+
 def _brackets(value: Any) -> tuple[str, str] | None:
     for kind in value.__class__.__mro__:
         if kind in _BRACKETS:
@@ -229,9 +291,23 @@ def brief(m: Machine | None, value: Any, length: int = 60) -> str:
 
 def check_width(m: Machine, spec: str) -> None:
     """Raise for a format specification whose field width exceeds the limit."""
-    width = max(
-        (int(digits.lstrip("0")[:12] or "0") for digits in _NUMBER.findall(spec)), default=0
-    )
+    if len(spec) > _SHORT_SPEC:
+        m.charge(10 * len(spec))
+    for digits in _NUMBER.findall(spec):  # of any script: Python reads them all
+        _allow_width(m, _small_number(digits, m.limits.width))
+
+
+def _small_number(digits: str, limit: int) -> int:
+    """Return the value of digits, or a smaller one that exceeds the limit."""
+    number = 0
+    for digit in digits:
+        number = 10 * number + int(digit)
+        if number > limit:
+            break
+    return number
+
+
+def _allow_width(m: Machine, width: int) -> None:
     if width > m.limits.width:
         limit = grouped(m.limits.width)
         text = f"a formatted field has at most {limit} characters, not {grouped(width)}"
@@ -254,7 +330,7 @@ def formatted(m: Machine, value: Any, spec: Any = "") -> str:
         return _formatted_base(m, text(m, value) if plain else plain_scalar(value), spec)
     if kind in (int, float, str, bool):
         m.charge(1 + len(value) // 4 if kind is str else 1)
-        if kind is int and value.bit_length() > 64:
+        if kind is int and value.bit_length() > _SHORT_NUMBER:
             m.charge(value.bit_length() ** 2 >> 12)
         return _formatted_base(m, value, spec)
     if kind in m.formatting or isinstance(value, Enum):
@@ -326,6 +402,7 @@ class _Formatter(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return the value formatted by its specification."""
+        self._m.charge(_FIELD_STEPS)
         result = formatted(self._m, value, format_spec)
         self._length += len(result)
         self._m.allow_length(self._length, "the text")
@@ -346,55 +423,126 @@ def _split(field_name: str) -> tuple[Any, Iterable[tuple[bool, Any]]]:
 # ---- percent ------------------------------------------------------------------------------------
 
 
+# A conversion after `%` and the name of its key: flags, width, precision, type.
+_CONVERSION = re.compile(r"[#0\- +]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?[hlL]?(.?)", re.DOTALL)
+_NUMBER_LENGTH = 330  # characters of any float; of an escaped text that is not an operand
+_SHORT_OPERAND = 32  # characters of a text, or half the bits of a number
+
+
 def percent(m: Machine, template: Any, values: Any) -> Any:
-    """Return `template % values`, for text and bytes."""
-    check_width(m, template if isinstance(template, str) else template.decode("latin-1"))
-    arguments = values if isinstance(values, tuple) else (values,)
-    for number in arguments:
-        if isinstance(number, int) and ("*" if isinstance(template, str) else b"*") in template:
-            check_width(m, str(abs(number)))
-    shown = _percent_operands(m, values)
-    parts = shown if isinstance(shown, tuple) else (shown,)
-    sizes = (64 if isinstance(part, dict) else len(str(part)) for part in parts)
-    longest = max(sizes, default=0)
-    m.allow_length((len(template) + len(template) * longest) // 64, "the text")
+    """Return `template % values`, for text and bytes.
+
+    The length of the result is charged before the conversion that would produce it: that of fields
+    and short operands at once, that of others by `_PercentOperand` when it is converted.
+    """
+    plain = template if isinstance(template, str) else template.decode("latin-1")
+    arguments = iter(values if isinstance(values, tuple) else (values,))
+    m.allocate(len(plain) + _fields_length(m, plain, arguments))
     try:
-        result = template % shown
+        result = template % _Operands(m, isinstance(template, bytes)).of(values)
     except TypeError as error:
         raise TypeError(_ADDRESS.sub("", str(error))) from None
-    m.text(len(result))
+    m.allow_length(len(result), "the text")
     return result
 
 
-def _percent_operands(m: Machine, values: Any) -> Any:
-    """Wrap the value, or every element of a tuple or dict, for the conversions of `%`."""
-    if values.__class__ is tuple:
-        return tuple([_percent_operand(m, part) for part in values])
-    if values.__class__ is dict:
-        return {key: _percent_operand(m, value) for key, value in values.items()}
-    return _percent_operand(m, values)
+def _fields_length(m: Machine, template: str, arguments: Iterator[Any]) -> int:
+    """Return the length of all fields of a template, apart from that of long operands."""
+    length, widths, at = 0, 0, template.find("%") + 1
+    while at:
+        m.charge(_FIELD_STEPS)
+        by_name = template.startswith("(", at)
+        at = _after_key(m, template, at) if by_name else at
+        field = _CONVERSION.match(template, at)
+        assert field is not None
+        for digits in (field[1], field[2]):
+            size = next(arguments, 0) if digits == "*" else _small_number(digits or "", 1 << 30)
+            width = abs(size) if isinstance(size, int) else 0
+            _allow_width(m, width)
+            widths += width
+        if field[3] != "%" and not by_name:
+            next(arguments, None)
+        length += _NUMBER_LENGTH if field[3] in "fFra" else _SHORT_OPERAND
+        at = template.find("%", field.end()) + 1
+    m.allow_length(widths, "the text")
+    return length + widths
 
 
-def _percent_operand(m: Machine, value: Any) -> Any:
-    if value.__class__ in (int, float, bool, str, bytes):
-        return value
-    return _PercentOperand(m, value)
+def _after_key(m: Machine, template: str, at: int) -> int:
+    """Return the index after the key in parentheses, which nest."""
+    start, depth = at, 0
+    while at < len(template):
+        depth += {"(": 1, ")": -1}.get(template[at], 0)
+        at += 1
+        if not depth:
+            break
+    m.charge(at - start)
+    return at
+
+
+class _Operands:
+    """The operands of one `%`; `length` is that of the texts of all that were converted."""
+
+    def __init__(self, m: Machine, as_bytes: bool) -> None:
+        self.m = m
+        self._as_bytes = as_bytes
+        self._length = 0
+
+    def of(self, values: Any) -> Any:
+        """Wrap the value, or every element of a tuple or dict, for the conversions of `%`."""
+        if values.__class__ is tuple:
+            return tuple([self.wrapped(part) for part in values])
+        if values.__class__ is dict:
+            self.m.elements(3 * len(values), "the operands")
+            return {key: self.wrapped(value) for key, value in values.items()}
+        return self.wrapped(values)
+
+    def wrapped(self, value: Any) -> Any:
+        """Return a value whose text is short as it is, and another as a `_PercentOperand`."""
+        kind = value.__class__
+        short = kind is float or kind is bool
+        if kind is int:
+            short = value.bit_length() <= 2 * _SHORT_OPERAND
+        elif kind is bytes if self._as_bytes else kind is str:
+            short = len(value) <= _SHORT_OPERAND
+        return value if short or (kind is str and self._as_bytes) else _PercentOperand(self, value)
+
+    def pay(self, length: int) -> None:
+        """Charge for one more text."""
+        self._length += length
+        self.m.text(length)
+        self.m.allow_length(self._length, "the text")
 
 
 class _PercentOperand:
-    """A value for `%` that converts to text by the interpreter's rules."""
+    """A value for `%` that converts by the interpreter's rules, and pays for its text."""
 
-    def __init__(self, m: Machine, value: Any) -> None:
-        self._m = m
+    def __init__(self, operands: _Operands, value: Any) -> None:
+        self._all = operands
+        self._m = operands.m
         self._value = value
 
     def __str__(self) -> str:
-        return text(self._m, self._value)
+        shown = text(self._m, self._value)
+        self._all.pay(len(shown))
+        return shown
 
     def __repr__(self) -> str:
-        return representation(self._m, self._value)
+        shown = representation(self._m, self._value)
+        self._all.pay(len(shown))
+        return shown
+
+    def __bytes__(self) -> bytes:
+        if not isinstance(self._value, bytes):
+            kind = self._m.class_of(self._value).name
+            needed = "%b requires a bytes-like object, or an object that implements __bytes__"
+            raise TypeError(f"{needed}, not '{kind}'")
+        self._all.pay(len(self._value))
+        return self._value
 
     def __int__(self) -> int:
+        if self._value.__class__ is int:
+            return self.__index__()
         if self._value.__class__ in INSTANCES:
             return int(self._value)
         raise TypeError(
@@ -402,12 +550,15 @@ class _PercentOperand:
         )
 
     def __index__(self) -> int:
-        return self._m.index(self._value)
+        number = self._m.index(self._value)
+        self._m.charge(number.bit_length() ** 2 >> 12)
+        self._all.pay(number.bit_length())
+        return int(number)
 
     def __float__(self) -> float:
-        if self._value.__class__ in INSTANCES:
+        if self._value.__class__ in INSTANCES or self._value.__class__ is int:
             return float(self._value)
         raise TypeError(f"must be real number, not {self._m.class_of(self._value).name}")
 
     def __getitem__(self, key: Any) -> Any:
-        return _percent_operand(self._m, self._m.item(self._value, key))
+        return self._all.wrapped(self._m.item(self._value, key))

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
+from nkic.evaluate.containers import keyed
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.library.support import methods
 from nkic.evaluate.objects import (
@@ -170,7 +171,7 @@ def _has(m: Machine, owner: Any, key: Any) -> bool:
 
 @methods(MAPPING, "keys")
 def _keys(m: Machine, owner: Any) -> Any:
-    return dict.fromkeys(m.to_list(owner)).keys()
+    return keyed(m, ((key, None) for key in m.iterate(owner))).keys()
 
 
 @methods(MAPPING, "values")
@@ -180,7 +181,7 @@ def _values(m: Machine, owner: Any) -> Any:
 
 @methods(MAPPING, "items")
 def _items(m: Machine, owner: Any) -> Any:
-    return {key: m.item(owner, key) for key in m.to_list(owner)}.items()
+    return _as_dict(m, owner).items()
 
 
 @methods(MAPPING, "__eq__")
@@ -191,9 +192,7 @@ def _eq(m: Machine, owner: Any, other: Any) -> Any:
 
 
 def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
-    keys = m.to_list(value)
-    m.elements(3 * len(keys), "the dict")
-    return {key: m.item(value, key) for key in keys}
+    return keyed(m, ((key, m.item(value, key)) for key in m.to_list(value)))
 
 
 @methods(MUTABLE_MAPPING, "setdefault")

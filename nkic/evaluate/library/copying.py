@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import plain_scalar
+from nkic.evaluate.containers import copy_dict, copy_set
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, ErrorInstance
-from nkic.evaluate.sets import KernelFrozenSet, KernelSet
+from nkic.evaluate.sets import KernelFrozenSet, KernelSet, unordered
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -16,8 +17,10 @@ def shallow(m: Machine, value: Any, /) -> Any:
     """Return `copy.copy(value)`."""
     kind = value.__class__
     if kind in (list, dict, KernelSet):
-        m.elements(len(value) * (3 if kind is dict else 1), f"the {m.class_of(value).name}")
-        return KernelSet(set.__iter__(value)) if kind is KernelSet else kind(value)
+        m.elements(len(value), f"the {m.class_of(value).name}")
+        if kind is KernelSet:
+            return copy_set(m, value)
+        return copy_dict(m, value) if kind is dict else kind(value)
     if kind not in INSTANCES:
         return value
     hook = value.cls.find("__copy__")
@@ -73,7 +76,8 @@ def _deep_dict(m: Machine, value: dict[Any, Any], memo: dict[int, Any]) -> dict[
 def _deep_set(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
     m.elements(len(value), "the set")
     parts = m.make_set([deep(m, part, memo) for part in value])
-    return _keep(memo, value, parts if value.__class__ is KernelSet else KernelFrozenSet(parts))
+    same = parts if value.__class__ is KernelSet else KernelFrozenSet(unordered(parts))
+    return _keep(memo, value, same)
 
 
 _COPIERS: dict[type, Any] = {
@@ -99,7 +103,9 @@ def _deep_object(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
     elif isinstance(copied, dict):
         dict.clear(copied)
         for key, part in list(dict.items(value)):
-            dict.__setitem__(copied, deep(m, key, memo), deep(m, part, memo))
+            key = deep(m, key, memo)
+            m.check_key(key, dict.__len__(copied))
+            dict.__setitem__(copied, key, deep(m, part, memo))
     return copied
 
 
@@ -119,15 +125,15 @@ def _copied(m: Machine, value: Any, fields: dict[str, Any]) -> Any:
         copied = value.__class__()
     else:
         m.elements(1 if base in (int, float) else base.__len__(value), "the copy")
-        copied = value.__class__(_content(base, value))
+        copied = value.__class__(_content(m, base, value))
     copied.cls, copied.fields, copied.serial = value.cls, fields, m.serial()
     m.allocate(232)
     return copied
 
 
-def _content(base: Any, value: Any) -> Any:
+def _content(m: Machine, base: Any, value: Any) -> Any:
     if base is dict:
-        return dict(dict.items(value))
+        return copy_dict(m, value)
     if base in (list, tuple):
         return list(base.__iter__(value))
     return plain_scalar(value)

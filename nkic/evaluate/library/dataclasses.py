@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes
 from nkic.evaluate.classes import TypingForm
+from nkic.evaluate.containers import keyed
 from nkic.evaluate.library.copying import deep
 from nkic.evaluate.library.dataclass import dataclass
 from nkic.evaluate.library.specs import FIELD, MISSING, Spec, field
@@ -115,7 +116,7 @@ def _plain(m: Machine, value: Any, make: Any) -> Any:
     if isinstance(value, dict):
         m.elements(3 * len(value), "the dict")
         pairs = [(plain(k), plain(v)) for k, v in dict.items(value)]
-        return dict(pairs) if value.__class__ is dict else _like_dict(m, value, pairs)
+        return keyed(m, pairs) if value.__class__ is dict else _like_dict(m, value, pairs)
     return deep(m, value, {})
 
 

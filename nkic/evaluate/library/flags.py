@@ -124,21 +124,25 @@ def _bits(value: int, bits: int) -> str:
 def _composite(m: Machine, cls: Class, state: Members, value: int) -> Any:
     member = classes.blank(m, cls, (value,) if cls.payload is not Instance else (), None)
     member.fields["_value_"] = value
-    member.fields["_name_"] = _name(cls, state, value)
+    member.fields["_name_"] = _name(m, cls, state, value)
     return member
 
 
-def _name(cls: Class, state: Members, value: int) -> str | None:
-    parts = [member for member in state.canonical if _number(member) & value]
+def _name(m: Machine, cls: Class, state: Members, value: int) -> str | None:
+    members = [*state.canonical, *state.named.values()]
+    m.charge(len(members) * (4 + (3 * value.bit_length() >> 8)))
+    parts = {id(member): member for member in state.canonical if _number(member) & value}
     if value & ~state.singles:
         for member in state.named.values():
             number = _number(member)
-            if member not in parts and number and number & value == number:
-                parts.append(member)
-    covered = 0
-    for member in parts:
+            if number and number & value == number:
+                parts[id(member)] = member
+    covered = size = 0
+    for member in parts.values():
         covered |= _number(member)
-    text = "|".join(str(member.fields.get("_name_")) for member in parts)
+        size += 1 + len(str(member.fields.get("_name_")))
+    m.text(size, "the name")
+    text = "|".join(str(member.fields.get("_name_")) for member in parts.values())
     unknown = value ^ covered
     if not covered:
         return None
@@ -177,9 +181,9 @@ def _contains(m: Machine, owner: Any, other: Any, /) -> bool:
 
 
 def _iter(m: Machine, owner: Any, /) -> Any:
-    return iter(
-        [member for member in members_of(owner.cls).canonical if _number(member) & _number(owner)]
-    )
+    members, number = members_of(owner.cls).canonical, _number(owner)
+    m.charge(len(members) * (2 + (number.bit_length() >> 8)))
+    return iter([member for member in members if _number(member) & number])
 
 
 def _str(m: Machine, owner: Any, /) -> str:

@@ -18,7 +18,7 @@ from nkic.evaluate.objects import (
     Instance,
     no_objects,
 )
-from nkic.evaluate.operators import Union
+from nkic.evaluate.operators import union
 from nkic.evaluate.tables import OBJECT, builtin
 from nkic.evaluate.types.mappings import DICT
 from nkic.evaluate.types.sequences import LIST, TUPLE
@@ -87,15 +87,7 @@ def alias(name: str, cls: Class) -> None:
 
 
 def _union(m: Machine, cls: Class, key: Any) -> Any:
-    parts = key if key.__class__ is tuple else (key,)
-    m.elements(len(parts), "the union")
-    flat = [
-        alternative
-        for part in parts
-        for alternative in (part.parts if isinstance(part, Union) else (part,))
-    ]
-    unique = list({id(alternative): alternative for alternative in flat}.values())
-    return unique[0] if len(unique) == 1 else Union(tuple(unique))
+    return union(m, key if key.__class__ is tuple else (key,))
 
 
 def _optional(m: Machine, cls: Class, key: Any) -> Any:

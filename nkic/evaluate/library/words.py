@@ -61,14 +61,18 @@ def _filled(m: Machine, owner: Any, args: Any, named: dict[str, Any], safe: bool
     mapping = containers.mapping(m, argument)
     if len(args) > 1 or mapping is None:
         raise TypeError("a template takes one mapping and keyword arguments")
+    if named:
+        mapping = containers.copy_dict(m, mapping)
+        containers.merge(m, mapping, named)
     pieces: list[str] = []
     size = at = 0
     for match in _FIELD.finditer(template):
-        part = _replaced(m, match, template, {**mapping, **named} if named else mapping, safe)
-        piece = template[at : match.start()] + part
-        at, size = match.end(), size + len(piece)
-        m.text(size)
-        pieces.append(piece)
+        part = _replaced(m, match, template, mapping, safe)
+        size += match.start() - at + len(part)
+        m.text(match.start() - at + len(part))
+        m.allow_length(size, "the text")
+        pieces += [template[at : match.start()], part]
+        at = match.end()
     return "".join([*pieces, template[at:]])
 
 
@@ -76,6 +80,7 @@ def _replaced(m: Machine, match: Any, template: str, values: Any, safe: bool) ->
     name = match["named"] or match["braced"]
     m.charge(10)
     if name is not None:
+        m.check_key(name, len(values))
         if name in values:
             return m.str(values[name])
         if safe:

@@ -74,8 +74,7 @@ def _fromkeys(m: Machine, cls: Class, iterable: Any, value: Any = None, /) -> An
 
 def _charge_lookup(m: Machine, owner: Any, key: Any, name: str) -> None:
     check_owner(m, owner, dict, name)
-    if key.__class__ is not str:
-        m.check_key(key, dict.__len__(owner))
+    m.check_key(key, dict.__len__(owner))
 
 
 @method(DICT, "get")
@@ -119,8 +118,7 @@ host_method(DICT, dict, "items", no_extra_cost)
 @method(DICT, "copy")
 def _copy(m: Machine, owner: Any, /) -> dict[Any, Any]:
     check_owner(m, owner, dict, "copy")
-    m.allocate(8 * 3 * dict.__len__(owner))
-    return dict(dict.items(owner))
+    return containers.copy_dict(m, owner)
 
 
 # ---- views --------------------------------------------------------------------------------------

@@ -67,8 +67,7 @@ def plain(m: Machine, value: Any) -> Any:
         m.elements(kind.__len__(value), f"the {kind.__name__}")
         return kind(kind.__iter__(value))
     if isinstance(value, dict):
-        m.allocate(8 * 3 * dict.__len__(value))
-        return dict(dict.items(value))
+        return containers.copy_dict(m, value)
     return value
 
 

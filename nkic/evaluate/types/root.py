@@ -24,6 +24,7 @@ from nkic.evaluate.objects import (
     Instance,
 )
 from nkic.evaluate.tables import OBJECT
+from nkic.evaluate.texts import full_name
 from nkic.evaluate.types.shared import constructor, inheritable
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _hash(m: Machine, owner: Any, /) -> int:
 @protocol(OBJECT, "__repr__")
 def _repr(m: Machine, owner: Any, /) -> str:
     if owner.__class__ is Instance:
-        return f"<{classes._full_name(owner.cls)} object>"
+        return f"<{full_name(owner.cls)} object>"
     return m.repr(owner)
 
 

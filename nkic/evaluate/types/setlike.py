@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import containers
 from nkic.evaluate.objects import Builtin, Class
-from nkic.evaluate.sets import KernelFrozenSet, KernelSet
+from nkic.evaluate.sets import KernelFrozenSet, KernelSet, ordered, unordered
 from nkic.evaluate.tables import builtin_class, method
 from nkic.evaluate.types.shared import call_host, check_call, check_owner, constructor, host_method
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 SET = builtin_class("set", KernelSet)
 FROZENSET = builtin_class("frozenset", KernelFrozenSet)
 _SET_TYPES = ((SET, set), (FROZENSET, frozenset))
-_ENTRY_STEPS = 10  # steps for an element that may be new
-_SORT_STEPS = 48  # steps per element for sorting the set to find its first element
-_NUMBERS = (int, float)
 
 
 @constructor(SET)
@@ -43,75 +40,62 @@ def _same_type(owner: Any, values: Any) -> Any:
     return KernelSet(values) if isinstance(owner, set) else KernelFrozenSet(values)
 
 
-def _unordered(values: Any) -> Any:
-    """Iterate over the elements in hash order, if the order does not matter."""
-    return (set if isinstance(values, set) else frozenset).__iter__(values)
-
-
 # ---- methods of both ----------------------------------------------------------------------------
 
 
 def _copy(m: Machine, owner: Any, /) -> Any:
-    m.allocate(8 * 3 * len(owner))
-    return _same_type(owner, _unordered(owner)) if isinstance(owner, set) else owner
+    return containers.copy_set(m, owner) if isinstance(owner, set) else owner
 
 
 def _union(m: Machine, owner: Any, /, *others: Any) -> Any:
-    m.allocate(8 * 3 * len(owner))
-    elements = KernelSet(_unordered(owner))
+    elements = containers.copy_set(m, owner)
     for other in others:
-        containers.add_all(m, elements, _unordered_or_same(m, other))
-    return elements if isinstance(owner, set) else KernelFrozenSet(_unordered(elements))
-
-
-def _unordered_or_same(m: Machine, other: Any) -> Any:
-    return list(_unordered(other)) if isinstance(other, set | frozenset) else other
+        containers.add_all(m, elements, other)
+    return elements if isinstance(owner, set) else KernelFrozenSet(unordered(elements))
 
 
 def _intersection(m: Machine, owner: Any, /, *others: Any) -> Any:
-    m.allocate(8 * 3 * len(owner))
-    elements: Any = set(_unordered(owner))
+    elements: set[Any] = containers.copy_set(m, owner)
     for other in others:
-        other_set = containers.as_set(m, other)
-        elements = set.intersection(elements, other_set)
-    return _same_type(owner, elements)
+        other_set = containers.as_set(m, other, len(elements))
+        m.check_keys(elements, len(other_set))
+        set.intersection_update(elements, other_set)
+    return _same_type(owner, unordered(elements))
 
 
 def _difference(m: Machine, owner: Any, /, *others: Any) -> Any:
-    m.allocate(8 * 3 * len(owner))
-    elements = set(_unordered(owner))
+    elements = containers.copy_set(m, owner)
     for other in others:
-        set.difference_update(elements, containers.as_set(m, other))
-    return _same_type(owner, elements)
+        set.difference_update(elements, containers.as_set(m, other, len(elements)))
+    return _same_type(owner, unordered(elements))
 
 
 def _symmetric_difference(m: Machine, owner: Any, other: Any, /) -> Any:
-    other_set = containers.as_set(m, other)
-    m.allocate(8 * 3 * (len(owner) + len(other_set)))
-    return _same_type(
-        owner, set.symmetric_difference(set(_unordered(owner)), set(_unordered(other_set)))
-    )
+    elements = containers.copy_set(m, owner)
+    other_set = containers.as_set(m, other, len(elements))
+    m.allocate(8 * 3 * len(other_set))
+    set.symmetric_difference_update(elements, other_set)
+    return _same_type(owner, unordered(elements))
 
 
 def _issubset(m: Machine, owner: Any, other: Any, /) -> bool:
-    other_set = containers.as_set(m, other)
-    m.charge(len(owner))
+    other_set = containers.as_set(m, other, 0)
+    m.check_keys(owner, len(other_set))
     return len(owner) <= len(other_set) and all(
-        element in other_set for element in _unordered(owner)
+        element in other_set for element in unordered(owner)
     )
 
 
 def _issuperset(m: Machine, owner: Any, other: Any, /) -> bool:
-    other_set = containers.as_set(m, other)
+    other_set = containers.as_set(m, other, len(owner))
     return len(other_set) <= len(owner) and all(
-        element in owner for element in _unordered(other_set)
+        element in owner for element in unordered(other_set)
     )
 
 
 def _isdisjoint(m: Machine, owner: Any, other: Any, /) -> bool:
-    other_set = containers.as_set(m, other)
-    m.charge(len(other_set))
-    return not any(element in owner for element in _unordered(other_set))
+    other_set = containers.as_set(m, other, len(owner))
+    return not any(element in owner for element in unordered(other_set))
 
 
 def _add(name: str, function: Callable[..., Any]) -> None:
@@ -148,10 +132,7 @@ for _name, _function in (
 @method(SET, "add")
 def _add_one(m: Machine, owner: Any, item: Any, /) -> None:
     check_owner(m, owner, set, "add")
-    m.charge(_ENTRY_STEPS)
-    m.check_key(item, len(owner))
-    call_host(m, set.add, (owner, item))
-    m.allow_length(len(owner), "the set")
+    call_host(m, containers.add, (m, owner, item))
 
 
 def _charge_lookup(m: Machine, owner: Any, args: Any) -> None:
@@ -166,10 +147,13 @@ host_method(SET, set, "remove", _charge_lookup)
 @method(SET, "pop")
 def _pop(m: Machine, owner: Any, /) -> Any:
     check_owner(m, owner, set, "pop")
-    m.charge(1 + 2 * len(owner))
-    if not all(isinstance(value, _NUMBERS) for value in _unordered(owner)):
-        m.charge(_SORT_STEPS * len(owner))  # they are sorted by their text
-    return KernelSet.pop(owner)
+    m.charge(len(owner))
+    if not owner:
+        raise KeyError("pop from an empty set")
+    first = ordered(m, owner)[0]
+    m.check_key(first, len(owner))
+    set.discard(owner, first)
+    return first
 
 
 host_method(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
@@ -179,12 +163,12 @@ host_method(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
 def _update(m: Machine, owner: Any, /, *others: Any) -> None:
     check_owner(m, owner, set, "update")
     for other in others:
-        containers.add_all(m, owner, _unordered_or_same(m, other))
+        containers.add_all(m, owner, other)
 
 
 def _replace_elements(m: Machine, owner: Any, elements: Any) -> None:
     set.clear(owner)
-    set.update(owner, _unordered(elements))
+    set.update(owner, unordered(elements))
 
 
 @method(SET, "intersection_update")
@@ -197,7 +181,7 @@ def _intersection_update(m: Machine, owner: Any, /, *others: Any) -> None:
 def _difference_update(m: Machine, owner: Any, /, *others: Any) -> None:
     check_owner(m, owner, set, "difference_update")
     for other in others:
-        set.difference_update(owner, containers.as_set(m, other))
+        set.difference_update(owner, containers.as_set(m, other, len(owner)))
 
 
 @method(SET, "symmetric_difference_update")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import containers
 from nkic.evaluate.exceptions import is_a
 from nkic.evaluate.objects import INSTANCES, Class, StrInstance
 from nkic.evaluate.tables import builtin_class, class_function, method
@@ -142,9 +143,11 @@ def _format_map(m: Machine, text: str, mapping: Any, /) -> str:
 @class_function(STR, "maketrans")
 def _maketrans(m: Machine, x: Any, /, *more: Any) -> Any:
     if isinstance(x, dict) and x.__class__ in INSTANCES:
-        x = dict(dict.items(x))
+        x = containers.copy_dict(m, x)
     size = len(x) if isinstance(x, dict | str) else 1
     m.allocate(8 * 4 * size)
+    if isinstance(x, dict):
+        m.check_keys(x, len(x))
     return call_host(m, str.maketrans, (x, *more))
 
 

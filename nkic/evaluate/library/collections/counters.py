@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import COMPARISONS, compare
+from nkic.evaluate.containers import copy_dict
 from nkic.evaluate.library.collections.mappings import dict_class, plain
 from nkic.evaluate.library.support import is_instance_of, methods, repr_of
 from nkic.evaluate.objects import Builtin, ClassMethod, LazyIterator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 COUNTER = dict_class("Counter")
 _ENTRY_STEPS = 25
+_COMBINE_STEPS = 10  # steps for a key whose counts are combined or compared
 
 
 @methods(COUNTER, "__init__")
@@ -35,7 +37,7 @@ def _subtract(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> 
 
 def _count_all(m: Machine, owner: Any, source: Any, named: dict[str, Any], symbol: str) -> None:
     if isinstance(source, dict):
-        for key, count in list(dict.items(source)):
+        for key, count in plain(m, source).items():
             _add(m, owner, key, count, symbol)
     elif source is not None:
         for key in m.iterate(source):
@@ -120,6 +122,7 @@ COUNTER.members["fromkeys"] = ClassMethod(Builtin("Counter.fromkeys", _fromkeys)
 def _make_instance(m: Machine, pairs: Any) -> Any:
     counter = m.call(COUNTER, (), None)
     for key, count in pairs:
+        m.check_key(key, dict.__len__(counter))
         if m.less(0, count):
             _put(m, counter, key, count)
     return counter
@@ -134,12 +137,21 @@ def _combine(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     return left if m.less(left, right) else right
 
 
+def _both(m: Machine, left: dict[Any, Any], right: dict[Any, Any]) -> dict[Any, Any]:
+    """Return the keys of both, each to be looked up in both."""
+    keys = copy_dict(m, left)
+    m.merge(keys, right)
+    m.charge(_COMBINE_STEPS * len(keys))
+    m.check_keys(keys, 2 * len(keys))
+    return keys
+
+
 def _combining(symbol: str) -> Any:
     def call(m: Machine, owner: Any, other: Any, /) -> Any:
         if not is_instance_of(other, COUNTER) or not is_instance_of(owner, COUNTER):
             return NotImplemented
         left, right = plain(m, owner), plain(m, other)
-        keys = left if symbol == "&" else {**left, **right}
+        keys = left if symbol == "&" else _both(m, left, right)
         return _make_instance(
             m, ((k, _combine(m, symbol, left.get(k, 0), right.get(k, 0))) for k in keys)
         )
@@ -155,7 +167,7 @@ def _in_place(symbol: str) -> Any:
         if result is NotImplemented:
             return result
         dict.clear(owner)
-        dict.update(owner, dict.items(result))
+        m.merge(owner, result)
         return owner
 
     return call
@@ -176,7 +188,7 @@ def _comparing(symbol: str) -> Any:
             return NotImplemented
         left, right = plain(m, owner), plain(m, other)
         each = "==" if symbol == "!=" else symbol
-        pairs = ((left.get(k, 0), right.get(k, 0)) for k in {**left, **right})
+        pairs = ((left.get(k, 0), right.get(k, 0)) for k in _both(m, left, right))
         holds = all(m.truth(compare(m, each, *pair)) for pair in pairs)
         return holds is not (symbol == "!=")
 

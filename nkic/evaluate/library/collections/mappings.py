@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate.containers import copy_dict, keyed
 from nkic.evaluate.library.abcs import MUTABLE_MAPPING
 from nkic.evaluate.library.support import is_instance_of, library_class, methods, repr_of
 from nkic.evaluate.objects import Class, DictInstance, Getter
@@ -35,8 +36,7 @@ def fill(m: Machine, owner: Any, args: tuple[Any, ...], named: dict[str, Any]) -
 
 def plain(m: Machine, owner: Any) -> dict[Any, Any]:
     """Return the entries as a plain dict."""
-    m.elements(3 * dict.__len__(owner), "the dict")
-    return dict(dict.items(owner))
+    return copy_dict(m, owner)
 
 
 # ---- defaultdict --------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _move_to_end(m: Machine, owner: Any, key: Any, last: Any = True) -> None:
     rest = plain(m, owner)
     dict.clear(owner)
     dict.__setitem__(owner, key, value)
-    dict.update(owner, rest)
+    m.merge(owner, rest)
 
 
 @methods(ORDERED_DICT, "popitem")
@@ -141,7 +141,7 @@ def _ordered_copy(m: Machine, owner: Any) -> Any:
 def _ordered_eq(m: Machine, owner: Any, other: Any, /) -> Any:
     if not isinstance(other, dict):
         return NotImplemented
-    left, right = plain(m, owner), dict(dict.items(other))
+    left, right = plain(m, owner), plain(m, other)
     same = m.equal(left, right)
     if same and is_instance_of(other, ORDERED_DICT):
         return m.equal(list(left), list(right))
@@ -217,7 +217,7 @@ def _chain_get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
 def _all_keys(m: Machine, owner: Any) -> dict[Any, Any]:
     keys: dict[Any, Any] = {}
     for mapping in reversed(_maps(m, owner)):
-        m.merge(keys, dict.fromkeys(m.to_list(mapping)))
+        m.merge(keys, keyed(m, ((key, None) for key in m.iterate(mapping))))
     return keys
 
 
