@@ -1,12 +1,13 @@
-"""Renumber a reordered program, so that numbers increase in the body and match the graph."""
+"""Renumber a changed program, so that numbers increase in the body and match the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import count
 
 from nkic.ir.dependence import DependenceGraph, Edge
-from nkic.ir.program import Body, Item, Loop, instructions
+from nkic.ir.program import Body, Instruction, Item, Loop, instructions
 
 
 def renumbered(reordered: Body, graph: DependenceGraph) -> tuple[Body, DependenceGraph]:
@@ -37,3 +38,32 @@ def _graph(graph: DependenceGraph, numbers: Mapping[int, int]) -> DependenceGrap
         ends(graph.first_touches),
         ends(graph.last_touches),
     )
+
+
+def in_order(body: Body) -> Body:
+    """Return the body with increasing numbers: parts of a split instruction share one before."""
+    order, new = count(), dict[int, list[int]]()
+
+    def numbered(body: Body) -> Body:
+        return tuple(
+            [
+                replace(i, body=numbered(i.body)) if isinstance(i, Loop) else with_number(i)
+                for i in body
+            ]
+        )
+
+    def with_number(item: Instruction) -> Instruction:
+        new.setdefault(item.number, []).append(number := next(order))
+        return item._replace(number=number)
+
+    def linked(body: Body) -> Body:
+        return tuple(
+            [
+                replace(i, body=linked(i.body))
+                if isinstance(i, Loop)
+                else i._replace(after=tuple(n for old in i.after for n in new[old]))
+                for i in body
+            ]
+        )
+
+    return linked(numbered(body))

@@ -23,7 +23,8 @@ class Role(Enum):
 
 
 class Tensor:
-    """A piece of storage: declared once, compared by identity, immutable.
+    """A piece of storage: declared once, compared by identity, immutable once
+    recorded (until the kernel returns, a result may lose and regain its number).
 
     `shape` starts with the partition dimension if `buffer` is on chip. `fixed` is the address that
     the kernel requested, if any. `scope` is the loop body (a path of loop numbers) that declares

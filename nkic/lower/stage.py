@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.ir.groups import Group, Groups, grouped
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, Work, cost_key
+from nkic.ir.renumber import in_order
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.lower.accumulate import Band, Written
 from nkic.lower.interned import Form, Interned, Patterns
@@ -69,7 +69,7 @@ class _CoreLowerer:
         """Lower the body of a core."""
         lowered = self.body(body, iter(groups))
         lowered = share_out(lowered, self.choices, self.target) if self.choices else lowered
-        return renumbered(lowered) if self.split else lowered
+        return in_order(lowered) if self.split else lowered
 
     def body(self, body: Body, groups: Iterator[Group]) -> Body:
         lowered: list[Item] = []
@@ -213,35 +213,6 @@ class _CoreLowerer:
             flagged = self.flagged[key] = self.shared(row, changed), Work()
             del self.interned_attributes[id(changed)]  # which nothing keeps alive
         return _with_attributes(instruction, *flagged)
-
-
-def renumbered(body: Body) -> Body:
-    """Return the body with increasing numbers: parts of a split instruction share one before."""
-    order, new = count(), dict[int, list[int]]()
-
-    def numbered(body: Body) -> Body:
-        return tuple(
-            [
-                replace(i, body=numbered(i.body)) if isinstance(i, Loop) else with_number(i)
-                for i in body
-            ]
-        )
-
-    def with_number(item: Instruction) -> Instruction:
-        new.setdefault(item.number, []).append(number := next(order))
-        return item._replace(number=number)
-
-    def linked(body: Body) -> Body:
-        return tuple(
-            [
-                replace(i, body=linked(i.body))
-                if isinstance(i, Loop)
-                else i._replace(after=tuple(n for old in i.after for n in new[old]))
-                for i in body
-            ]
-        )
-
-    return linked(numbered(body))
 
 
 def _is_dynamic(operand: Operand) -> bool:

@@ -62,8 +62,9 @@ class Outputs:
         """Return the recorded program; `arguments` are the kernel's, for `--info`."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
-            from nkic.language.beta1.recorded import repeated, spills  # rarely needed
+            from nkic.language.beta1.recorded import repeated, spills, splices  # rarely needed
 
+            splices.finish(trace)
             repeated.multiply(trace)
             spills.fit(trace, self.at)
         outputs = self.parameters()

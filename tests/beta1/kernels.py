@@ -39,6 +39,7 @@ class Writer:
         self.depth = 1
         self.loops: list[tuple[str, int]] = []
         self.number = 0
+        self.kept: list[tuple[str, int]] = []  # results that are assigned, and their columns
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -67,6 +68,7 @@ class Writer:
 
     def statement(self) -> None:
         kinds = [self.assign] * 5 + [self.update, self.product, self.fold, self.move, self.solid]
+        kinds += [self.rewrite, self.assign] * (2 * bool(self.kept))
         if len(self.loops) < 2:
             kinds += [self.loop] * 3
         self.random.choice(kinds)()
@@ -78,12 +80,14 @@ class Writer:
         self.line(f"for {name} in nl.{kind}_range({count}):")
         self.loops.append((name, count))
         self.depth += 1
+        outside = list(self.kept)
         if kind != "static" and self.random.random() < 0.3:
             self.total()
         for _ in range(self.random.randint(1, 3)):
             self.statement()
         self.depth -= 1
         self.loops.pop()
+        self.kept = outside
 
     def total(self) -> None:
         """Write a sum over the iterations of the innermost loop."""
@@ -101,7 +105,8 @@ class Writer:
     def indices(self) -> None:
         """Write `p` and `f`, the indices of a statement's accesses."""
         size = self.size
-        self.width = self.random.choice((size, size, size // 2, size // 4, 5))
+        widths = [width for _, width in self.kept[-1:]] * 4
+        self.width = self.random.choice((size, size, size // 2, size // 4, 5, *widths))
         if self.random.random() < 0.3:
             self.line(f"p, f = nl.mgrid[0:{size}, 0:{self.width}]")
         else:
@@ -130,6 +135,10 @@ class Writer:
         return f"{self.random.choice([*names, f'blocks[{block}, '])}p, {self.columns()}]"
 
     def read(self) -> str:
+        kept = [name for name, width in self.kept if width == self.width]
+        if kept and self.random.random() < 0.5:
+            name = self.random.choice(kept)
+            return name if self.random.random() < 0.7 else f"{name}[p, f]"
         if self.random.random() < 0.3:
             return f"nl.multiply({self.access()}, {self.random.randint(-2, 2)})"
         return self.access()
@@ -188,13 +197,22 @@ class Writer:
     def assign(self) -> None:
         self.indices()
         value = self.value(mask := self.mask())
-        if not mask and self.random.random() < 0.3:
+        if not mask and self.random.random() < 0.6:
             name = self.fresh()
             self.line(f"{name} = {value}")
             if self.random.random() < 0.5:
                 self.line(f"{self.access()} = {self.read()}")
             value = name
         self.line(f"{self.access()} = {value}")
+        if value.isidentifier():
+            self.kept.append((value, self.width))
+
+    def rewrite(self) -> None:
+        """Write a result in place after it was assigned elsewhere, which keeps its value."""
+        name, width = self.random.choice(self.kept)
+        size, self.width = self.size, width
+        self.line(f"p, f = nl.arange({size})[:, None], nl.arange({width})[None, :]")
+        self.line(f"{name}[p, f] {self.random.choice(('=', '+='))} {self.read()}")
 
     def update(self) -> None:
         self.indices()

@@ -2,7 +2,9 @@
 
 An assignment `t[...] = instruction(...)` redirects the instruction to write `t`, which later
 versions express by dst. This is possible while the instruction is the last one recorded; otherwise
-its result is copied.
+its result is copied. If the kernel uses the result again (`x = instruction(...)`, `t[...] = x`, and
+`x` later), the result is restored: the instruction writes `x` after all, and `x` is copied. What is
+recorded depends on these uses alone, and not on how long a value lives.
 """
 
 from __future__ import annotations
@@ -12,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from math import prod
 from typing import Any, NamedTuple
-from weakref import ref
 
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
+from nkic.base.source import CallChain
 from nkic.ir.program import Instruction, Item
-from nkic.ir.tensors import View
+from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1.access import part_of, permuted
 from nkic.language.beta1.masks import Box, Mask
 from nkic.language.beta1.tiles import Tile
@@ -25,11 +27,12 @@ from nkic.language.binder import Binder
 from nkic.language.isa import functions as rows_of
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.trace import POISON, NkiInstruction, active
+from nkic.language.trace import POISON, NkiInstruction, active, here
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.patterns import merged
+from nkic.machine.tiles import start_partitions
 
 _PROFILE = Profile.NKI_0_6  # the version whose binders record instructions
 
@@ -65,6 +68,35 @@ class Producer(NamedTuple):
         return view if self.part is None else part_of(view, self.part.starts, self.part.sizes)
 
 
+class Redirect(NamedTuple):
+    """The redirection of the instruction `body[position]` from its tile to another place.
+
+    `original` is the instruction before it was redirected, and `stamp` the number of writes to the
+    target's tensor until then. With `is_in_target`, the result exists in the target alone.
+    """
+
+    body: list[Item]
+    position: int
+    original: Instruction
+    tile: Tile
+    target: View  # in the tile's shape
+    part: Box | None
+    accumulates: bool
+    is_in_target: bool
+    number: int | None  # the former number of the tile's tensor if it was released
+    stamp: int
+    at: CallChain
+
+
+class Splice(NamedTuple):
+    """An instruction to insert beside `body[position]` when the body is complete."""
+
+    body: list[Item]
+    position: int
+    is_before: bool
+    item: Instruction
+
+
 class RowBroadcast(NamedTuple):
     """A row that the library broadcasts to all partitions, by `body[first:end]`."""
 
@@ -79,8 +111,12 @@ class State:
 
     zeros: dict[int, Callable[[], None]] = field(default_factory=dict)
     """Untouched tiles in PSUM made by `nl.zeros`, with the functions that fill them."""
-    aliases: dict[int, list[ref[Tile]]] = field(default_factory=dict)
-    """Tiles whose instruction was redirected to write a part of the tensor that is the key."""
+    redirects: dict[Tensor, Redirect] = field(default_factory=dict)
+    """Redirected instructions by the tensor that each would have written."""
+    splices: list[Splice] = field(default_factory=list)
+    has_spliced: bool = False
+    restored: dict[Tensor, Redirect] = field(default_factory=dict)
+    """Former entries of `redirects`."""
     reduced: dict[Any, Tile] = field(default_factory=dict)
     loops: list[Any] = field(default_factory=list)
     """The variables of the enclosing loops, outermost first."""
@@ -99,8 +135,8 @@ class State:
     """Tensors in PSUM into which the vector engine accumulates matmuls."""
     accumulated: dict[int, list[View]] = field(default_factory=dict)
     """Parts of zero tiles in PSUM into which matmuls, and nothing else, have accumulated."""
-    write_counts: dict[int, int] = field(default_factory=dict)
-    """The number of writes to each tensor."""
+    writes: dict[int, list[View]] = field(default_factory=dict)
+    """What was written of each tensor, in order."""
     broadcasts: list[RowBroadcast] = field(default_factory=list)
     """Rows that are broadcast to all partitions."""
 
@@ -138,6 +174,7 @@ def operand(value: Any) -> Any:
     if outside := active().out_of_bounds.get(view.tensor.number):
         text = "mask the elements outside: mask=(index < count)"
         raise KernelError("index-out-of-bounds", outside, help=text)
+    view = _readable(view)
     fill = state().zeros.pop(view.tensor.number, None)
     if fill is not None:
         fill()
@@ -156,6 +193,9 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
     if state().hidden and any(is_hidden(value) for value in named.values()):
         hide(dst)
         return NkiInstruction([], -1)
+    written = [dst, *(named.get(name) for name in _further_outputs(row))]
+    for view in (v._access for v in written if isinstance(v, NkiTensor)):
+        restore(view.tensor)
     deep = dst is not None and len(dst.shape) > _DIMENSIONS + 1 and row in _ELEMENTWISE
     if deep and _too_deep(dst, *named.values()):
         return _emit_slices(row, dst, named)
@@ -163,21 +203,33 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
     if row == "tensor_scalar":
         arguments.setdefault("operand0", None)  # for operators with one input
     if dst is not None:
-        save_aliases(dst._access, dst)
         arguments = {"dst": operand(dst), **arguments}
-        count_write(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
             state().overwritten.add(dst._access.tensor.number)
+    for value in written:
+        if isinstance(value, NkiTensor):
+            count_write(value._access)
     form = (0, tuple(arguments))
     instruction: NkiInstruction = binders()[row].called(form)(list(arguments.values()))
     return instruction
 
 
-def count_write(number: int) -> None:
-    """Count a write to a tensor."""
-    stamps = state().write_counts
-    stamps[number] = stamps.get(number, 0) + 1
+@cache
+def _further_outputs(row: str) -> tuple[str, ...]:
+    """Return the operands other than dst that an instruction writes."""
+    return tuple(o.name for o in ROWS[row].operands if o.access.writes and o.name != "dst")
+
+
+def count_write(view: View) -> None:
+    """Record a write to a part of a tensor."""
+    number = view.tensor.number
+    state().writes.setdefault(number, []).append(view)
     state().accumulated.pop(number, None)
+
+
+def _stamp(number: int) -> int:
+    """Return the number of writes to a tensor."""
+    return len(state().writes.get(number, ()))
 
 
 class Part(NamedTuple):
@@ -194,14 +246,14 @@ class Part(NamedTuple):
 def note_part(tile: Tile, part: Part) -> None:
     """Record the written part of a new tile, valid until the next write to it."""
     number = tile._access.tensor.number
-    tile._part = (part, number, state().write_counts.get(number, 0))
+    tile._part = (part, number, _stamp(number))
 
 
 def written_part(tile: Tile) -> Part:
     """Return the written part of a tile."""
     part, number, stamp = tile._part or (Part(), -1, 0)
     current = tile._access.tensor.number
-    return part if number == current and stamp == state().write_counts.get(number, 0) else Part()
+    return part if number == current and stamp == _stamp(number) else Part()
 
 
 _DIMENSIONS = 4  # free dimensions of an instruction
@@ -234,7 +286,7 @@ def _emit_slices(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstructio
 
 def hide(tile: Any) -> None:
     """Record that a mask hides everything that would have been written to a tile."""
-    if isinstance(tile, NkiTensor):
+    if isinstance(tile, NkiTensor) and tile._access.tensor not in state().redirects:
         number = tile._access.tensor.number
         if number not in state().zeros and number not in active().out_of_bounds:
             state().hidden.add(number)
@@ -292,6 +344,7 @@ def redirect(value: Tile, target: Tile) -> bool:
     producer: Producer | None = value._written_by
     if producer is None or producer.remaining is not None:
         return False
+    restore(target._access.tensor)
     item = producer.last_instruction()
     aligned = shaped_like(target._access, value.shape)
     if item is None or aligned is None or not _can_redirect(item, value, aligned):
@@ -300,13 +353,10 @@ def redirect(value: Tile, target: Tile) -> bool:
     inputs = (*item.operands[: producer.operand], *item.operands[producer.operand + 1 :])
     if any(_overwrites_input(item, read, view) for read in inputs):
         return False
-    if not _drop_fill(view) or _has_alias(view):
+    if not _drop_fill(view):
         return False
     _write_to(view, producer, item)
-    release(value._access.tensor)
-    value._access = aligned
-    value._written_by = None
-    state().aliases.setdefault(view.tensor.number, []).append(ref(value))
+    note_redirect(value, aligned, producer, item)
     return True
 
 
@@ -325,15 +375,129 @@ def _write_to(view: View, producer: Producer, item: Instruction) -> None:
     operands[producer.operand] = _at_least_2d(view)
     producer.body[producer.position] = item._replace(operands=tuple(operands))
     active().written.add(view.tensor.number)
-    count_write(view.tensor.number)
+    count_write(view)
 
 
-def release(tensor: Any) -> None:
-    """Release an unused tensor, and its number if it is the last one."""
-    trace = active()
+# ---- results that are used after their instruction was redirected --------------------------------
+
+_RELEASED = -(1 << 40)  # the number of every tensor whose own number was released
+
+
+def note_redirect(
+    value: Tile, target: View, producer: Producer, item: Instruction, accumulates: bool = False
+) -> None:
+    """Record that the instruction `item`, which wrote `value`, writes `target` instead.
+
+    Releases the tensor of `value`, and its number if it is the last one.
+    """
+    trace, tensor, number = active(), value._access.tensor, None
     trace.written.discard(tensor.number)
     if trace.tensors and trace.tensors[-1] is tensor:
         trace.tensors.pop()
+        number, tensor.number = tensor.number, _RELEASED
+    stamp = _stamp(target.tensor.number)
+    body, position, _, part, _ = producer
+    value._written_by = None
+    note_part(value, Part(part))
+    in_psum = target.tensor.buffer is Buffer.PSUM  # where matmuls may accumulate onto it
+    state().redirects[tensor] = Redirect(
+        body, position, item, value, target, part, accumulates, in_psum, number, stamp, here()
+    )
+
+
+def unchanged(view: View) -> View:
+    """Return where the elements of a view are.
+
+    That is where its instruction was redirected to, if the view is that instruction's whole result
+    and nothing has been written there since.
+    """
+    redirect = state().redirects.get(view.tensor)
+    if redirect is None or view != redirect.tile._access or redirect.part is not None:
+        return view
+    if redirect.accumulates:
+        return view
+    target = redirect.target
+    same = target.dtype is view.dtype and target.tensor.buffer is view.tensor.buffer
+    if not same or redirect.body is not active().body:
+        return view
+    later = state().writes[target.tensor.number][redirect.stamp :]
+    return view if any(overlap(target, written) for written in later) else target
+
+
+def follow(tensor: Tensor) -> None:
+    """Note that the last instruction, a write to the target of a redirect, updated its result."""
+    redirect = state().redirects[tensor]
+    stamp, position = _stamp(redirect.target.tensor.number), len(redirect.body) - 1
+    state().redirects[tensor] = redirect._replace(stamp=stamp, position=position, is_in_target=True)
+
+
+def _readable(view: View) -> View:
+    """Return a view with the same elements that instructions can read."""
+    redirects = state().redirects
+    if not redirects:
+        return view
+    if view.dynamic is not None and isinstance(view.dynamic.source, View):
+        restore(view.dynamic.source.tensor)
+    found = unchanged(view)
+    if found is view:
+        restore(view.tensor)
+    return found
+
+
+def restore(tensor: Tensor) -> None:
+    """Give the result of a redirected instruction its own tensor again.
+
+    The instruction writes it as before, and a copy follows, unless the result must be copied from
+    the target. If the instruction accumulated onto the target, it is repeated.
+    """
+    redirect = state().redirects.pop(tensor, None)
+    if redirect is None:
+        return
+    state().restored[tensor] = redirect
+    trace, body, position = active(), redirect.body, redirect.position
+    if redirect.number is not None:
+        if tensor.name == f"t{redirect.number}":
+            tensor.name = f"t{len(trace.tensors)}"
+        tensor.number = len(trace.tensors)
+        trace.tensors.append(tensor)
+    trace.written.add(tensor.number)
+    note_part(redirect.tile, Part(redirect.part))
+    if redirect.accumulates:
+        state().splices.append(Splice(body, position, True, redirect.original))
+        return
+    own, target = redirect.tile._access, redirect.target
+    if redirect.part is not None:
+        box = redirect.part
+        own, target = (part_of(view, box.starts, box.sizes) for view in (own, target))
+    if redirect.is_in_target:
+        copy = _copy_at(redirect.at, own, target)
+    else:
+        item = body[position]
+        assert isinstance(item, Instruction)
+        body[position] = item._replace(operands=redirect.original.operands)
+        copy = _copy_at(redirect.at, target, own)
+    state().splices.append(Splice(body, position, False, copy))
+
+
+def can_start(view: View) -> bool:
+    """Return whether an engine can start at the tile's first partition.
+
+    If not, DMA performs the assignment.
+    """
+    return view.tile().start in start_partitions(view.shape[0])
+
+
+def _copy_at(at: CallChain, dst: View, src: View) -> Instruction:
+    """Return the instruction for a copy, at the place of an assignment."""
+    trace, scratch = active(), list[Item]()
+    before, trace.body = trace.body, scratch
+    on_engine = all(view.tensor.on_chip and can_start(view) for view in (dst, src))
+    name = "tensor_copy" if on_engine else "dma_copy"
+    binders()[name](dst=NkiTensor(_at_least_2d(dst)), src=NkiTensor(_at_least_2d(src)))
+    trace.body = before
+    (item,) = scratch
+    assert isinstance(item, Instruction)
+    return item._replace(at=at)
 
 
 def shaped_like(view: View, shape: tuple[int, ...]) -> View | None:
@@ -418,35 +582,3 @@ def covers(view: View) -> bool:
     tensor = view.tensor
     dense = 0 not in [s for n, s in zip(view.shape, view.strides, strict=True) if n > 1]
     return dense and prod(view.shape) * view.dtype.size == tensor.bytes * tensor.shape[0]
-
-
-# ---- tiles that alias a part of a tensor --------------------------------------------------------
-
-
-def _has_alias(view: View) -> bool:
-    tiles = [reference() for reference in state().aliases.get(view.tensor.number, ())]
-    return any(tile is not None and overlap(tile._access, view) for tile in tiles)
-
-
-def save_aliases(view: View, writer: Any = None) -> None:
-    """Copy live tiles that alias the destination of the next instruction.
-
-    They keep the value that was assigned. `writer` is the tile being written.
-    """
-    references = state().aliases.get(view.tensor.number)
-    if not references:
-        return
-    retained = []
-    for reference in references:
-        tile = reference()
-        if tile is None:
-            continue
-        if tile is writer or not overlap(tile._access, view):
-            retained.append(reference)
-            continue
-        copy = new(tile.shape, tile.dtype, Buffer.SBUF)
-        binders()["tensor_copy" if tile._access.tensor.on_chip else "dma_copy"](
-            dst=NkiTensor(_at_least_2d(copy._access)), src=NkiTensor(_at_least_2d(tile._access))
-        )
-        tile._access = copy._access
-    state().aliases[view.tensor.number] = retained

@@ -25,10 +25,10 @@ from nkic.language.beta1.emit import (
     is_hidden,
     new,
     note_part,
+    note_redirect,
     note_sum,
     operand,
     overlap,
-    release,
     state,
     written_part,
 )
@@ -127,11 +127,12 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         _add_on_vector(Tile(destination), source, Extent(producer.part, producer.remaining))
         return True
     part = producer.part_of(destination)
-    _redirect(item, producer, part, _prepare_sum(item, producer, part))
+    accumulate = _prepare_sum(item, producer, part)
+    _redirect(item, producer, part, accumulate)
     note_sum()
     active().written.add(number_)
-    source._written_by = None
-    release(source._access.tensor)
+    producer = producer._replace(position=len(producer.body) - 1)
+    note_redirect(source, destination, producer, item, accumulates=True)
     return True
 
 
@@ -162,7 +163,7 @@ def _prepare_sum(item: Instruction, producer: Producer, part: View) -> bool | No
         active().reappend(item)
         state().accumulated[number_] = []
     covered = state().accumulated.get(number_)
-    count_write(number_)
+    count_write(part)
     if covered is not None:  # the first product in each place overwrites its zeros
         accumulate = any(overlap(earlier, part) for earlier in covered)
         state().accumulated[number_] = [*covered, part]

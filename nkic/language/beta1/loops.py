@@ -13,7 +13,16 @@ from typing import Any
 from nkic.base.device import TracedOnce
 from nkic.base.diagnostics import Level
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.emit import hide, is_hidden, new, note_sum, result, state
+from nkic.language.beta1.emit import (
+    follow,
+    hide,
+    is_hidden,
+    new,
+    note_sum,
+    result,
+    state,
+    unchanged,
+)
 from nkic.language.beta1.extents import ALL, extent_of
 from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
@@ -166,7 +175,11 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
         state().reduced[key] = total
         updated = result("tensor_copy", total, src=source)
     else:
-        updated = update(name, total, source)
+        place = unchanged(total._access)
+        updated = update(name, Tile(place), source)
+        if place is not total._access:  # `t[...] = loop_reduce(...)` before: the sum is in t
+            follow(total._access.tensor)
+        updated = total if updated._access is place else updated
     note_sum()
     return updated
 

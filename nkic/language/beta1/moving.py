@@ -10,11 +10,12 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.program import Instruction
-from nkic.ir.tensors import View
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import (
     Part,
     RowBroadcast,
+    can_start,
+    count_write,
     emit,
     hide,
     is_hidden,
@@ -23,9 +24,9 @@ from nkic.language.beta1.emit import (
     operand,
     redirect,
     result,
-    save_aliases,
     shaped_like,
     state,
+    unchanged,
     written_part,
 )
 from nkic.language.beta1.extents import (
@@ -52,7 +53,6 @@ from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import PARTITIONS, Buffer
-from nkic.machine.tiles import start_partitions
 
 Number = int | float
 
@@ -307,7 +307,7 @@ def assign(target: Tile, value: Any) -> None:
     if is_hidden(source):
         hide(target)
         return
-    if source._access[:4] == target._access[:4]:
+    if unchanged(source._access)[:4] == target._access[:4]:
         return  # `t[...] += value` has updated it already
     box, remaining, bare = written_part(source)
     region = Extent(box, remaining)
@@ -355,14 +355,6 @@ def _shape_advice(source: Tile, target: Tile) -> str:
     return f"declare blocks with nl.par_dim: ({whole[0]}, nl.par_dim({whole[1]}), {sizes})"
 
 
-def can_start(view: View) -> bool:
-    """Return whether an engine can start at the tile's first partition.
-
-    If not, DMA performs the assignment.
-    """
-    return view.tile().start in start_partitions(view.shape[0])
-
-
 def _fill(target: Tile, value: Number) -> None:
     check_inside(target, ALL)
     if target._access.tensor.on_chip and not can_start(target._access):
@@ -370,7 +362,7 @@ def _fill(target: Tile, value: Number) -> None:
     elif target._access.tensor.on_chip:
         emit("memset", target, value=value)
     else:
-        save_aliases(target._access)
+        count_write(target._access)
         active().library("_fill")(operand(target), value)
 
 

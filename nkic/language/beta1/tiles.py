@@ -35,7 +35,7 @@ class Tile(NkiTensor):
     that record instructions are in nkic/language/beta1/methods.py.
     """
 
-    __slots__ = ("__weakref__", "_axes", "_mask", "_outside", "_part", "_written_by")
+    __slots__ = ("_axes", "_mask", "_outside", "_part", "_written_by")
     __hash__ = None
 
     def __init__(

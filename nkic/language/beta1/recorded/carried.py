@@ -17,6 +17,7 @@ from nkic.base.source import Span
 from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1.emit import state
+from nkic.language.beta1.recorded import splices
 from nkic.language.complain import complain
 from nkic.language.tensors.views import whole
 from nkic.language.trace import active, here
@@ -70,12 +71,13 @@ class DependenceCheck:
         checked.add(at)
         dependence = next(self._carried(), None)
         if dependence is not None:
-            _complain(dependence, dependence.written.view.tensor.number >= self._first_local)
+            _complain(dependence, self._is_local(dependence.written.view.tensor))
 
     def _carried(self) -> Iterator[_Carried]:
         written: dict[Tensor, list[_Access]] = {}
         for iteration, (start, end) in enumerate(pairwise(self._starts)):
-            for item in self._body[start : min(end, start + MAX_INSTRUCTIONS // ITERATIONS)]:
+            end = min(end, start + MAX_INSTRUCTIONS // ITERATIONS)
+            for item in splices.within(self._body, start, end):
                 if not isinstance(item, Instruction):
                     return
                 for read in _reads(iteration, item):
@@ -85,9 +87,16 @@ class DependenceCheck:
                 for write in _writes(iteration, item):
                     written.setdefault(write.view.tensor, []).append(write)
 
+    def _is_local(self, tensor: Tensor) -> bool:
+        """Return whether the loop itself makes a tensor."""
+        restored = state().restored.get(tensor)
+        if restored is None:
+            return tensor.number >= self._first_local
+        return restored.body is self._body and restored.position >= self._starts[0]
+
     def _is_relevant(self, tensor: Tensor) -> bool:
         """Return whether dependences through the tensor matter: not for results of loop_reduce."""
-        if tensor.number < self._first_local:
+        if not self._is_local(tensor):
             return self._independent
         shared = (*state().reduced.values(), *state().predicates.values())
         return all(tile._access.tensor is not tensor for tile in shared)

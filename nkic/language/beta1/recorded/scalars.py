@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 from nkic.base.device import DeviceBound
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.emit import binders, operand, save_aliases, state
+from nkic.language.beta1.emit import binders, operand, state
 from nkic.language.beta1.moving import tile
+from nkic.language.beta1.recorded import splices
 from nkic.language.loops import DynamicRange
 from nkic.language.registers import VirtualRegister
-from nkic.language.tensors.views import whole
 from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.machine.facts import Register
@@ -77,19 +77,16 @@ class Counted(DynamicRange):
 
     def leave(self) -> None:
         _flush()
+        splices.insert(active().body)
         state().predicates = self._predicates
         super().leave()
 
 
 def _flush() -> None:
-    """Fill pending zeros, and copy tiles that alias a tensor."""
+    """Fill pending zeros."""
     pending = state()
     fills = list(pending.zeros.values())
     pending.zeros.clear()
     for fill in fills:
         fill()
     pending.accumulated.clear()
-    for aliases in list(pending.aliases.values()):
-        alive = [alias for ref in aliases if (alias := ref()) is not None]
-        if alive:
-            save_aliases(whole(alive[0]._access.tensor))
