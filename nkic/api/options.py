@@ -63,8 +63,9 @@ class Preparing(Compiling, total=False):
 class Running(TypedDict, total=False):
     """How to run an artifact.
 
-    `init_check` makes reads of uninitialised bytes an error, which is the default; `precise_fp`
-    rounds after every instruction, by default as NKI_PRECISE_FP says, else yes; `accumulate` is
+    `init_check` makes reads of uninitialised bytes an error, which is the default; `race_check`
+    makes unordered accesses of two cores to a tensor in shared HBM an error, also those whose
+    addresses only a run knows; `precise_fp` rounds after every instruction, by default as NKI_PRECISE_FP says, else yes; `accumulate` is
     "exact", "float32" or "pairwise", by default the order measured on a device, else exact;
     `report_error_bound` computes how far results may be from exact arithmetic; `machine` gives
     timing figures other than the target's own: the path of a machine file, or a mapping
@@ -78,6 +79,7 @@ class Running(TypedDict, total=False):
     """
 
     init_check: bool
+    race_check: bool
     precise_fp: bool | None
     accumulate: str | None
     report_error_bound: bool
@@ -155,7 +157,8 @@ _FLAG = _Values("True or False", lambda value: value in (True, False))
 _COUNT = _Values("an int of at least 1", _is_count)
 _TOLERANCE = _Values("a number of at least 0", _is_tolerance)
 _VALUES = {
-    **dict.fromkeys(("serial", "spill", "init_check", "precise_fp", "report_error_bound"), _FLAG),
+    **dict.fromkeys(("serial", "spill", "init_check", "race_check"), _FLAG),
+    **dict.fromkeys(("precise_fp", "report_error_bound"), _FLAG),
     **dict.fromkeys(("lnc", "max_cycles", "max_memory", "max_errors", "orders"), _COUNT),
     **dict.fromkeys(("rtol", "atol"), _TOLERANCE),
     "grid": _Values("an int of at least 1, or a sequence of them", _is_grid),
