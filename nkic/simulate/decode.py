@@ -20,6 +20,7 @@ from nkic.machine.operands import Row
 from nkic.machine.operators import SummationOrder
 from nkic.machine.targets import Target
 from nkic.neff.records import InstructionRecord, PatternRecord
+from nkic.simulate import lost
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.scratch import Scratch
@@ -211,7 +212,8 @@ class Decoder:
     ) -> tuple[Step, Tiles]:
         """Return the callable that executes `record`, which has a row, and its tiles."""
         decoded, tiles = self._decoded(record, engine, state)
-        return SEMANTICS[decoded.row.name](decoded), tiles
+        step = SEMANTICS[decoded.row.name](decoded)
+        return lost.watched(step, decoded.row, decoded.operands, state.remarks), tiles
 
     def rendezvous(
         self, record: InstructionRecord, engine: Engine, state: EngineState
@@ -234,6 +236,7 @@ class Decoder:
             for name, value in zip(row.operand_index, record.operands, strict=False)
         }
         attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
+        lost.note(row, operands, attributes, state.remarks)
         decoded = Decoded(
             row,
             self.target,

@@ -30,6 +30,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.neff.places import source_of
 from nkic.neff.records import Executable, LoopRecord, PatternRecord
+from nkic.simulate import lost
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused
@@ -306,6 +307,7 @@ class Machine:
             item.step()
         if missing is not None:
             self.unwritten.follow(runner, item, missing)
+            runner.state.remarks.drop(lost.SLUGS)  # on elements without a value
         else:
             self.unwritten.note(runner, item)
         for note in item.authors:
