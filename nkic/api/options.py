@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import index
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict
 
 from nkic.api.errors import CompileError, RunError, raising, refuse
 from nkic.base.diagnostics import bad_value
 from nkic.base.evaluation import Limits
-from nkic.base.levels import Settings
+from nkic.base.levels import Settings, Wish, selected
 from nkic.base.suggest import did_you_mean
 from nkic.limits import table
 from nkic.machine.clock.machine_file import MachineFile, figures_of, load_machine
@@ -203,6 +204,19 @@ def joined(defaults: Mapping[str, Any], call_options: Compiling) -> Any:
         )
     schedule = (*second.get("schedule", ()), *call_options.get("schedule", ()))
     return {**second, **first, **({"schedule": schedule} if schedule else {})}
+
+
+def preparing(call_options: Mapping[str, Any]) -> Any:
+    """Return the options of compiling for a call.
+
+    A run that does not check for uninitialised bytes can succeed where they are read.
+    """
+    chosen = subset(call_options, Preparing)
+    if call_options.get("init_check", True):
+        return chosen
+    settings = chosen.get("levels") or Settings()
+    unchecked = {selected("read-never-written", "init_check"): Wish.WARN}
+    return {**chosen, "levels": replace(settings, wishes={**unchecked, **settings.wishes})}
 
 
 def subset(call_options: Mapping[str, Any], kind: type) -> Any:

@@ -44,7 +44,8 @@ def warn(program: Program, groups: Groups, report: Reporter) -> None:
         finder.note_accesses(instructions(body), own)
     finder.unused_tensors()
     finder.partly_written_outputs()
-    finder.partly_read_inputs()
+    if not report.errors:  # an instruction that was refused may have read the rest
+        finder.partly_read_inputs()
 
 
 @dataclass
