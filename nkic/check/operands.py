@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from nkic.base.diagnostics import Reporter
+from nkic.base.text import plural
 from nkic.check.stage import call_labels, declaration
 from nkic.ir.effects import Operands, Uses, accesses_of
 from nkic.ir.program import Instruction, Program, instructions
@@ -108,7 +109,8 @@ def _twice(name: str, dst: AccessPattern) -> str:
     count, distinct = elements(dst.dims), _distinct(dst.dims)
     each = " of each partition" if dst.tensor.on_chip else ""
     return (
-        f"`{name}` writes {count:,} elements to {distinct:,} places{each} of `{dst.tensor.name}`; "
+        f"`{name}` writes {count:,} elements to {plural(distinct, 'place')}{each} of "
+        f"`{dst.tensor.name}`; "
         f"its pattern is {[list(pair) for pair in dst.dims]}, and which of several values a place "
         "keeps is not defined"
     )
