@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # nkic itself is imported by the first test that asks for it
     from nkic.api import Called
 
 INSTALL = "NKIC_INSTALL"
-SANITIZERS = ("init", "serial", "none")
+SANITIZERS = ("init", "race", "serial", "none")
 BLESSED = "nkic_blessed"
 _UNSAFE = re.compile(r"[^\w.-]+")
 
@@ -43,8 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--nkic-sanitize",
         metavar="LIST",
         default="init",
-        help="init: reads of uninitialised memory are errors; serial: the kernel compiled "
-        "without overlap must give the same bits; none (default: init)",
+        help="init: reads of uninitialised memory are errors; race: so are unordered accesses of "
+        "two cores; serial: the kernel compiled without overlap must give the same bits; none "
+        "(default: init)",
     )
     group.addoption(
         "--nkic-bless", action="store_true", help="accept the cycles of guarded kernels"
@@ -175,10 +176,10 @@ class Checker:
 
         compiled = kernel_of(kernel, LaunchOptions(target=self.target))
         compiled = compiled if grid is None else compiled[grid]
-        init_check = "init" in self.sanitizers
-        called = compiled.run(args, kwargs, init_check=init_check)
+        checks = {f"{name}_check": name in self.sanitizers for name in ("init", "race")}
+        called = compiled.run(args, kwargs, **checks)
         if "serial" in self.sanitizers:
-            self._same(called, compiled.run(args, kwargs, init_check=init_check, serial=True))
+            self._same(called, compiled.run(args, kwargs, **checks, serial=True))
         return called
 
     def _same(self, called: Called, serial: Called) -> None:

@@ -102,7 +102,7 @@ def call(
 ) -> Called:
     """Call a kernel in the simulator: `prepare`, then `run`, with the options of both."""
     options.check("call", call_options, Calling)
-    prepared = prepare(function, args, kwargs, **options.subset(call_options, Preparing))
+    prepared = prepare(function, args, kwargs, **options.preparing(call_options))
     return called(
         prepared, run(prepared.artifact, prepared.inputs, **options.subset(call_options, Running))
     )
@@ -127,7 +127,7 @@ def call_ranks(
         ((), arguments) if isinstance(arguments, Mapping) else (arguments, {})
         for arguments in inputs
     ]
-    compile_time = options.subset(call_options, Preparing)
+    compile_time = options.preparing(call_options)
     prepared = [prepare(function, *arguments, **compile_time) for arguments in calls]
     for rank, other in enumerate(prepared):
         if other.artifact.data != prepared[0].artifact.data:

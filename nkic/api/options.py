@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from operator import index
 from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict
 
 from nkic.api.errors import CompileError, RunError, raising, refuse
 from nkic.base.diagnostics import bad_value
 from nkic.base.evaluation import Limits
-from nkic.base.levels import Settings
+from nkic.base.levels import Settings, Wish, selected
 from nkic.base.suggest import did_you_mean
 from nkic.limits import table
 from nkic.machine.clock.machine_file import MachineFile, figures_of, load_machine
@@ -63,8 +64,9 @@ class Preparing(Compiling, total=False):
 class Running(TypedDict, total=False):
     """How to run an artifact.
 
-    `init_check` makes reads of uninitialised bytes an error, which is the default; `precise_fp`
-    rounds after every instruction, by default as NKI_PRECISE_FP says, else yes; `accumulate` is
+    `init_check` makes reads of uninitialised bytes an error, which is the default; `race_check`
+    makes unordered accesses of two cores to a tensor in shared HBM an error, also those whose
+    addresses only a run knows; `precise_fp` rounds after every instruction, by default as NKI_PRECISE_FP says, else yes; `accumulate` is
     "exact", "float32" or "pairwise", by default the order measured on a device, else exact;
     `report_error_bound` computes how far results may be from exact arithmetic; `machine` gives
     timing figures other than the target's own: the path of a machine file, or a mapping
@@ -78,6 +80,7 @@ class Running(TypedDict, total=False):
     """
 
     init_check: bool
+    race_check: bool
     precise_fp: bool | None
     accumulate: str | None
     report_error_bound: bool
@@ -155,7 +158,8 @@ _FLAG = _Values("True or False", lambda value: value in (True, False))
 _COUNT = _Values("an int of at least 1", _is_count)
 _TOLERANCE = _Values("a number of at least 0", _is_tolerance)
 _VALUES = {
-    **dict.fromkeys(("serial", "spill", "init_check", "precise_fp", "report_error_bound"), _FLAG),
+    **dict.fromkeys(("serial", "spill", "init_check", "race_check"), _FLAG),
+    **dict.fromkeys(("precise_fp", "report_error_bound"), _FLAG),
     **dict.fromkeys(("lnc", "max_cycles", "max_memory", "max_errors", "orders"), _COUNT),
     **dict.fromkeys(("rtol", "atol"), _TOLERANCE),
     "grid": _Values("an int of at least 1, or a sequence of them", _is_grid),
@@ -200,6 +204,19 @@ def joined(defaults: Mapping[str, Any], call_options: Compiling) -> Any:
         )
     schedule = (*second.get("schedule", ()), *call_options.get("schedule", ()))
     return {**second, **first, **({"schedule": schedule} if schedule else {})}
+
+
+def preparing(call_options: Mapping[str, Any]) -> Any:
+    """Return the options of compiling for a call.
+
+    A run that does not check for uninitialised bytes can succeed where they are read.
+    """
+    chosen = subset(call_options, Preparing)
+    if call_options.get("init_check", True):
+        return chosen
+    settings = chosen.get("levels") or Settings()
+    unchecked = {selected("read-never-written", "init_check"): Wish.WARN}
+    return {**chosen, "levels": replace(settings, wishes={**unchecked, **settings.wishes})}
 
 
 def subset(call_options: Mapping[str, Any], kind: type) -> Any:

@@ -171,8 +171,8 @@ def run(
     """Run a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
     `fill` generates missing inputs ("zeros", "randn(0)", …), `cast` converts other element types.
-    Other options, as in `nki-run`: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`,
-    `machine`, `max_cycles`, `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, and
+    Other options, as in `nki-run`: `init_check`, `race_check`, `precise_fp`, `accumulate`,
+    `report_error_bound`, `machine`, `max_cycles`, `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, and
     `dump`, `watch` and `expect_at` to inspect the run. Raises `RunError`; warnings are issued as
     `NkicWarning`.
     """
@@ -197,7 +197,10 @@ def run_ranks(
     return _run(artifact, inputs, fill, cast, call_options)
 
 
-_OF_ONE_RUN = ("dump", "watch", "expect_at", "rtol", "atol", "max_cycles", "report_error_bound")
+_OF_ONE_RUN = (
+    *("dump", "watch", "expect_at", "rtol", "atol"),
+    *("max_cycles", "race_check", "report_error_bound"),
+)
 
 
 def fuzz_order(
@@ -294,6 +297,7 @@ def run_options(call_options: Running) -> RunOptions:
         call_options.get("timeout"),
         timeline=MAX_TIMELINE,
         trace=MAX_TIMELINE,
+        check_races=call_options.get("race_check", False),
         accumulate=_order(call_options.get("accumulate")),
         blas_threads=blas_threads(os.environ),
         report_bounds=call_options.get("report_error_bound", False),

@@ -20,8 +20,10 @@ from nkic.base.suggest import nearest
 
 # Reported only on request: good kernels have reasons for these.
 OFF_BY_DEFAULT = frozenset({"float32-matmul", "small-dma-rows"})
-# Errors by default: the caller would take old contents for results.
-ERRORS_BY_DEFAULT = frozenset({"output-not-written", "output-partly-written"})
+# Errors by default: the caller would take old contents for results, or the run cannot succeed.
+ERRORS_BY_DEFAULT = frozenset(
+    {"output-not-written", "output-partly-written", "read-never-written", "unset-register"}
+)
 # Reported once per message, with the other lines in a note.
 MERGED = frozenset({"deprecated"})
 MAX_OTHER_LINES = 8  # maximum number of other lines

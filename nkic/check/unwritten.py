@@ -1,12 +1,14 @@
 """Reads of uninitialised bytes in SBUF or PSUM, found in the lowered program.
 
 The runner finds every such read (NKI0901); this finds those that are certain before there is data.
-It is conservative about inexact patterns: a write initialises everything it may touch, and a read
+One that the runner is certain to refuse is an error by default: the instruction runs, and either
+nothing that it reads was written, or all of its result depends on each byte. It is conservative about inexact patterns: a write initialises everything it may touch, and a read
 is checked only if it touches every byte of its box.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -16,7 +18,7 @@ from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, declaration
 from nkic.ir.effects import Accesses, accesses_of
 from nkic.ir.overlap import Box, box
-from nkic.ir.program import Body, Instruction, Program, instructions
+from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.operands import Depends
 
@@ -29,9 +31,19 @@ def find_unwritten(lowered: Program, report: Reporter) -> None:
     """Warn of the first uninitialised read of each tensor."""
     for body in lowered.cores:
         accesses = accesses_of(body, lowered.target)
-        finder = _Finder(report, _doubtful(accesses))
+        finder = _Finder(report, _doubtful(accesses), may_not_run(body))
         if finder.doubtful:
             finder.body(body, accesses)
+
+
+def may_not_run(body: Body) -> set[int]:
+    """Return the numbers of the instructions in device loops that may have no iterations."""
+    return {
+        instruction.number
+        for item in body
+        if isinstance(item, Loop)
+        for instruction in (instructions(item.body) if not item.trips else ())
+    } | {number for item in body if isinstance(item, Loop) for number in may_not_run(item.body)}
 
 
 def _doubtful(accesses: Accesses) -> set[int]:
@@ -50,6 +62,7 @@ def _doubtful(accesses: Accesses) -> set[int]:
 class _Finder:
     report: Reporter
     doubtful: set[int]  # tensors neither fully written nor reported
+    unsure: set[int]  # instructions that may not run
     written: dict[int, dict[Box, None]] = field(default_factory=dict)
 
     def body(self, body: Body, accesses: Accesses) -> None:
@@ -77,26 +90,41 @@ class _Finder:
     def read(self, instruction: Instruction, pattern: AccessPattern) -> None:
         tensor, area = pattern.tensor, box(pattern)
         boxes = self.written.get(tensor.number, {})
-        if area in boxes or not _is_exact(pattern, area):
+        if area in boxes or not is_exact(pattern, area):
             return
         if boxes and instruction.row.depends in _PARTIAL_INPUTS:
             return
         hole = first_hole(area, boxes, tensor.dtype.size)
         if hole:
             self.doubtful.discard(tensor.number)
-            self.complain(instruction, tensor, hole, bool(boxes))
+            wholly = instruction.row.depends is Depends.WHOLLY or not _meets(area, boxes)
+            is_fault = wholly and instruction.number not in self.unsure
+            self.complain(instruction, tensor, hole, bool(boxes), is_fault)
 
     def complain(
-        self, instruction: Instruction, tensor: Tensor, hole: str, is_partial: bool
+        self,
+        instruction: Instruction,
+        tensor: Tensor,
+        hole: str,
+        is_partial: bool,
+        is_fault: bool,
     ) -> None:
         part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
         self.report.warning(
-            "read-unwritten",
+            "read-never-written" if is_fault else "read-unwritten",
             f"{instruction.row.name} reads {part}, which is uninitialised",
             instruction.at.primary,
             labels=[declaration(tensor), *call_labels(instruction.at)],
             help="initialise it first, for example with nisa.memset, or read a smaller part",
         )
+
+
+def _meets(area: Box, boxes: Iterable[Box]) -> bool:
+    """Return whether any of the boxes shares a byte with `area`."""
+    return any(
+        all(low < high2 and low2 < high for (low, high), (low2, high2) in zip(area, b, strict=True))
+        for b in boxes
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -105,7 +133,7 @@ def _whole(shape: tuple[int, ...], size: int) -> Box:
     return tuple((0, length) for length in (*shape[:-1], shape[-1] * size))
 
 
-def _is_exact(pattern: AccessPattern, area: Box) -> bool:
+def is_exact(pattern: AccessPattern, area: Box) -> bool:
     """Return whether every byte of the box is read."""
     if pattern.dynamic is not None:
         return False

@@ -41,24 +41,30 @@ def warn(program: Program, groups: Groups, report: Reporter) -> None:
     for group in dict.fromkeys(chain(*groups)):
         finder.group(group)
     for body, own in zip(program.cores, groups, strict=True):
-        finder.note_writes(instructions(body), own)
+        finder.note_accesses(instructions(body), own)
     finder.unused_tensors()
     finder.partly_written_outputs()
+    if not report.errors:  # an instruction that was refused may have read the rest
+        finder.partly_read_inputs()
 
 
 @dataclass
 class _Finder:
     program: Program
     report: Reporter
-    # Of outputs only: the offsets of the stores of each form.
-    written: dict[int, dict[_Form | None, list[int]]] = field(default_factory=dict)
+    # The offsets of the stores to outputs, and of the loads of inputs, of each form.
+    accessed: dict[int, dict[_Form | None, list[int]]] = field(default_factory=dict)
     reported: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by location's id
     warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
     clean: set[tuple[object, ...]] = field(default_factory=set)  # signatures without warnings
 
     def __post_init__(self) -> None:
-        inputs = {p.tensor.number for p in self.program.inputs}
-        self.outputs = {p.tensor.number for p in self.program.outputs} - inputs
+        inputs, outputs = (
+            {p.tensor.number for p in parameters}
+            for parameters in (self.program.inputs, self.program.outputs)
+        )
+        # An input that is updated in place, or returned, is neither.
+        self.sides = (inputs - outputs, outputs - inputs)
 
     def group(self, group: Group) -> None:
         """Report the warnings of the first instruction, and count them again for the others."""
@@ -119,15 +125,15 @@ class _Finder:
 
     # ---- memory ----------------------------------------------------------------------------
 
-    def note_writes(self, code: Iterable[Instruction], groups: Sequence[Group]) -> None:
-        """Record the parts of outputs that `code` writes."""
-        stores = {group: _stored(group.first) for group in dict.fromkeys(groups)}
+    def note_accesses(self, code: Iterable[Instruction], groups: Sequence[Group]) -> None:
+        """Record the parts of outputs that `code` writes, and those of inputs that it reads."""
+        forms = {group: _accessed(group.first) for group in dict.fromkeys(groups)}
         for instruction, group in zip(code, groups, strict=True):
-            for index, form in stores[group]:
+            for index, writes, form in forms[group]:
                 operand: Any = instruction.operands[index]
                 number = operand.tensor.number
-                if number in self.outputs:
-                    offsets = self.written.setdefault(number, {}).setdefault(form, [])
+                if number in self.sides[writes]:
+                    offsets = self.accessed.setdefault(number, {}).setdefault(form, [])
                     offsets.append(operand.offset)
 
     def unused_tensors(self) -> None:
@@ -153,12 +159,26 @@ class _Finder:
     def partly_written_outputs(self) -> None:
         for number, parameter in enumerate(self.program.outputs):
             tensor = parameter.tensor
-            written = self.written.get(tensor.number)
+            written = self.accessed.get(tensor.number) if tensor.number in self.sides[1] else None
             hole = _hole(tensor, written) if written else None
             if hole is not None:
                 text = f"output {number}, `{tensor.name}`, is written only in part: nothing writes "
                 help = "write all of it, or return a smaller tensor"
                 self.complain("output-partly-written", text + hole, tensor.at, help)
+
+    def partly_read_inputs(self) -> None:
+        """Report inputs of which only a part is read."""
+        indirect = {tensor.number for tensor in _sources_of_offsets(self.program)}
+        for parameter in self.program.inputs:
+            tensor = parameter.tensor
+            if tensor.number not in self.sides[0] or tensor.number in indirect:
+                continue
+            read = self.accessed.get(tensor.number)
+            hole = _hole(tensor, read) if read else None
+            if hole is not None:
+                text = f"input `{parameter.name}` is read only in part: nothing reads {hole}"
+                help = "read the rest too, for example in a last, shorter iteration, or pass a "
+                self.complain("input-partly-read", text, tensor.at, help + "smaller tensor")
 
     # ---- speed -----------------------------------------------------------------------------
 
@@ -193,14 +213,26 @@ class _Finder:
         return self.complain(slug, text, instruction.at, help)
 
 
-def _stored(instruction: Instruction) -> list[tuple[int, _Form | None]]:
-    """Return the indices and forms of the operands in HBM that an instruction writes."""
+def _accessed(instruction: Instruction) -> list[tuple[int, bool, _Form | None]]:
+    """Return the operands in HBM: the index, whether it is written or read, and the form."""
     rules = enumerate(zip(instruction.row.operands, instruction.operands, strict=True))
     return [
-        (index, _form(operand))
+        (index, writes, _form(operand))
         for index, (rule, operand) in rules
-        if rule.access.writes and isinstance(operand, TILES) and not operand.tensor.on_chip
+        if isinstance(operand, TILES) and not operand.tensor.on_chip
+        for writes in (False, True)
+        if (rule.access.writes if writes else rule.access.reads)
     ]
+
+
+def _sources_of_offsets(program: Program) -> Iterator[Tensor]:
+    """Yield the tensors that hold run-time offsets."""
+    for instruction in chain(*map(instructions, program.cores)):
+        for operand in instruction.operands:
+            if isinstance(operand, TILES) and operand.dynamic is not None:
+                source = operand.dynamic.source
+                if isinstance(source, TILES):
+                    yield source.tensor
 
 
 def _used(program: Program) -> Iterator[Tensor]:
@@ -211,8 +243,7 @@ def _used(program: Program) -> Iterator[Tensor]:
         for operand in instruction.operands:
             if isinstance(operand, TILES):
                 yield operand.tensor
-                if operand.dynamic is not None and isinstance(operand.dynamic.source, TILES):
-                    yield operand.dynamic.source.tensor
+    yield from _sources_of_offsets(program)
 
 
 def _size(tensor: Tensor) -> str:
@@ -230,13 +261,14 @@ def _form(tile: View | AccessPattern) -> _Form | None:
     return None if tile.dynamic is not None else (_dims(tile), tile.dtype.size)
 
 
-def _hole(tensor: Tensor, written: Mapping[_Form | None, list[int]]) -> str | None:
-    """Return the first part of a tensor in HBM that no store writes, or None.
+def _hole(tensor: Tensor, accessed: Mapping[_Form | None, list[int]]) -> str | None:
+    """Return the first part of a tensor in HBM that no access covers, or None.
 
-    A dynamic store may write any part. Most outputs are written in tiles of one form.
+    An access at a run-time offset may cover any part. Most tensors are accessed in tiles of one
+    form.
     """
     boxes: set[Box] = set()
-    for form, offsets in written.items():
+    for form, offsets in accessed.items():
         if form is None:
             return None
         tiles = tiling(axes_of(tensor), *form, len(offsets))

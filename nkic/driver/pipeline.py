@@ -293,6 +293,9 @@ def _from_program(
     del program, groups
     yield "lower", lowered
     check.find_unwritten(lowered, report)
+    check.find_unset_registers(lowered, report)
+    check.find_unread(lowered, report)
+    check.find_shared_elements(lowered, report)
     check.find_foreign_accumulation(lowered, report)
 
     graphs = depend(lowered)

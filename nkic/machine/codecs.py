@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import BFLOAT16, BOOL, FLOAT8_E8M0FNU, FLOAT32, TFLOAT32, DType
+from nkic.machine.lost import LOST
 from nkic.machine.rounding import rounder
 from nkic.machine.scratch import BLOCK, blocks, scratch
 
@@ -182,13 +183,21 @@ def _encode_integers(values: Floats, dtype: DType, out: Array) -> None:
         rounded = scratch("encode", values[rows].shape, wide)
         np.copyto(rounded, values[rows])
         np.rint(rounded, out=rounded)
-        above = rounded >= dtype.highest if dtype.is_wide else None
-        np.clip(rounded, dtype.lowest, highest, out=rounded)
-        if np.isnan(np.maximum.reduce(rounded, axis=None)):
-            rounded[np.isnan(rounded)] = 0
-        np.copyto(out[rows], rounded, casting="unsafe")
-        if above is not None:
-            np.copyto(out[rows], dtype.highest, where=above)
+        bottom, top = np.minimum.reduce(rounded, axis=None), np.maximum.reduce(rounded, axis=None)
+        if bottom >= dtype.lowest and top <= highest:
+            np.copyto(out[rows], rounded, casting="unsafe")
+        else:  # also for NaN
+            LOST.stored = True
+            _saturate(rounded, dtype, highest, out[rows])
+
+
+def _saturate(rounded: Array, dtype: DType, highest: float, out: Array) -> None:
+    above = rounded >= dtype.highest if dtype.is_wide else None
+    np.clip(rounded, dtype.lowest, highest, out=rounded)
+    rounded[np.isnan(rounded)] = 0
+    np.copyto(out, rounded, casting="unsafe")
+    if above is not None:
+        np.copyto(out, dtype.highest, where=above)
 
 
 def _element(dtype: DType) -> DType:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import BOOL, FLOAT8_E8M0FNU, FLOAT32, DType
+from nkic.machine.lost import LOST
 from nkic.machine.scratch import scratch
 
 Floats = NDArray[np.float32]
@@ -99,6 +100,7 @@ def _narrow_rounder(dtype: DType) -> Rounder:
         if -limit <= lowest and np.maximum.reduce(values, axis=None) <= limit:
             round_finite(values, out)
             return
+        LOST.stored = True
         beyond = ~(np.abs(values) <= limit)  # also NaN
         lost = values[beyond]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -136,11 +138,12 @@ def _integer_rounder(dtype: DType) -> Rounder:
 
     def round_integer(values: Floats, out: Floats) -> None:
         np.rint(values, out=out)
-        np.clip(out, lowest, highest, out=out)
-        np.add(out, zero, out=out)  # -0 becomes 0
-        top = np.maximum.reduce(out, axis=None)
-        if top != top:
+        bottom, top = np.minimum.reduce(out, axis=None), np.maximum.reduce(out, axis=None)
+        if not (bottom >= lowest and top <= highest):  # also for NaN
+            LOST.stored = True
+            np.clip(out, lowest, highest, out=out)
             out[np.isnan(out)] = 0
+        np.add(out, zero, out=out)  # -0 becomes 0
 
     return round_integer
 

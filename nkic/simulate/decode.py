@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.base.diagnostics import ProgramFault, make
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
 from nkic.machine.operators import SummationOrder
 from nkic.machine.targets import Target
 from nkic.neff.records import InstructionRecord, PatternRecord
+from nkic.simulate import lost
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.scratch import Scratch
@@ -29,22 +31,44 @@ from nkic.simulate.tile import Tile
 Step = Callable[[], None]
 
 
+class UnsetRegister(ProgramFault):
+    """A register is read that nothing has set. The event loop adds the place."""
+
+    def __init__(self) -> None:
+        super().__init__([make("uninitialised-read", self.TEXT, help=self.HELP)])
+
+    TEXT = "a register is read before anything has set it"
+    HELP = "load it first with nisa.register_load, or pass nisa.register_alloc a value"
+
+
 class Registers:
     """The registers as one stream sees them.
 
     A core's streams share their values: a device would keep a copy for each engine and load all of
     them, which is free here (assumed; docs/fidelity.md). Loop counters are private to the stream.
+    `unset`, shared as well, holds those whose value is arbitrary; None if reading them is no fault.
     """
 
-    def __init__(self, shared: list[int]) -> None:
+    def __init__(self, shared: list[int], unset: set[int] | None = None) -> None:
         self.shared = shared
+        self.unset = unset
         self.counters: dict[int, int] = {}
 
     def __getitem__(self, number: int) -> int:
+        if self.unset and number in self.unset and number not in self.counters:
+            raise UnsetRegister
         return self.counters[number] if number in self.counters else self.shared[number]
 
     def __setitem__(self, number: int, value: int) -> None:
         self.shared[number] = value
+        if self.unset:
+            self.unset.discard(number)
+
+    def create(self, number: int) -> None:
+        """Begin a register that has no value yet."""
+        self.shared[number] = 0
+        if self.unset is not None:
+            self.unset.add(number)
 
 
 class EngineState:
@@ -211,7 +235,8 @@ class Decoder:
     ) -> tuple[Step, Tiles]:
         """Return the callable that executes `record`, which has a row, and its tiles."""
         decoded, tiles = self._decoded(record, engine, state)
-        return SEMANTICS[decoded.row.name](decoded), tiles
+        step = SEMANTICS[decoded.row.name](decoded)
+        return lost.watched(step, decoded.row, decoded.operands, state.remarks), tiles
 
     def rendezvous(
         self, record: InstructionRecord, engine: Engine, state: EngineState
@@ -234,6 +259,7 @@ class Decoder:
             for name, value in zip(row.operand_index, record.operands, strict=False)
         }
         attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
+        lost.note(row, operands, attributes, state.remarks)
         decoded = Decoded(
             row,
             self.target,

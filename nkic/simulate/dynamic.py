@@ -32,6 +32,7 @@ from nkic.simulate.indirect_operands import (
     window_of,
 )
 from nkic.simulate.plans import Planner
+from nkic.simulate.remarks import Remark
 from nkic.simulate.storage.flags import Check
 from nkic.simulate.storage.psum_writes import Written
 from nkic.simulate.storage.shadow import Mark, Shadow
@@ -63,6 +64,7 @@ class Dynamic:
         self.executable = executable
         self.record = record
         self.row = row
+        self.remarks = planner.state.remarks
         self.rendezvous: Rendezvous | None = None
         self.places: list[IndirectOperand] = []
         facts = executable.facts(record, planner.target, planner.engine)
@@ -135,9 +137,27 @@ class Dynamic:
         self._before = []
         for operand, indices in zip(self.places, self._found, strict=True):
             if operand.writes:
+                self._note_repeated(operand, indices)
                 operand.scatter(indices, self._mask)
         if self._shadow is not None:
             self._mark(self._shadow)
+
+    def _note_repeated(self, operand: IndirectOperand, indices: Indices) -> None:
+        """Remark on offsets that occur twice, unless equal rows are written there."""
+        rows = operand.repeated(indices, self._mask)
+        if rows:
+            name = self.executable.tensors[operand.pattern.tensor].name
+            what = "adds to" if operand.reads else "writes"
+            self.remarks.add(
+                Remark(
+                    "repeated-index",
+                    f"{self.row.name} {what} the place of index {int(indices[rows[0]])} of "
+                    f"`{name}` again, for row {rows[0]}: which of its values remains is not "
+                    "defined",
+                    "use different indices within one instruction",
+                    len(rows),
+                )
+            )
 
     def _inside(self) -> Mask:
         """Return which rows are in bounds; the others are a fault unless they are skipped."""

@@ -62,6 +62,29 @@ class IndirectOperand(NamedTuple):
         else:
             self.rows[:, :, 0].T[:, indices] = self._flat()
 
+    def repeated(self, indices: Indices, keep: NDArray[np.bool_]) -> list[int]:
+        """Return the rows in `keep` whose offset an earlier one has, with other elements.
+
+        If rows are added to what is there, equal ones count too.
+        """
+        if self.pattern.kind == "scalar":
+            return []
+        places = indices.tolist()
+        if len(set(places)) == len(places):
+            return []
+        is_vector = self.pattern.kind == "vector"
+        rows = self.copy.window[0] if is_vector else self._flat().T
+        kept = np.broadcast_to(keep, len(places)) if is_vector else np.ones(len(places), np.bool_)
+        first: dict[int, int] = {}
+        found = []
+        for row, place in enumerate(places):
+            earlier = first.setdefault(place, row) if kept[row] else row
+            if earlier != row and (
+                self.reads or rows[row].tobytes() != rows[earlier].tobytes()
+            ):
+                found.append(row)
+        return found
+
     def _flat(self) -> NDArray[Any]:
         return self.copy.window.reshape(self.copy.partitions, -1)
 

@@ -30,9 +30,10 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.neff.places import source_of
 from nkic.neff.records import Executable, LoopRecord, PatternRecord
+from nkic.simulate import lost
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
-from nkic.simulate.decode import Refused
+from nkic.simulate.decode import Refused, UnsetRegister
 from nkic.simulate.faults import called_from, fault
 from nkic.simulate.options import RunOptions
 from nkic.simulate.races import RaceDetector
@@ -100,10 +101,17 @@ class Machine:
         for runner in self.runners:
             runner.on_iteration, runner.on_limit = self._count_iteration, self._iteration_limit
             runner.max_iterations = self.options.max_iterations
-        while queue:
-            now, index = heappop(queue)
-            while (resume_at := self._advance(self.runners[index], now, queue)) is not None:
-                now, index = heappushpop(queue, (resume_at, index))
+        index = 0
+        try:
+            while queue:
+                now, index = heappop(queue)
+                while (resume_at := self._advance(self.runners[index], now, queue)) is not None:
+                    now, index = heappushpop(queue, (resume_at, index))
+        except UnsetRegister as unset:
+            place = self.runners[index].place
+            raise fault(
+                self.executable, "uninitialised-read", unset.TEXT, place, help=unset.HELP
+            ) from None
         for runner in self.runners:
             # Break the reference cycles, so that everything is freed without the collector.
             runner.on_iteration, runner.on_limit = nothing, unlimited
@@ -306,6 +314,7 @@ class Machine:
             item.step()
         if missing is not None:
             self.unwritten.follow(runner, item, missing)
+            runner.state.remarks.drop(lost.SLUGS)  # on elements without a value
         else:
             self.unwritten.note(runner, item)
         for note in item.authors:

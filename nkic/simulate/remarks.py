@@ -6,6 +6,7 @@ remark under the instruction's source line. Repeated remarks on a line are count
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -49,6 +50,10 @@ class Remarks:
     def add(self, remark: Remark) -> None:
         """Record a remark of the current step."""
         self.fresh.append(remark)
+
+    def drop(self, slugs: Collection[str]) -> None:
+        """Drop remarks of these kinds on the current step."""
+        self.fresh[:] = [remark for remark in self.fresh if remark.slug not in slugs]
 
     def settle(self, executable: Executable, place: int) -> None:
         """File the remarks of the step that has run under the instruction at `place`."""

@@ -154,6 +154,16 @@ class Runner:
         """The stream's name in messages."""
         return f"rank{self.rank}.{self.record.name}" if self.rank else self.record.name
 
+    @property
+    def place(self) -> int:
+        """The place in the source of the next item, or of the loop that it opens or repeats."""
+        if self.item is not None:
+            return self.item.record.place
+        if self.loops and self.next_index == self.loops[-1].end:
+            return self.loops[-1].record.place
+        item = self.items[self.next_index]
+        return item.record.place if isinstance(item, Item) else item.place
+
     def current(self) -> Item | None:
         """Return the next item to run, after opening and closing the loops before it."""
         while True:
@@ -263,9 +273,10 @@ class _Builder:
         )
         self.copies: dict[tuple[int, Engine], dict[object, Plan]] = defaultdict(dict)
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
+        self.unset = [None if shadow is None else set[int]() for _ in range(executable.cores)]
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
-        registers = Registers(self.registers[stream.core])
+        registers = Registers(self.registers[stream.core], self.unset[stream.core])
         state = EngineState(registers, stream.core, self.prints, self.rank, self.remarks)
         planner = Planner(
             self.executable,

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from nkic.machine.codecs import decode, encode, round_to_grid
 from nkic.machine.dtypes import FLOAT32, DType
+from nkic.machine.lost import LOST
 from nkic.machine.patterns import merged, repeats
 from nkic.neff.records import PatternRecord
+from nkic.simulate.lost import Notes, is_rounded
 from nkic.simulate.storage.memory import Memory
 
 Array = NDArray[np.float32]
@@ -48,7 +50,7 @@ class Tile:
     """
 
     __slots__ = (
-        *("dtype", "first", "form", "free", "grid", "memory", "on_chip", "partitions"),
+        *("dtype", "first", "form", "free", "grid", "memory", "notes", "on_chip", "partitions"),
         *("pattern", "precise", "shape", "sizes", "window"),
     )
     window: NDArray[Any]
@@ -57,6 +59,7 @@ class Tile:
         self.memory = memory
         self.pattern = pattern
         self.precise = precise
+        self.notes: Notes | None = None  # files remarks on numbers that are lost
         self.form = memory.form(pattern)
         self.dtype = pattern.dtype
         self.grid = self.form.kind.grid
@@ -111,6 +114,8 @@ class Tile:
         inner = result.reshape(self.partitions, *view_sizes)
         if self.is_float32:
             return partial(_copied, view, inner, result)
+        if self.notes is not None and is_rounded(self.dtype):
+            return partial(_noted, self.notes, self.dtype, view, inner, result)
         return partial(_decoded, self.dtype, view, inner, result)
 
     def _flat(self) -> Sizes:
@@ -140,13 +145,19 @@ class Tile:
         """Store float32, rounded to the element type."""
         if self.keeps_float32:
             np.copyto(window, values)
-        elif _repeats(self.pattern.dims):  # rounding may write an element more than once
+            return
+        LOST.stored = False
+        if self.notes is not None and self.notes.whole:
+            self.notes.computed(values, self.dtype)
+        if _repeats(self.pattern.dims):  # rounding may write an element more than once
             rounded = round_to_grid(values, self.dtype, np.empty_like(values))
             np.copyto(window, rounded if self.grid else encode(rounded, self.dtype))
         elif self.grid is not None:
             round_to_grid(values, self.dtype, window)
         else:
             encode(values, self.dtype, window)
+        if LOST.stored and self.notes is not None:
+            self.notes.stored(values, self.dtype)
 
     def put(self, values: Array) -> None:
         """Store float32 of any shape, rounded to the element type."""
@@ -180,6 +191,14 @@ class Tile:
 
 
 _repeats = lru_cache(maxsize=4096)(repeats)
+
+
+def _noted(notes: Notes, dtype: DType, view: View, inner: Array, result: Array) -> Array:
+    """As `_decoded`, with a look for integers that float32 rounds."""
+    raw = view()
+    decode(raw, dtype, inner)
+    notes.read(raw, inner)
+    return result
 
 
 def _copied(view: View, inner: Array, result: Array) -> Array:

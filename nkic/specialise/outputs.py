@@ -20,6 +20,7 @@ from nkic.language.trace import POISON, Trace
 from nkic.machine.memory import Buffer
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel
+from nkic.syntax.walk import walk
 
 
 class Outputs:
@@ -32,6 +33,7 @@ class Outputs:
         self.trace = trace
         self.inputs = inputs
         self.kernel = kernel.name
+        self.node = kernel.node
         self.at = kernel.node.name_span
         self.returned_spans = _returned(kernel.node)
         self.returned: tuple[Tensor, ...] | None = None
@@ -190,6 +192,18 @@ class Outputs:
                 text = f"`{tensor.name}` is written in shared HBM, but neither read nor returned"
                 help = "return it, or remove the copy"
                 warning("output-not-returned", text, tensor.at.primary, help=help)
+        for name, tensor in self.inputs:
+            is_read = tensor.number in self.trace.read or tensor.number in written
+            if not is_read and tensor not in returned and not self._is_mentioned(name):
+                text = f"input `{name}` is never read: the kernel does not use it"
+                warning("input-not-read", text, tensor.at.primary, help="use it, or remove it")
+
+    def _is_mentioned(self, name: str) -> bool:
+        """Return whether the kernel names a parameter: it may need no more than its shape, or pass
+        it on to a function that does not always read it.
+        """
+        names = (node.id for node in walk(self.node) if isinstance(node, nodes.Name))
+        return name not in {arg.name for arg in scopes.parameters(self.node.args)} or name in names
 
     def _is_forgotten(self, tensor: Tensor) -> bool:
         number, trace = tensor.number, self.trace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nkic.base.diagnostics import Diagnostic, NkicError
+from nkic.base.diagnostics import Diagnostic, Level, NkicError
 from nkic.base.levels import DEFAULT, Settings, Wish, apply
 from nkic.driver.compiled import DEFAULT as DEFAULT_OPTIONS
 from nkic.driver.compiled import Compiled, CompileOptions
@@ -49,7 +49,8 @@ def _compile(
         compiled = compile_source(source, request, loader, options)
     except NkicError as failure:
         return None, failure.diagnostics
-    return compiled, apply(compiled.warnings, wanted, loader.sources, compiled.lines)
+    said = apply(compiled.warnings, wanted, loader.sources, compiled.lines)
+    return (None if any(one.level is Level.ERROR for one in said) else compiled), said
 
 
 def form(case: Case, compiled: Compiled) -> str:

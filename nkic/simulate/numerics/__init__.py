@@ -22,6 +22,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from nkic.machine.lost import note_computed
+
 # Elements in a ufunc's buffer for type conversion. With a larger buffer, NumPy 2.3 and later copy
 # an operand that is broadcast along shorter rows, which doubles the time of a row.
 _BUFFER = 1024
@@ -31,9 +33,10 @@ _BUFFER = 1024
 def quiet() -> Iterator[None]:
     """Silence warnings of NaN, overflow and division by zero, and give ufuncs a small buffer.
 
-    No result depends on the buffer: reductions never convert types (`reduction.py`).
+    `LOST` tells that an operation on numbers gave infinity or NaN (`machine/lost.py`). No result depends on the buffer: reductions never convert types (`reduction.py`).
     """
-    with np.errstate(all="ignore"):
+    modes = dict.fromkeys(("divide", "over", "invalid"), "call")
+    with np.errstate(under="ignore", call=note_computed, **modes):  # type: ignore[call-overload]
         before = np.setbufsize(_BUFFER)
         try:
             yield

@@ -30,7 +30,10 @@ def _moving(decoded: Decoded, source: str) -> Step:
 
 @semantics("register_alloc")
 def register_alloc(decoded: Decoded) -> Step:
-    """A register without an initial value holds 0 (assumed)."""
+    """A register without an initial value holds 0 if it may be read at all (assumed)."""
+    dst: Any = decoded.operands["dst"]
+    if decoded.operands["x"] is None:
+        return lambda: decoded.state.registers.create(dst.number)
     return _moving(decoded, "x")
 
 

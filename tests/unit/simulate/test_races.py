@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import nkic
 from nkic.base.diagnostics import ProgramFault
 from nkic.base.source import SourceFile
 from nkic.driver.pipeline import compile_source
@@ -74,6 +75,15 @@ READ = "nisa.dma_copy(y, shared[other])"
 def test_what_a_scatter_wrote_is_read_after_a_barrier(init: bool) -> None:
     found = run(f"{SCATTER}\n{BARRIER}\n{READ}", SWAPPED, check_init=init)
     assert np.array_equal(found, DATA)  # each core has written where it reads
+
+
+def test_python_asks_for_the_check() -> None:
+    """Only the run-time offsets tell that the cores write the same rows."""
+    made = nkic.Artifact(compiled(f"{SCATTER}\n{BARRIER}\nnisa.dma_copy(y, shared[0:128])"))
+    inputs = {"a": DATA, "at": BOTH}
+    nkic.run(made, inputs)
+    with pytest.raises(nkic.RunError, match="NKI0642.*core 1 writes `shared` while core 0 writes"):
+        nkic.run(made, inputs, race_check=True)
 
 
 def test_without_one_it_is_a_race_at_its_later_place() -> None:

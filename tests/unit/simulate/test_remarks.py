@@ -75,7 +75,7 @@ def line_of(one: Diagnostic) -> int:
         ("sqrt", (1.0, 2.0**118), (0.0, -1.0), "from 2**-116 to 2**118"),
         ("rsqrt", (2.0**-87, 1.0), (2.0**-88, 2.0**98), "from 2**-87 to 2**97"),
         ("reciprocal", (-(2.0**42), 2.0**-42), (0.0, -(2.0**43)), "from 2**-42 to 2**42"),
-        ("exp", (-1e30, 1e30), (), ""),
+        ("exp", (-1e30, 80.0), (), ""),
     ],
 )
 def test_functions_outside_of_their_range(

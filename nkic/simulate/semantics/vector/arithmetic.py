@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from nkic.machine.codecs import decode
 from nkic.machine.engines import Engine
 from nkic.machine.operators import ALU, SummationOrder
 from nkic.simulate.decode import Decoded, Step, semantics
+from nkic.simulate.lost import is_rounded
 from nkic.simulate.numerics.scan import tensor_tensor_scan as scan
 from nkic.simulate.numerics.statistics import bn_aggr as aggregated
 from nkic.simulate.numerics.statistics import bn_stats as statistics
@@ -41,7 +43,21 @@ from nkic.simulate.tile import Tile
 
 @semantics("tensor_copy")
 def tensor_copy(decoded: Decoded) -> Step:
-    return copy_step(decoded.tile("dst"), decoded.tile("src"))
+    """The bits are copied on every engine; only vector and gpsimd are documented to (assumed)."""
+    dst, src = decoded.tile("dst"), decoded.tile("src")
+    copy = copy_step(dst, src)
+    if decoded.engine is not Engine.SCALAR or dst.dtype is not src.dtype:
+        return copy
+    if src.notes is None or not is_rounded(src.dtype):
+        return copy
+    notes = src.notes
+
+    def step() -> None:
+        raw = src.bits()
+        notes.read(raw, decode(raw, src.dtype))
+        copy()
+
+    return step
 
 
 @semantics("memset")

@@ -27,6 +27,11 @@ def run(body: str, x: NDArray[np.float32], target: str = "trn2", **more: Any) ->
     return simulate(compiled.executable, {"x": x}, options)
 
 
+def hidden(result: Result) -> list[str]:
+    """Return the remarks, without those on infinity that the result shows."""
+    return [one.message for one in result.remarks if one.code.slug != "becomes-not-finite"]
+
+
 def swinging(rows: int) -> NDArray[np.float32]:
     """Return an array with 3e38 + 3e38 - 3e38 - 3e38 in this number of rows."""
     x = np.ones((128, 48), F)
@@ -56,12 +61,12 @@ def test_over_partitions_and_in_products() -> None:
 
 @pytest.mark.parametrize("more", [{"accumulate": "float32"}, {"accumulate": "pairwise"}])
 def test_nothing_is_hidden_in_float32(more: dict[str, Any]) -> None:
-    assert not run(BODIES["tensor_reduce"], swinging(3), **more).remarks
+    assert hidden(run(BODIES["tensor_reduce"], swinging(3), **more)) == []
 
 
 def test_as_measured_on_trn1_nothing_is_hidden() -> None:
-    assert not run(BODIES["tensor_reduce"], swinging(3), "trn1").remarks
-    assert run(BODIES["tensor_reduce"], swinging(3), "trn1", accumulate="exact").remarks
+    assert hidden(run(BODIES["tensor_reduce"], swinging(3), "trn1")) == []
+    assert hidden(run(BODIES["tensor_reduce"], swinging(3), "trn1", accumulate="exact"))
 
 
 def test_large_numbers_alone_are_no_reason() -> None:
@@ -71,4 +76,4 @@ def test_large_numbers_alone_are_no_reason() -> None:
     x[1, :2] = (3e38, 3e38)
     x[2, 0] = np.inf
     x[3, 0] = np.nan
-    assert not run(BODIES["tensor_reduce"], x).remarks
+    assert hidden(run(BODIES["tensor_reduce"], x)) == []
