@@ -221,9 +221,9 @@ def device_time(run: RunReport) -> str:
 
 
 def likely_error(run: RunReport) -> str:
-    """`a device's time for the kernel is likely within 20 % of that (DMA or SP mostly busy)`"""
+    """`the kernel's time is likely within 20 % of a device's (DMA or SP mostly busy)`"""
     percent, kind = run.trust.percent, run.trust.kind
-    return f"a device's time for the kernel is likely within {percent} % of that ({kind})"
+    return f"the kernel's time is likely within {percent} % of a device's ({kind})"
 
 
 def about(run: RunReport, executable: Executable, command: str) -> list[tuple[str, str]]:
