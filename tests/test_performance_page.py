@@ -1,8 +1,8 @@
 """Test docs/performance.md.
 
-Its commands run and print the text that follows them, and following the verdicts makes the kernel
-more than six times as fast. NKIC_BLESS=1 writes the output of the commands into the page. Figures
-are not compared with the page.
+Its commands run and print the text that follows them, figures included, and following the verdicts
+makes the kernel more than six times as fast. NKIC_BLESS=1 writes the output of the commands into
+the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.harness.bless import blessing
 PAGE = Path(__file__).resolve().parents[1] / "docs/performance.md"
 COMMANDS = {"nkic": nkic, "nki-run": nki_run}
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```\n", re.M | re.S)
-_FIGURES = re.compile(r"[\d,.]+|sha256 \w+|\s+")
+_LAST_BITS = re.compile(r"sha256 \w+")  # sums of products: another BLAS may round one differently
 
 
 class Ran(NamedTuple):
@@ -58,7 +58,7 @@ def test_the_page(
         elif language == "text":
             made = made.replace(f"```text\n{text}```\n", f"```text\n{said}```\n", 1)
             if not blessing():
-                assert _FIGURES.sub(" ", text) == _FIGURES.sub(" ", said)
+                assert _LAST_BITS.sub("", text) == _LAST_BITS.sub("", said)
     if blessing():
         PAGE.write_text(made, "utf-8")
     runs = [one.said for one in ran if one.words[0] == "nki-run"]
@@ -84,9 +84,3 @@ def same_results() -> None:
     words = ("--inputs", "in.npz", "-q")
     assert run(nki_run, "nki-run", ["slow.neff", *words, "--outputs", "e.npz"]) == 0
     assert run(nki_run, "nki-run", ["once.neff", *words, "--expected", "e.npz"]) == 0
-
-
-def test_figures_are_left_out_of_the_comparison() -> None:
-    one, other = "22% less time: load 3.0 MiB  once", "7% less time: load 12.5 MiB once"
-    assert _FIGURES.sub(" ", one) == _FIGURES.sub(" ", other)
-    assert _FIGURES.sub(" ", one) != _FIGURES.sub(" ", one.replace("load", "keep"))

@@ -51,7 +51,8 @@ def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -
     name = space.buffer.value.upper()
     text = (
         f"{name}: {plural(len(lives), 'tensor')} placed {description}; at most "
-        f"{size(peak * PARTITIONS)} of {size(space.capacity * PARTITIONS)} in use"
+        f"{size(peak * PARTITIONS)} of {size(space.capacity * PARTITIONS)} hold data "
+        "at one time in program order"
     )
     numbers: Mapping[str, Number] = {
         "memory": space.buffer.value,

@@ -120,8 +120,7 @@ class Result:
         """The report of `nki-run --report html=FILE`: one self-contained page."""
         if self.insight is None or self.executable is None:
             raise ValueError("the run was too long to be recorded, so there is no report of it")
-        facts = run_report.record(self.run)
-        return page(self.insight, facts, self.executable.sources)
+        return page(self.insight, self.run, self.executable.sources)
 
     @cached_property
     def timeline(self) -> tuple[Stretch, ...]:

@@ -84,7 +84,7 @@ def _memory(
     limit = target.psum_bytes if is_psum else target.sbuf_usable
     levels = in_use(tensors, steps, lambda allocation: allocation.bytes)
     peak, end = max(levels), max(a.address + a.bytes for a in tensors)
-    label = f"{name}: at most {size(peak)} of {size(limit)} in use in each partition"
+    label = f"{name}: at most {size(peak)} of {size(limit)} of each partition hold data in one step"
     yield _text(LEFT, top + 18, label)
     yield from _legend(tensors, top + 36, colours)
     yield from _curve(levels, peak, top + HEAD, steps)

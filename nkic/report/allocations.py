@@ -154,7 +154,7 @@ def _limits(executable: Executable) -> dict[str, int]:
 def _memory(memory: str, tensors: Sequence[Allocation], steps: int, limit: int) -> str:
     levels = in_use(tensors, steps)
     peak = max(levels)
-    title = f"{memory.upper()}: at most {size(peak)} of {size(limit)} in use"
+    title = f"{memory.upper()}: at most {size(peak)} of {size(limit)} hold data in one step"
     groups: dict[tuple[str, str], list[Allocation]] = defaultdict(list)
     for allocation in tensors:
         groups[allocation.name, allocation.place].append(allocation)

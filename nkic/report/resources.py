@@ -20,11 +20,12 @@ ENGINES = (Engine.TENSOR, Engine.SCALAR, Engine.GPSIMD, Engine.VECTOR, Engine.SY
 class Resources:
     """The figures of a kernel.
 
-    Memory is the maximum in use at one time, over all 128 partitions, of the core that uses most;
-    `cycles` are of the target's base clock, as the scheduler predicts them. `instructions` counts
-    the streams' instructions, a loop's body once; `dma_bytes` multiplies by the trip counts of
-    loops, with 1 for a trip count known only at run time. `spilled_bytes` of them belong to tiles
-    that wait in HBM because SBUF has no room for them (`nkic --spill`).
+    `sbuf_bytes` and `psum_banks` are reserved: the addresses up to the last one that a tensor has,
+    over all 128 partitions, of the core that reserves most. `cycles` are of the target's base
+    clock, as the scheduler predicts them. `instructions` counts the streams' instructions, a loop's
+    body once; `dma_bytes` multiplies by the trip counts of loops, with 1 for a trip count known
+    only at run time. `spilled_bytes` of them belong to tiles that wait in HBM because they do not
+    fit into SBUF (`nkic --spill`).
     """
 
     kernel: str
@@ -40,7 +41,7 @@ class Resources:
 
     @property
     def line(self) -> str:
-        """`matmul: SBUF 9.2/26.0 MiB (38%), PSUM 4/8 banks, 1,204 instr (PE 512 …), …`"""
+        """`matmul: SBUF 9.2/26.0 MiB (38%) reserved, PSUM 4/8 banks, 1,204 instr (PE 512 …), …`"""
         return f"{self.used}, estimated at {grouped(self.cycles)} cycles (nki-run simulates them)"
 
     @property
@@ -50,7 +51,7 @@ class Resources:
         engines = " ".join(f"{name} {grouped(n)}" for name, n in self.instructions.items())
         return ", ".join(
             (
-                f"{clean(self.kernel)}: SBUF {share(self.sbuf_bytes, self.sbuf_limit)}",
+                f"{clean(self.kernel)}: SBUF {share(self.sbuf_bytes, self.sbuf_limit)} reserved",
                 f"PSUM {self.psum_banks}/{self.psum_limit} banks",
                 f"{grouped(sum(self.instructions.values()))} instr ({engines})",
                 f"DMA {decimal(self.dma_bytes)}{spilled}",

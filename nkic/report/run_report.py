@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from nkic.base.text import clean, grouped
+from nkic import __version__
+from nkic.base.text import clean, grouped, plural
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.targets import Target
+from nkic.neff.records import Executable
 from nkic.report.trust import MIXED, Trust
 
 SCHEMA = 1
@@ -136,7 +138,7 @@ class RunReport:
     dma_bytes: int
     precise_fp: bool
     accumulate: str
-    resources: Mapping[str, object]
+    resources: Mapping[str, Any]
     inputs: Sequence[InputRow]
     outputs: Sequence[OutputRow]
     compare: Sequence[Mapping[str, Any]]
@@ -199,15 +201,72 @@ def cycles_line(run: RunReport, target: Target) -> str:
     return ", ".join(parts)
 
 
+def time_line(run: RunReport) -> str:
+    """`41,220 cycles, 34.35 us on trn2`"""
+    return f"{grouped(run.cycles)} cycles, {_time(run.time_ns)} on {run.target}"
+
+
 def device_line(run: RunReport) -> str:
-    """`on a device about 49 us: kernel 34.35 us + launch about 15 us; likely within 20 % …`"""
-    launch, trust = run.launch_ns, run.trust
+    """`on a device about 49 us: kernel 34.35 us + launch about 15 us; … likely within 20 % …`"""
     machine = "" if run.machine == "default" else f"machine {run.machine[:_HASH_SHOWN]}; "
+    return f"{machine}on a device {device_time(run)}; {likely_error(run)}"
+
+
+def device_time(run: RunReport) -> str:
+    """`about 49 us: kernel 34.35 us + launch about 15 us`"""
     return (
-        f"{machine}on a device about {_rough(run.time_ns + launch)}: kernel {_time(run.time_ns)} + "
-        f"launch about {_rough(launch)}; the kernel's time is likely within {trust.percent} % "
-        f"({trust.kind}; docs/timing.md)"
+        f"about {_rough(run.time_ns + run.launch_ns)}: kernel {_time(run.time_ns)} + "
+        f"launch about {_rough(run.launch_ns)}"
     )
+
+
+def likely_error(run: RunReport) -> str:
+    """`the kernel's time is likely within 20 % of a device's (DMA or SP mostly busy)`"""
+    percent, kind = run.trust.percent, run.trust.kind
+    return f"the kernel's time is likely within {percent} % of a device's ({kind})"
+
+
+def about(run: RunReport, executable: Executable, command: str) -> list[tuple[str, str]]:
+    """Return how far the time can be trusted and how to repeat the run, as names and values.
+
+    `command` is the command line, empty for a run from Python. Nothing here changes from run to
+    run.
+    """
+    notes = executable.meta
+    rows = [
+        ("on a device", device_time(run)),
+        ("likely error", likely_error(run)),
+        ("checked against", run.trust.checked),
+        ("arguments", "; ".join(_arguments(run, executable))),
+        ("target", f"{run.target}, {plural(max(1, executable.cores), 'core')}"),
+        ("figures of time", "built in" if run.machine == "default" else f"machine {run.machine}"),
+        ("options", "; ".join(_options(run, executable)) or "defaults"),
+        ("command", command),
+        ("compiled by", f"{notes.get('producer', '?')}, as NKI {notes.get('nki', '?')}"),
+        ("reported by", f"nkic {__version__}"),
+        ("program", run.id),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _arguments(run: RunReport, executable: Executable) -> Iterator[str]:
+    """Yield the tensors with their sources, then the other values of the specialisation."""
+    for row in run.inputs:
+        yield f"{row.name} {row.dtype}[{', '.join(map(str, row.shape))}] ({row.source})"
+    tensors = {row.name for row in run.inputs}
+    for name, value in executable.arguments.items():
+        if name not in tensors:
+            yield f"{name} = {value}"
+
+
+def _options(run: RunReport, executable: Executable) -> Iterator[str]:
+    """Yield what was requested and changes values or time."""
+    if executable.meta.get("serial") == "yes":
+        yield "compiled without overlap"
+    if not run.precise_fp:
+        yield "float32 is kept between instructions"
+    if run.accumulate != "measured":
+        yield f"sums: {run.accumulate}"
 
 
 def _rough(ns: float) -> str:

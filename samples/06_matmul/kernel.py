@@ -20,7 +20,7 @@ which bounds the time of a large product:
     matmul_tiled            N / 512 times        M / 128 times
     matmul_hoisted          once                 M / 128 times
     matmul_blocked_free     once                 M / (128 * tiles_m) times
-    matmul_fully_blocked    N / BN times         once
+    matmul_fully_blocked    N / (512 * tiles_n)  M / (128 * tiles_m) times
 
 `nkic -k NAME` picks another kernel than the one in the block above.
 """
@@ -123,57 +123,39 @@ def matmul_blocked_free(lhsT, rhs, tiles_m=2, tiles_n=2):
 
 
 @nki.jit
-def matmul_fully_blocked(lhsT, rhs, tiles_m=2, tiles_n=2, tiles_k=2):
+def matmul_fully_blocked(lhsT, rhs, tiles_m=4, tiles_n=2, tiles_k=2):
     """Step 5: blocks in K as well, for a K whose panels do not fit in SBUF.
 
-    The loop over K is now outside the loop over M, so a block of rhs is loaded only once, and a
-    column block of the result is incomplete until the last K block. It does not fit in PSUM
-    (M / 128 * tiles_n banks of eight), so its partial sums are kept in SBUF, in float32:
-    M / 128 * tiles_n * 2 KiB per partition, 16 of 207 KiB for M = 512.
+    Panels are tiles_k tiles deep, however large K is. The sums stay in PSUM until they are
+    complete: a block of the result has tiles_m * tiles_n tiles, one for each of the eight banks,
+    and all of them are open while the loop over K runs. A bank is free for the next block as soon
+    as its own tile is copied, so TensorE does not wait for the other seven.
     """
     TM, TN, TK = tile_sizes()
     BM, BN, BK = TM * tiles_m, TN * tiles_n, TK * tiles_k
     K, M, N = check_operands(lhsT, rhs, BM, BN, BK)
+    assert tiles_m * tiles_n <= 8, f"{tiles_m} * {tiles_n} tiles need more than PSUM's 8 banks"
     out = nl.ndarray((M, N), dtype=lhsT.dtype, buffer=nl.shared_hbm)
 
-    for n in range(0, N, BN):
-        sums = nl.ndarray((TM, M // TM, BN), dtype=nl.float32, buffer=nl.sbuf)
-        for k in range(0, K, BK):
-            rhs_panel = load_panel(rhs[k : k + BK, n : n + BN])
-            for m in range(0, M, BM):
+    for m in range(0, M, BM):
+        for n in range(0, N, BN):
+            sums = {
+                (tm, tn): nl.ndarray((TM, TN), dtype=nl.float32, buffer=nl.psum)
+                for tm in range(0, BM, TM)
+                for tn in range(0, BN, TN)
+            }
+            for k in range(0, K, BK):
                 lhsT_panel = load_panel(lhsT[k : k + BK, m : m + BM])
-                for tm in range(0, BM, TM):
-                    row = add_row(
-                        sums[:, (m + tm) // TM, :],
-                        lhsT_panel[:, :, tm : tm + TM],
-                        rhs_panel,
-                        k == 0,
-                        k + BK == K,
-                        out.dtype,
-                    )
-                    if k + BK == K:
-                        nisa.dma_copy(dst=out[m + tm : m + tm + TM, n : n + BN], src=row)
+                rhs_panel = load_panel(rhs[k : k + BK, n : n + BN])
+                for (tm, tn), psum in sums.items():
+                    left, right = lhsT_panel[:, :, tm : tm + TM], rhs_panel[:, :, tn : tn + TN]
+                    add_products(psum, left, right, accumulate=(k > 0))
+            for tm in range(0, BM, TM):
+                row = nl.ndarray((TM, BN), dtype=out.dtype, buffer=nl.sbuf)
+                for tn in range(0, BN, TN):
+                    nisa.tensor_copy(dst=row[:, tn : tn + TN], src=sums[tm, tn])
+                nisa.dma_copy(dst=out[m + tm : m + tm + TM, n : n + BN], src=row)
     return out
-
-
-def add_row(sums, lhsT_panel, rhs_panel, first, last, dtype):
-    """Add one K block's products to sums[128, BN]; return the tile that now holds the row.
-
-    The first block needs no zeros to add to, and the last block rounds directly to the result's
-    dtype: the sums are never copied.
-    """
-    TM, BN = sums.shape
-    TN = nl.tile_size.gemm_moving_fmax
-    row = nl.ndarray((TM, BN), dtype=dtype, buffer=nl.sbuf) if last else sums
-    for n in range(0, BN, TN):
-        psum = multiply_panels(lhsT_panel, rhs_panel[:, :, n : n + TN])
-        if first:
-            nisa.tensor_copy(dst=row[:, n : n + TN], src=psum)
-        else:
-            nisa.tensor_tensor(
-                dst=row[:, n : n + TN], data1=sums[:, n : n + TN], data2=psum, op=nl.add
-            )
-    return row
 
 
 def tile_sizes():
@@ -213,14 +195,19 @@ def multiply_panels(lhsT_panel, rhs_panel):
     """A PSUM tile [M, N] = lhsT_panel[128, T, M] times rhs_panel[128, T, N], summed over T."""
     M, N = lhsT_panel.shape[2], rhs_panel.shape[2]
     psum = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.psum)
+    add_products(psum, lhsT_panel, rhs_panel, accumulate=False)
+    return psum
+
+
+def add_products(psum, lhsT_panel, rhs_panel, accumulate):
+    """Add the products of two panels onto psum; without accumulate the first one overwrites it."""
     for t in range(lhsT_panel.shape[1]):
         nisa.nc_matmul(
             dst=psum,
             stationary=lhsT_panel[:, t, :],
             moving=rhs_panel[:, t, :],
-            accumulate=(t > 0),
+            accumulate=(accumulate or t > 0),
         )
-    return psum
 
 
 def store_tile(out, psum):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +126,19 @@ def test_a_page_for_people(nki: Run, folder: Path) -> None:
     assert (done.code, done.out, done.err) == (0, "", "")
     text = Path("r.html").read_text("utf-8")
     assert text.startswith("<!DOCTYPE html>") and "nisa.dma_copy(dst=x, src=a)" in text
+
+
+def test_reports_tell_their_command_and_are_the_same_again(nki: Run) -> None:
+    words = (*RUN, "--report", "html=r.html", "--report", "md=r.md", "-q")
+    made = []
+    for _ in range(2):
+        assert nki(*words).code == 0
+        made.append([Path(name).read_text("utf-8") for name in ("r.html", "r.md")])
+    assert made[0] == made[1]
+    for text in made[0]:
+        said = unescape(text).replace("\\", "")
+        assert shlex.join(["nki-run", *words]) in said
+        assert "likely within 40 %" in said and "launch about 14 us" in said
 
 
 def test_a_run_that_is_too_long_to_look_into(

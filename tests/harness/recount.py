@@ -168,7 +168,7 @@ class Recount:
             if any(a[4] and b[3] and a[0] == b[0] for a, b in pairs):
                 return "data"
             if any(b[4] for _, b in pairs):
-                return "room"
+                return "memory"
         return "order"
 
     # Memory

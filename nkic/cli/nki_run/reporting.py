@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
@@ -42,19 +43,22 @@ WIDTH = 120  # of a timeline if the terminal's width is unknown
 
 
 class Facts(NamedTuple):
-    """The contents of a report; `run` is the JSON of the run, `compared` what changed."""
+    """The contents of a report; `compared` is what changed, `command` the command line."""
 
     insight: Insight
-    run: Mapping[str, Any]
+    run: RunReport
     sources: Mapping[str, SourceFile]
     compared: Changes | None
+    command: str
 
 
 Maker = Callable[[Facts], str]
 KINDS: dict[str, Maker] = {
     "html": lambda facts: page.page(*facts),
-    "json": lambda facts: profile.as_json(profile.profile(*facts[:3])),
-    "md": lambda facts: markdown.markdown(facts.insight, facts.run, facts.compared),
+    "json": lambda facts: profile.as_json(
+        profile.profile(facts.insight, run_report.record(facts.run), facts.sources)
+    ),
+    "md": lambda facts: markdown.markdown(facts.insight, facts.run, facts.compared, facts.command),
 }
 
 
@@ -129,7 +133,8 @@ def write(line: CommandLine, session: Session, analysis: Insight, run: RunReport
     compared = (
         comparing.tell_changes(session, baseline, profile_record) if baseline is not None else None
     )
-    facts = Facts(analysis, run_report.record(run), texts, compared)
+    command = shlex.join((session.tool, *session.argv))
+    facts = Facts(analysis, run, texts, compared, command)
     for kind, path in kinds(line):
         _file(session, kind, path, KINDS[kind](facts))
     return comparing.judge(line, session, baseline, profile_of(profile_record))

@@ -67,7 +67,7 @@ def questions(
         *source.long_rows(),
         *source.fewer_transfers(),
         *source.narrow_products(),
-        *source.room(),
+        *source.memory(),
         *source.tables(),
         *source.free(),
     ]
@@ -119,7 +119,7 @@ class _Questions:
     # Advice
 
     def loaded_once(self) -> Iterator[Question]:
-        """Ask about repeated loads of the same bytes, if there is room to keep them."""
+        """Ask about repeated loads of the same bytes, if there is memory to keep them."""
         repeats: dict[int, dict[int, Timing]] = defaultdict(dict)
         first_bytes: dict[int, int] = defaultdict(int)
         patterns: set[PatternRecord] = set()
@@ -133,10 +133,10 @@ class _Questions:
                 first_bytes[pattern.tensor] += bytes_of(pattern)
             patterns.add(pattern)
         live = peak(self.live_ranges, Buffer.SBUF).bytes
-        room = self.accounts.target.sbuf_usable * PARTITIONS - live
-        fitting = [tensor for tensor in repeats if first_bytes[tensor] <= room]
+        free = self.accounts.target.sbuf_usable * PARTITIONS - live
+        fitting = [tensor for tensor in repeats if first_bytes[tensor] <= free]
         sets = [[tensor] for tensor in fitting]
-        if len(fitting) > 1 and sum(first_bytes[tensor] for tensor in fitting) <= room:
+        if len(fitting) > 1 and sum(first_bytes[tensor] for tensor in fitting) <= free:
             sets.append(fitting)
         for tensors in sets:
             events = {number: FREE for tensor in tensors for number in repeats[tensor]}
@@ -235,34 +235,34 @@ class _Questions:
         narrowed = Facts(facts.target, {**facts.operands, **narrow}, facts.attributes, facts.engine)
         return timing(row, narrowed, engine)
 
-    def room(self) -> Iterator[Question]:
+    def memory(self) -> Iterator[Question]:
         """Ask about more memory for the tensors of a line, so that nothing waits to overwrite
         them.
         """
-        waits = self._waits_for_room()
+        waits = self._waits_for_memory()
         if not waits:
             return
         dependences, by_slots = edges(self.trace, self.accounts.uses), self._by_slots()
         original = _wired(dependences, by_slots)
         names: dict[Line, set[str]] = defaultdict(set)
         for edge in dependences:
-            if edge.relation is Relation.ROOM:
+            if edge.relation is Relation.MEMORY:
                 names[self._declared(edge.tensor)].add(self._name(edge.tensor))
         for line, weight in waits.items():
             others = [
                 edge
                 for edge in dependences
-                if edge.relation is not Relation.ROOM or self._declared(edge.tensor) != line
+                if edge.relation is not Relation.MEMORY or self._declared(edge.tensor) != line
             ]
             text = f"give {_listed(names[line])} ({line.short}) another buffer, to fill it earlier"
             change = _wired(others, by_slots)
             yield Question(f"buffers:{line}", text, change, True, weight, line, original)
-        data = [edge for edge in dependences if edge.relation is not Relation.ROOM]
+        data = [edge for edge in dependences if edge.relation is not Relation.MEMORY]
         text = "if nothing waited for free memory"
         weight = sum(waits.values())
-        yield Question("free-room", text, _wired(data, by_slots), False, weight, None, original)
+        yield Question("free-memory", text, _wired(data, by_slots), False, weight, None, original)
 
-    def _waits_for_room(self) -> dict[Line, int]:
+    def _waits_for_memory(self) -> dict[Line, int]:
         """Return the part of the critical path before waits for memory, by the line that declares
         the overwritten tensor.
         """
@@ -271,7 +271,7 @@ class _Questions:
             event = self.trace.events[segment.event]
             if event.cause is not Cause.SEMAPHORE or before.event == segment.event or event.is_late:
                 continue
-            if self.accounts.relation(event) is Relation.ROOM:
+            if self.accounts.relation(event) is Relation.MEMORY:
                 for use in self.accounts.uses_of(event):
                     if use.writes:
                         waits[self._declared(use.tensor)] += before.time
@@ -300,7 +300,7 @@ class _Questions:
     def tables(self) -> Iterator[Question]:
         """Ask about activation tables that load in no time."""
         weight = sum(segment.time for segment in self.path if segment.spent is Spent.TABLE)
-        text = "if activation tables took no time to load"
+        text = "if loading activation tables were free"
         yield Question("free-tables", text, Change(tables=False), False, weight)
 
     def free(self) -> Iterator[Question]:
@@ -312,10 +312,10 @@ class _Questions:
         for engine, numbers in by_engine.items():
             name = SHORT_NAMES[engine]
             change = _times(dict.fromkeys(numbers, FREE))
-            text = f"if {name} took no time"
+            text = f"if {name} were free"
             yield Question(f"free-{name}", text, change, False, self.weight(numbers))
         triggers = sum(segment.time for segment in self.path if segment.spent is Spent.TRIGGER)
-        text = "if triggering transfers took no time"
+        text = "if triggering transfers were free"
         yield Question("free-triggers", text, Change(retimed=_untriggered), False, triggers)
         queued = sum(
             segment.time

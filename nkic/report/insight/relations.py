@@ -24,7 +24,7 @@ class Relation(Enum):
     """Why one event waits for another."""
 
     DATA = "data"  # reads what the other writes
-    ROOM = "room"  # overwrites what the other still uses
+    MEMORY = "memory"  # overwrites what the other still uses
     ORDER = "order"  # neither is known: a loop's barrier, a queue's order
 
     __hash__ = object.__hash__
@@ -133,7 +133,7 @@ def relation(before: tuple[Use, ...], after: tuple[Use, ...]) -> tuple[Relation,
             if first.writes and second.reads and first.tensor == second.tensor:
                 return Relation.DATA, second.tensor
             if second.writes and (first.reads or first.writes):
-                result = (Relation.ROOM, second.tensor)
+                result = (Relation.MEMORY, second.tensor)
     return result
 
 
@@ -228,11 +228,11 @@ class _Finder:
             if not use.writes:
                 continue
             for reader in accesses.readers.values():
-                yield reader, Relation.ROOM
+                yield reader, Relation.MEMORY
             if accesses.writer >= 0 and not use.reads:
                 yield (
                     accesses.writer,
-                    Relation.ROOM if accesses.tensor != use.tensor else Relation.DATA,
+                    Relation.MEMORY if accesses.tensor != use.tensor else Relation.DATA,
                 )
 
     def _record(self, use: Use, number: int, stream: int) -> None:

@@ -22,7 +22,8 @@ from nkic.trace import Change, Trace
 LINES = 3  # source lines that are named
 QUESTION_EVENTS = 60_000  # events simulated again over all questions: fewer than a run takes
 MIN_QUESTIONS = 2
-MIN_GAIN = 0.005  # smaller gains are not reported
+MIN_GAIN = 0.02  # smaller gains of advice are noise, and not reported
+MIN_LIMIT = 0.005  # smaller gains of free parts of the machine are not reported
 
 Again = Callable[[Change], int]
 
@@ -73,7 +74,7 @@ class Verdict:
     maps an engine to a share of the time of all cores. `mfu` relates the multiplications and
     additions of products to the tensor engine's peak for 16-bit floats, `mbu` the bytes from and to
     HBM to the rate of all DMA engines. `answers` are the times of other runs. `spilled` counts the
-    bytes of tiles that waited in HBM because SBUF had no room (`nkic --spill`).
+    bytes of tiles that waited in HBM because they did not fit into SBUF (`nkic --spill`).
     """
 
     bound: str
@@ -89,6 +90,11 @@ class Verdict:
     psum_peak: int
     owners: Sequence[Owner]
     spilled: int = 0
+
+    @property
+    def told(self) -> list[Answer]:
+        """The answers that are worth telling: all but advice with a gain below the noise."""
+        return [a for a in self.answers if not a.is_advice or a.gain >= MIN_GAIN]
 
     @property
     def lines(self) -> list[str]:
@@ -113,13 +119,11 @@ class Verdict:
 
     @property
     def _help(self) -> list[str]:
-        advice = [a for a in self.answers if a.is_advice and a.gain >= MIN_GAIN]
-        limits = [a for a in self.answers if not a.is_advice and a.gain >= MIN_GAIN]
+        advice = [a for a in self.told if a.is_advice]
+        limits = [a for a in self.told if not a.is_advice and a.gain >= MIN_LIMIT]
         texts = [f"{_percent(advice[0].gain)} less time: {advice[0].words}"] if advice else []
-        if limits:
-            words = (f"{a.text.removeprefix('if ')} -{_percent(a.gain)}" for a in limits[:LINES])
-            texts.append(f"what if: {', '.join(words)}")
-        return texts
+        words = [f"{a.text}: {_percent(a.gain)} less" for a in limits[:LINES]]
+        return [*texts, *(["; ".join(words)] if words else [])]
 
     @property
     def _memory(self) -> str:
@@ -130,9 +134,11 @@ class Verdict:
         )
         used = f"{size(self.sbuf_peak)} of {size(self.sbuf_limit)}"
         moved = (
-            f"; {decimal(self.spilled)} moved for lack of room (--spill)" if self.spilled else ""
+            f"; {decimal(self.spilled)} moved to HBM for lack of memory (--spill)"
+            if self.spilled
+            else ""
         )
-        return f"memory: at most {used} of SBUF in use: {', '.join(shares)}{moved}"
+        return f"memory: at most {used} of SBUF hold data at one time: {', '.join(shares)}{moved}"
 
     def as_json(self) -> dict[str, object]:
         """Return the verdict for programs; empty parts are left out."""

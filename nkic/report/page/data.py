@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nkic.base.text import clean
+from nkic.report.insight.critical import Spent
 from nkic.report.insight.verdict import Insight
 from nkic.report.views import tracks
 
@@ -48,8 +49,14 @@ def columns(insight: Insight) -> dict[str, Any]:
 
 def _tracks(insight: Insight) -> list[dict[str, Any]]:
     streams = tracks.streams(insight)
+    triggering = {trigger.track for trigger in tracks.triggers(insight)}
     return [
-        {"stream": stream, "name": name, "engine": streams[stream].engine.value}
+        {
+            "stream": stream,
+            "name": name,
+            "engine": streams[stream].engine.value,
+            "triggers": stream in triggering,
+        }
         for stream, name in tracks.track_names(insight).items()
     ]
 
@@ -92,8 +99,18 @@ def _triggers(insight: Insight) -> dict[str, str]:
 
 
 def _path(insight: Insight) -> dict[str, str]:
+    """Return the critical path; a trigger is on the track of the engine that triggers."""
+    by = {trigger.event: trigger.track for trigger in tracks.triggers(insight)}
+    events = insight.trace.events
+    held = (
+        by.get(segment.event, events[segment.event].stream)
+        if segment.spent is Spent.TRIGGER
+        else events[segment.event].stream
+        for segment in insight.path
+    )
     return {
         "event": column((segment.event for segment in insight.path), "i4"),
+        "stream": column(held, "u2"),
         "start": column((segment.start for segment in insight.path), "f8"),
         "end": column((segment.end for segment in insight.path), "f8"),
     }

@@ -28,11 +28,17 @@
   for (let n = 0; n < triggers.event.length; n++) held[track_of.get(triggers.stream[n])].push(n);
   const critical = new Uint8Array(count);
   for (const event of path.event) critical[event] = 1;
+  const marks = data.tracks.map(() => []);  // parts of the critical path, by the track that they hold
+  for (let n = 0; n < path.event.length; n++) marks[track_of.get(path.stream[n])]?.push(n);
 
-  const canvas = document.getElementById("timeline"), told = document.getElementById("told");
-  const memory_canvas = document.getElementById("memory"), memory_told = document.getElementById("memory-told");
-  const LANE = 26, GAP = 6, TOP = 22, LEFT = 74, PATH = 12;
-  const view = { from: 0, to: data.end || 1, chosen: -1, line: -1 };
+  const element = (id) => document.getElementById(id);
+  const canvas = element("timeline"), told = element("told"), memory_canvas = element("memory"), memory_told = element("memory-told");
+  const LEFT = 74, TOP = 22, GAP = 9;
+  const whole = { canvas, lane: 26, gap: GAP, mark: 4 };
+  const lane_of_strip = Math.max(3, Math.min(12, Math.floor(110 / data.tracks.length) - 4));
+  const strip = { canvas: element("strip"), lane: lane_of_strip, gap: 4, mark: 2 };
+  // `span` is what the user measured; `used` whether the memory chart is enlarged.
+  const view = { from: 0, to: data.end || 1, chosen: -1, line: -1, span: null, used: false };
   const root = document.documentElement;
   let colours = {};
   const colour = (name) => colours[name] ??= getComputedStyle(root).getPropertyValue("--" + name).trim();
@@ -66,8 +72,13 @@
       pen.fillStyle = colour("line");
       pen.fillRect(x, TOP - 4, 1, height);
       pen.fillStyle = colour("soft");
-      if (x < width - 30) pen.fillText(us(time), x, TOP / 2);
+      if (x > LEFT - 1 && x < width - 30) pen.fillText(us(time), x, TOP / 2);
     }
+  };
+
+  const place = (width) => {
+    const scale = (width - LEFT) / (view.to - view.from);
+    return [scale, (time) => Math.min(width, Math.max(LEFT, LEFT + (time - view.from) * scale))];
   };
 
   // The first instruction of a lane that ends after a time: they do not overlap.
@@ -80,27 +91,24 @@
     return low;
   };
 
-  const draw_lane = (pen, lane, y, width, ink) => {
-    const scale = (width - LEFT) / (view.to - view.from);
+  const draw_lane = (pen, form, lane, y, width, ink) => {
+    const [scale, x_of] = place(width);
     const pixels = Math.max(1, Math.floor(width - LEFT));
     const first = first_after(lane, view.from);
     let last = first;
     while (last < lane.length && events.start[lane[last]] < view.to) last++;
-    if (last - first > pixels / 4) return draw_shares(pen, lane, first, last, y, pixels, scale, ink);
+    if (last - first > pixels / 4) return draw_shares(pen, form, lane, first, last, y, pixels, scale, ink);
     pen.textAlign = "left";
     for (let n = first; n < last; n++) {
-      const i = lane[n];
-      const x = Math.max(LEFT, LEFT + (events.start[i] - view.from) * scale);
-      const end = Math.min(width, LEFT + (events.start[i] + events.time[i] - view.from) * scale);
+      const i = lane[n], x = x_of(events.start[i]), wide = x_of(events.start[i] + events.time[i]) - x;
       pen.globalAlpha = view.line >= 0 && events.line[i] !== view.line ? 0.25 : 1;
       pen.fillStyle = ink;
-      pen.fillRect(x, y, Math.max(end - x, 0.7), LANE);
-      if (critical[i]) { pen.fillStyle = colour("path"); pen.fillRect(x, y + LANE - 3, Math.max(end - x, 0.7), 3); }
-      if (i === view.chosen) { pen.strokeStyle = colour("front"); pen.lineWidth = 2; pen.strokeRect(x, y, Math.max(end - x, 2), LANE); }
-      if (end - x > 60) {
-        pen.save(); pen.beginPath(); pen.rect(x, y, end - x, LANE); pen.clip();
+      pen.fillRect(x, y, Math.max(wide, 0.7), form.lane);
+      if (i === view.chosen) { pen.strokeStyle = colour("front"); pen.lineWidth = 2; pen.strokeRect(x, y, Math.max(wide, 2), form.lane); }
+      if (wide > 60 && form === whole) {
+        pen.save(); pen.beginPath(); pen.rect(x, y, wide, form.lane); pen.clip();
         pen.fillStyle = colour("back");
-        pen.fillText(data.names[events.name[i]], x + 4, y + LANE / 2);
+        pen.fillText(data.names[events.name[i]], x + 4, y + form.lane / 2);
         pen.restore();
       }
     }
@@ -108,7 +116,7 @@
   };
 
   // Too many for single bars: as high as the lane is busy in that pixel.
-  const draw_shares = (pen, lane, first, last, y, pixels, scale, ink) => {
+  const draw_shares = (pen, form, lane, first, last, y, pixels, scale, ink) => {
     const shares = new Float32Array(pixels + 1), chosen = new Float32Array(pixels + 1);
     for (let n = first; n < last; n++) {
       const i = lane[n], own = view.line >= 0 && events.line[i] === view.line;
@@ -124,123 +132,128 @@
     }
     for (let cell = 0; cell < pixels; cell++) {
       if (!shares[cell]) continue;
-      const height = Math.max(1, Math.min(1, shares[cell]) * LANE);
+      const height = Math.max(1, Math.min(1, shares[cell]) * form.lane);
       pen.globalAlpha = view.line >= 0 ? 0.3 : 1;
       pen.fillStyle = ink;
-      pen.fillRect(LEFT + cell, y + LANE - height, 1, height);
+      pen.fillRect(LEFT + cell, y + form.lane - height, 1, height);
       if (chosen[cell]) {
-        const part = Math.max(1, Math.min(1, chosen[cell]) * LANE);
+        const part = Math.max(1, Math.min(1, chosen[cell]) * form.lane);
         pen.globalAlpha = 1;
-        pen.fillRect(LEFT + cell, y + LANE - part, 1, part);
+        pen.fillRect(LEFT + cell, y + form.lane - part, 1, part);
       }
     }
     pen.globalAlpha = 1;
   };
 
-  // Triggers stand below the instructions of their engine, at half the height.
-  const draw_triggers = (pen, lane, y, width) => {
-    const scale = (width - LEFT) / (view.to - view.from);
-    pen.fillStyle = colour("dma");
+  // Spans in order of time, at least a pixel wide; those that would cover the one before are left out.
+  const draw_spans = (pen, width, numbers, start, end, y, height, alpha) => {
+    const x_of = place(width)[1];
     let reached = -1;
-    for (const n of lane) {
-      const start = triggers.start[n], end = start + triggers.time[n];
-      if (end < view.from || start > view.to) continue;
-      const x = Math.max(LEFT, LEFT + (start - view.from) * scale);
-      const right = Math.max(x + 0.7, Math.min(width, LEFT + (end - view.from) * scale));
+    for (const n of numbers) {
+      if (end(n) < view.from || start(n) > view.to) continue;
+      const x = x_of(start(n)), right = Math.max(x + 0.7, x_of(end(n)));
       if (right < reached + 0.3) continue;
-      pen.globalAlpha = view.line >= 0 && events.line[triggers.event[n]] !== view.line ? 0.25 : 0.8;
-      pen.fillRect(x, y + LANE / 2, right - x, LANE / 2);
+      pen.globalAlpha = alpha(n);
+      pen.fillRect(x, y, right - x, height);
       reached = right;
     }
     pen.globalAlpha = 1;
   };
 
-  const draw_path = (pen, y, width) => {
-    const scale = (width - LEFT) / (view.to - view.from);
-    let reached = -1;
-    for (let n = 0; n < path.event.length; n++) {
-      if (path.end[n] < view.from || path.start[n] > view.to) continue;
-      const x = Math.max(LEFT, LEFT + (path.start[n] - view.from) * scale);
-      const end = Math.min(width, LEFT + (path.end[n] - view.from) * scale);
-      if (end < reached + 0.5) continue;
-      const track = data.tracks[track_of.get(events.stream[path.event[n]])];
-      pen.fillStyle = track ? colour(track.engine) : colour("soft");
-      pen.fillRect(x, y, Math.max(end - x, 0.7), PATH);
-      reached = end;
-    }
+  const y_of = (form, n) => TOP + n * (form.lane + form.gap);
+  const height_of = (form) => y_of(form, data.tracks.length) + 2;
+  const draw_lanes = (form) => {
+    const height = height_of(form), [pen, width] = prepare(form.canvas, height);
+    axis(pen, width, height);
+    data.tracks.forEach((track, n) => {
+      const y = y_of(form, n), ink = colour(track.engine);
+      pen.fillStyle = colour("fill");
+      pen.fillRect(LEFT, y, width - LEFT, form.lane);
+      draw_lane(pen, form, lanes[n], y, width, ink);
+      // Triggers stand below the instructions of their engine, at half the height.
+      pen.fillStyle = ink;
+      draw_spans(pen, width, held[n], (i) => triggers.start[i], (i) => triggers.start[i] + triggers.time[i],
+        y + form.lane / 2, form.lane / 2, (i) => view.line >= 0 && events.line[triggers.event[i]] !== view.line ? 0.25 : 1);
+      pen.fillStyle = colour("path");
+      draw_spans(pen, width, marks[n], (i) => path.start[i], (i) => path.end[i], y + form.lane + 2, form.mark, () => 1);
+      pen.textAlign = "right";
+      pen.fillStyle = colour("front");
+      if (form === whole || form.lane > 8) pen.fillText(track.name, LEFT - 8, y + form.lane / 2);
+    });
+    draw_span(pen, width, height);
+    if (form === whole) draw_cause(pen, width);
+  };
+
+  const draw_span = (pen, width, height) => {
+    if (!view.span) return;
+    const x_of = place(width)[1], [from, to] = view.span.map(x_of);
+    pen.fillStyle = colour("span");
+    pen.globalAlpha = 0.15;
+    pen.fillRect(from, 0, to - from, height);
+    pen.globalAlpha = 1;
+    for (const x of [from, to]) pen.fillRect(x, 0, 1, height);
+  };
+
+  // A line from the instruction that the chosen one waited for.
+  const draw_cause = (pen, width) => {
+    const after = view.chosen, before = after >= 0 ? events.before[after] : -1;
+    if (before < 0 || events.name[before] < 0) return;
+    const x_of = place(width)[1];
+    const y = (i) => y_of(whole, track_of.get(events.stream[i])) + whole.lane / 2;
+    pen.strokeStyle = colour("front");
+    pen.lineWidth = 1.5;
+    pen.beginPath();
+    pen.moveTo(x_of(events.start[before] + events.time[before]), y(before));
+    pen.lineTo(x_of(events.start[after]), y(after));
+    pen.stroke();
   };
 
   const draw = () => {
-    const height = TOP + data.tracks.length * (LANE + GAP) + PATH + 8;
-    const [pen, width] = prepare(canvas, height);
-    axis(pen, width, height);
-    data.tracks.forEach((track, n) => {
-      const y = TOP + n * (LANE + GAP);
-      pen.fillStyle = colour("fill");
-      pen.fillRect(LEFT, y, width - LEFT, LANE);
-      draw_lane(pen, lanes[n], y, width, colour(track.engine));
-      draw_triggers(pen, held[n], y, width);
-      pen.textAlign = "right";
-      pen.fillStyle = colour("front");
-      pen.fillText(track.name, LEFT - 8, y + LANE / 2);
-    });
-    const y = TOP + data.tracks.length * (LANE + GAP);
-    pen.textAlign = "right";
-    pen.fillStyle = colour("front");
-    pen.fillText("path", LEFT - 8, y + PATH / 2);
-    draw_path(pen, y, width);
+    draw_lanes(whole);
+    if (root.classList.contains("pinned")) draw_lanes(strip);
     draw_memory();
   };
 
+  const OWN = 110;
   const draw_memory = () => {
-    const own = 90, height = TOP + memories.length * (own + GAP);
-    const [pen, width] = prepare(memory_canvas, height);
+    const height = TOP + memories.length * (OWN + GAP);
+    const [pen, width] = prepare(memory_canvas, height), [scale] = place(width);
     axis(pen, width, height);
     memories.forEach((memory, n) => {
-      const y = TOP + n * (own + GAP), base = y + own;
-      const changes = memory.changes ??= levels(memory);
-      const most = memory.most ??= changes.reduce((top, [, level]) => Math.max(top, level), 0);
-      const scale = (width - LEFT) / (view.to - view.from);
+      const y = TOP + n * (OWN + GAP), base = y + OWN, top = (view.used ? memory.most : memory.limit) || 1;
       pen.fillStyle = colour("fill");
-      pen.fillRect(LEFT, y, width - LEFT, own);
+      pen.fillRect(LEFT, y, width - LEFT, OWN);
       // A layer for each of the tensors that have most for longest, the others together on top.
-      const layers = memory.layers ??= layers_of(memory);
       const below = new Float64Array(Math.max(1, Math.ceil(width - LEFT)) + 1);
-      layers.forEach((layer, at) => {
-        pen.fillStyle = layer.rest ? colour("bar") : colour(HUES[at]);
+      for (const layer of memory.layers) {
+        pen.fillStyle = colour(layer.hue);
         let change = 0, level = 0;
         while (change < layer.changes.length && layer.changes[change][0] <= view.from) level = layer.changes[change++][1];
         for (let x = 0; x < below.length; x++) {
           const until = view.from + (x + 1) / scale;
-          let top = level;
+          let most = level;
           while (change < layer.changes.length && layer.changes[change][0] < until) {
             level = layer.changes[change++][1];
-            top = Math.max(top, level);
+            most = Math.max(most, level);
           }
-          const high = Math.min(top / (most || 1) * (own - 14), own - 14 - below[x]);
-          if (high > 0) pen.fillRect(LEFT + x, base - below[x] - high, 1, high);
-          below[x] += Math.max(0, high);
+          const high = Math.max(0, Math.min(most / top * OWN, OWN - below[x]));
+          if (high > 0) pen.fillRect(LEFT + x, base - below[x] - high, 1, high - (high > 4 ? 1 : 0));
+          below[x] += high;
         }
-      });
-      pen.fillStyle = colour("front");
+      }
       pen.textAlign = "right";
-      pen.fillText(memory.name, LEFT - 8, y + own / 2);
-      pen.textAlign = "left";
-      pen.fillText(`at most ${size(most)} of ${size(memory.limit)}`, LEFT + 4, y + 8);
-      let x = LEFT + 190;
-      layers.forEach((layer, at) => {
-        const wide = pen.measureText(layer.name).width + 28;
-        if (x + wide > width) { x = width; return; }
-        pen.fillStyle = layer.rest ? colour("bar") : colour(HUES[at]);
-        pen.fillRect(x, y + 3, 10, 10);
-        pen.fillStyle = colour("front");
-        pen.fillText(layer.name, x + 14, y + 8);
-        x += wide;
-      });
+      for (const part of [0, 0.5, 1]) {
+        const at = base - part * OWN;
+        pen.fillStyle = colour("line");
+        pen.fillRect(LEFT - 4, at, width, 1);
+        pen.fillStyle = colour("soft");
+        pen.fillText(part ? size(part * top) : memory.name, LEFT - 8, part === 1 ? at + 6 : part ? at : at - 6);
+      }
     });
+    draw_span(pen, width, height);
   };
 
-  const HUES = ["tensor", "vector", "scalar", "gpsimd", "dma"];
+  const HUES = ["owner-1", "owner-2", "owner-3", "owner-4", "owner-5"];
   const layers_of = (memory) => {
     const owners = new Map();
     for (let i = 0; i < memory.start.length; i++) {
@@ -251,7 +264,8 @@
     }
     const ranked = [...owners.values()].sort((a, b) => b.area - a.area || (a.name < b.name ? -1 : 1));
     const first = ranked.slice(0, HUES.length), rest = ranked.slice(HUES.length);
-    if (rest.length) first.push({ name: `${rest.length} others`, numbers: rest.flatMap((one) => one.numbers), rest: true });
+    first.forEach((layer, at) => { layer.hue = HUES[at]; });
+    if (rest.length) first.push({ name: `${rest.length} others`, numbers: rest.flatMap((one) => one.numbers), hue: "owner-rest" });
     for (const one of first) one.changes = levels(memory, one.numbers);
     return first;
   };
@@ -265,6 +279,23 @@
     let level = 0;
     return times.map(([time, change]) => [time, level += change]);
   };
+
+  // The figures and the legend of each memory.
+  for (const memory of memories) {
+    memory.layers = layers_of(memory);
+    memory.most = levels(memory).reduce((top, [, level]) => Math.max(top, level), 0);
+    const list = document.createElement("ul"), title = document.createElement("li");
+    list.className = "legend";
+    title.textContent = `${memory.name}: at most ${size(memory.most)} of ${size(memory.limit)} hold data at one time`;
+    list.append(title);
+    for (const layer of memory.layers) {
+      const item = document.createElement("li"), mark = document.createElement("i");
+      mark.style.background = `var(--${layer.hue})`;
+      item.append(mark, layer.name);
+      list.append(item);
+    }
+    memory_canvas.before(list);
+  }
 
   const iterationOf = (i) => events.iterations[i] < 0 ? "" : ` (${data.iterations[events.iterations[i]]})`;
   const tell = (i) => {
@@ -303,11 +334,26 @@
     return view.from + Math.max(0, event.clientX - box.left - LEFT) / (box.width - LEFT) * (view.to - view.from);
   };
   const event_at = (event) => {
-    const n = Math.floor((event.clientY - canvas.getBoundingClientRect().top - TOP) / (LANE + GAP));
+    const n = Math.floor((event.clientY - canvas.getBoundingClientRect().top - TOP) / (whole.lane + GAP));
     if (!lanes[n]) return -1;
     const time = time_at(canvas, event), near = (view.to - view.from) / canvas.clientWidth * 2;
     const found = lanes[n][first_after(lanes[n], time - near)];
     return found !== undefined && events.start[found] <= time + near ? found : -1;
+  };
+  // What a span of time takes, and how busy each lane is in it.
+  const measure = (from, to) => {
+    view.span = from === to ? null : [Math.max(0, Math.min(from, to)), Math.min(data.end, Math.max(from, to))];
+    redraw();
+    if (!view.span) return;
+    const [start, end] = view.span, busy = [];
+    data.tracks.forEach((track, n) => {
+      let time = 0;
+      const add = (first, last) => { time += Math.max(0, Math.min(last, end) - Math.max(first, start)); };
+      for (const i of lanes[n]) add(events.start[i], events.start[i] + events.time[i]);
+      for (const i of held[n]) add(triggers.start[i], triggers.start[i] + triggers.time[i]);
+      if (time) busy.push(`${track.name} ${Math.round(100 * time / (end - start))}%`);
+    });
+    told.textContent = `${us(end - start)}, ${cycles(end - start)}, from ${us(start)} to ${us(end)}; busy: ${busy.join(", ") || "nothing"}`;
   };
   const centre = (i) => {
     const span = view.to - view.from, middle = events.start[i] + events.time[i] / 2;
@@ -316,30 +362,48 @@
     redraw();
   };
 
+  let measures = false;  // whether dragging measures
+  const measuring = (value) => {
+    measures = value;
+    element("measure").setAttribute("aria-pressed", String(value));
+    if (!value) measure(0, 0);
+  };
   for (const target of [canvas, memory_canvas]) {
-    let held = null;
+    let held = null, from = null;
     target.addEventListener("wheel", (event) => {
+      const across = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      if (!across && !event.ctrlKey && !event.metaKey) return;  // the page scrolls
       event.preventDefault();
-      if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) move(event.deltaX / target.clientWidth);
+      if (across) move(event.deltaX / target.clientWidth);
       else zoom(event.deltaY > 0 ? 1.25 : 0.8, time_at(target, event));
     }, { passive: false });
-    target.addEventListener("pointerdown", (event) => { held = event.clientX; target.setPointerCapture(event.pointerId); });
-    target.addEventListener("pointerup", () => { held = null; });
+    target.addEventListener("pointerdown", (event) => {
+      target.setPointerCapture(event.pointerId);
+      if (measures || event.shiftKey) from = time_at(target, event); else held = event.clientX;
+    });
+    for (const end of ["pointerup", "pointercancel"]) target.addEventListener(end, () => { held = from = null; });
     target.addEventListener("pointermove", (event) => {
+      if (from !== null) return measure(from, time_at(target, event));
       if (held !== null) { move((held - event.clientX) / (target.clientWidth - LEFT)); held = event.clientX; return; }
       if (target === memory_canvas) return tell_memory(time_at(target, event));
       const i = event_at(event);
       if (i >= 0 && i !== view.chosen) { tell(i); redraw(); }
     });
-    target.addEventListener("keydown", (event) => {
-      const keys = {
-        ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2), "+": () => zoom(0.5), "=": () => zoom(0.5),
-        ArrowUp: () => zoom(0.5), ArrowDown: () => zoom(2), "-": () => zoom(2), "0": () => show(0, data.end),
-        "]": () => along(1), "[": () => along(-1),
-      };
-      if (keys[event.key] && !event.ctrlKey && !event.metaKey) { event.preventDefault(); keys[event.key](); }
-    });
   }
+
+  // Arrows belong to the charts; the other keys work wherever nothing else has the focus.
+  const arrows = { ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2), ArrowUp: () => zoom(0.5), ArrowDown: () => zoom(2) };
+  const keys = {
+    "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), "0": () => show(0, data.end),
+    "]": () => along(1), "[": () => along(-1), m: () => measure(view.from, view.to), Escape: () => measuring(false),
+  };
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const focus = document.activeElement, chart = focus === canvas || focus === memory_canvas;
+    const free = !focus || focus === document.body || focus.closest("#time, #memories, .source");
+    const act = (chart && arrows[event.key]) || (free && keys[event.key]);
+    if (act) { event.preventDefault(); act(); }
+  });
 
   // Along the critical path, from part to part that has an instruction.
   let at_part = -1;
@@ -364,28 +428,47 @@
     memory_told.textContent = `${us(time)}: ${words.join("; ")}`;
   };
 
-  const button = (id, act) => document.getElementById(id).addEventListener("click", act);
+  const button = (id, act) => element(id).addEventListener("click", act);
   button("in", () => zoom(0.5));
   button("out", () => zoom(2));
   button("all", () => show(0, data.end));
   button("next", () => along(1));
+  button("measure", () => measuring(!measures));
+  button("scale", (event) => {
+    view.used = !view.used;
+    event.currentTarget.setAttribute("aria-pressed", String(view.used));
+    redraw();
+  });
   button("theme", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
     colours = {};
     redraw();
   });
+  button("pinned", () => canvas.scrollIntoView({ block: "center" }));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { colours = {}; redraw(); });
-  for (const row of document.querySelectorAll("tr[data-line]")) {
-    const choose = () => {
-      const same = row.classList.contains("chosen");
-      document.querySelectorAll("tr.chosen").forEach((other) => { other.classList.remove("chosen"); other.setAttribute("aria-pressed", "false"); });
-      view.line = same ? -1 : data.lines.indexOf(row.dataset.line);
-      if (!same) { row.classList.add("chosen"); row.setAttribute("aria-pressed", "true"); }
-      redraw();
-    };
-    row.addEventListener("click", choose);
-    row.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } });
+
+  // A line of the source is shown in the timeline.
+  const choose = (chosen) => {
+    const same = chosen.getAttribute("aria-pressed") === "true";
+    for (const other of document.querySelectorAll("button[data-line]")) {
+      other.setAttribute("aria-pressed", String(other === chosen && !same));
+      other.closest("tr").classList.toggle("chosen", other === chosen && !same);
+    }
+    view.line = same ? -1 : data.lines.indexOf(chosen.dataset.line);
+    let runs = 0, first = Infinity, last = 0;
+    for (let i = 0; i < count; i++) {
+      if (events.line[i] !== view.line || events.name[i] < 0) continue;
+      runs++;
+      first = Math.min(first, events.start[i]);
+      last = Math.max(last, events.start[i] + events.time[i]);
+    }
+    if (last < view.from || first > view.to) show(0, data.end);
+    told.textContent = same ? "" : `${chosen.dataset.line}: ${runs.toLocaleString("en")} instructions, from ${us(first)} to ${us(last)}`;
+    redraw();
+  };
+  for (const chosen of document.querySelectorAll("button[data-line]")) {
+    chosen.closest("tr").addEventListener("click", () => { if (getSelection().isCollapsed) choose(chosen); });
   }
   for (const box of document.querySelectorAll(".source")) {
     const cells = [...box.querySelectorAll("td[data-part]")];
@@ -393,7 +476,16 @@
     const hottest = cells.reduce((best, cell) => best && +best.dataset.part >= +cell.dataset.part ? best : cell, null);
     if (hottest) box.scrollTop = hottest.offsetTop - box.clientHeight / 3;
   }
-  window.addEventListener("resize", redraw);
+  // Below the timeline, a strip of it stays in view.
+  const pin = () => {
+    const below = canvas.getBoundingClientRect().bottom < 0;
+    if (root.classList.toggle("pinned", below) && !strip.drawn) redraw();
+    strip.drawn = below;
+  };
+  document.addEventListener("scroll", pin, { passive: true });
+  window.addEventListener("resize", () => { pin(); redraw(); });
+  new MutationObserver(() => { element("strip-told").textContent = told.textContent; }).observe(told, { childList: true });
+  pin();
   draw();
   root.dataset.ready = String(count);
 })();

@@ -20,7 +20,7 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 ASCII = " .:-=+*#@"
 LETTERS = {
     "data": "d",
-    "room": "r",
+    "memory": "m",
     "order": "o",
     "bandwidth": "b",
     "table": "t",
@@ -170,7 +170,7 @@ def style_of(line: str) -> str:
 
 
 LEGEND = (
-    "height: busy; waiting for d data, r room, o order, b bandwidth, t table, i trigger; "
+    "height: busy; waiting for d data, m memory, o order, b bandwidth, t table, i trigger; "
     "path: P tensor, A scalar, V vector, G gpsimd, D dma"
 )
 

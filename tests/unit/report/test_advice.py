@@ -6,13 +6,16 @@ named it.
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from nkic.neff.records import Executable
-from nkic.report.insight.verdict import Answer, insight
+from nkic.report.insight.verdict import MIN_GAIN, Answer, insight
+from nkic.report.page.parts import Links, Parts
 from nkic.simulate import Result
 from tests.harness.traced import executable, recorded, run
 
@@ -126,3 +129,16 @@ def test_all_compute_the_same(runs: list[Result]) -> None:
     for one in outputs[1:]:
         np.testing.assert_array_equal(one, outputs[0])
     assert outputs[0].sum(axis=1) == pytest.approx(1, abs=1e-4)
+
+
+def test_advice_within_the_noise_is_silent() -> None:
+    """Text, page and told answers leave it out; programs get every answer."""
+    found = insight(recorded(run(built(own_buffers()))).trace, None)
+    gains = {"small": MIN_GAIN - 1e-4, "large": MIN_GAIN, "limit": 0.0}
+    answers = [Answer(n, f"try {n}", 0, gain, n != "limit") for n, gain in gains.items()]
+    verdict = replace(found.verdict, answers=answers)
+    page = Parts(replace(found, verdict=verdict), Links(found, {})).answers()
+    assert [answer.name for answer in verdict.told] == ["large", "limit"]
+    assert "try large" in "".join(verdict.lines) and "try large" in page
+    assert "try small" not in "".join(verdict.lines) and "try small" not in page
+    assert "try small" in json.dumps(verdict.as_json())

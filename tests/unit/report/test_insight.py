@@ -224,9 +224,9 @@ def test_a_tile_that_is_filled_again_waits_for_room() -> None:
     trace = recorded(run(executable(ONE_BUFFER, x="float32[1024,2048]"))).trace
     accounts = Accounts(trace, critical_path(trace))
     stalls = accounts.by_line[next(x for x in accounts.by_line if x.number == LINE + 5)].stalls
-    assert stalls[Relation.ROOM.value] > 0
+    assert stalls[Relation.MEMORY.value] > 0
     found = edges(trace, accounts.uses)
-    assert sum(edge.relation is Relation.ROOM for edge in found) == 2 * 7  # load and compute
+    assert sum(edge.relation is Relation.MEMORY for edge in found) == 2 * 7  # load and compute
 
 
 # ---- costs of lines ------------------------------------------------------------------------
@@ -314,7 +314,7 @@ def test_another_buffer_gains_what_another_buffer_gains() -> None:
     gains = answers(one)
     gain = gains[f"buffers:k.py:{LINE + 3}"]
     assert gain == pytest.approx(1 - two.time_ns / one.time_ns, abs=0.04)
-    assert gain == gains["free-room"] > 0.2
+    assert gain == gains["free-memory"] > 0.2
 
 
 def test_narrow_products_take_the_time_of_bfloat16() -> None:
@@ -329,7 +329,7 @@ def test_no_question_gains_more_than_its_part_of_the_path() -> None:
     path = critical_path(kept.trace)
     accounts = Accounts(kept.trace, path)
     for one in questions(accounts, path, live_ranges(accounts)):
-        if one.name.startswith(("free-", "load-", "long-")) and one.name != "free-room":
+        if one.name.startswith(("free-", "load-", "long-")) and one.name != "free-memory":
             gained = kept.trace.end - kept.again(one.change)
             assert gained <= one.weight + 0.01 * kept.trace.end, one.name
 

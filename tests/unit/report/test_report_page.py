@@ -7,8 +7,10 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,14 @@ import pytest
 
 import nkic
 from nkic.base.source import SourceFile
+from nkic.report import run_report
+from nkic.report.insight.critical import Spent
 from nkic.report.insight.verdict import insight
 from nkic.report.page import parts
 from nkic.report.page.page import page
+from nkic.report.run_report import InputRow, RunReport
+from nkic.report.trust import ELEMENTWISE
+from nkic.report.views.markdown import markdown
 from tests.harness.traced import HEAD, recorded, run, sample
 from tests.unit.report.test_insight import NAIVE, naive
 from tests.unit.report.test_report_views import seen
@@ -28,22 +35,41 @@ from tests.unit.report.test_report_views import seen
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
 
-def record(kernel: str = "matmul") -> dict[str, Any]:
-    """The part of a run's JSON that the page shows."""
+def reported(kernel: str = "matmul") -> RunReport:
+    """A run's report, with the part that the page shows."""
     resources = {
         **{"sbuf_bytes": 1024, "sbuf_limit": 4096, "psum_banks": 1, "psum_limit": 8},
         "instructions": {"PE": 3, "ACT": 0},
     }
-    return {
-        **{"kernel": kernel, "target": "trn2", "id": "0" * 64, "cycles": 1200, "time_ns": 1000.0},
-        **{"dma_bytes": 10, "resources": resources},
-    }
+    return RunReport(
+        kernel=kernel,
+        target="trn2",
+        id="0" * 64,
+        cycles=1200,
+        time_ns=1000.0,
+        engines={},
+        instructions=3,
+        dma_bytes=10,
+        precise_fp=True,
+        accumulate="measured",
+        resources=resources,
+        inputs=[InputRow("lhsT", "float32", (512, 256), "npz")],
+        outputs=[],
+        compare=[],
+        launch_ns=14_000.0,
+        trust=ELEMENTWISE,
+    )
+
+
+def record() -> dict[str, Any]:
+    """Return the same as JSON."""
+    return run_report.record(reported())
 
 
 def made(text: str = NAIVE) -> str:
     program = naive() if text == NAIVE else nkic.compile(SourceFile("k.py", HEAD + text)).executable
     kept = recorded(run(program))
-    return page(insight(kept.trace, kept.again), record(), program.sources)
+    return page(insight(kept.trace, kept.again), reported(), program.sources)
 
 
 class _Seen(HTMLParser):
@@ -81,7 +107,7 @@ def test_the_policy_allows_this_script_alone() -> None:
 def test_names_cannot_become_markup() -> None:
     found = seen("06_matmul")
     path = next(line.path for line in found.accounts.by_line if line.number)
-    text = page(found, record(EVIL), {path: SourceFile(path, f"{EVIL}\n" * 300)})
+    text = page(found, reported(EVIL), {path: SourceFile(path, f"{EVIL}\n" * 300)})
     assert EVIL not in text and "<img" not in text
     assert len(re.findall(r"<script", text)) == 2
 
@@ -92,7 +118,7 @@ def test_the_page_is_the_same_every_time() -> None:
 
 def test_every_instruction_is_on_the_page() -> None:
     found = seen("10_attention")
-    text = page(found, record(), {})
+    text = page(found, reported(), {})
     (raw,) = re.findall(r'id="data">(.*?)</script>', text, re.S)
     data = json.loads(raw)
 
@@ -118,12 +144,17 @@ def test_every_instruction_is_on_the_page() -> None:
 def test_tables_and_labels() -> None:
     text = made()
     elements = _Seen(text).found
+    assert [a["aria-hidden"] for _, a in elements if a.get("id") == "pinned"] == ["true"]
     labelled = [a for tag, a in elements if tag in ("canvas", "section", "nav", "svg")]
-    assert labelled and all(a.get("aria-label") for a in labelled)
-    assert [a["tabindex"] for tag, a in elements if tag == "canvas"] == ["0", "0"]
+    assert [a for a in labelled if not a.get("aria-label")] == [{"id": "strip"}]  # in "pinned"
+    assert [a.get("tabindex") for tag, a in elements if tag == "canvas"] == ["0", "0", None]
+    rows = re.findall(r"<tr\b[^>]*>(.*?)</tr>", text, re.S)
+    for row in rows:  # a row is a row, and a cell of it names it
+        assert 'scope="row"' in row or 'scope="col"' in row or "<td>in " in row
+    assert not re.search(r"<(tr|td|th|li)\b[^>]*\b(role|tabindex)=", text)
     assert "load lhsT and rhs once and keep them in SBUF" in text
     assert "nisa.nc_matmul(dst=psum, stationary=a, moving=b" in text
-    assert "No matrix products" in page(seen("01_tensor_add"), record(), {})
+    assert "No matrix products" in page(seen("01_tensor_add"), reported(), {})
 
 
 def test_the_critical_path_by_turn() -> None:
@@ -132,18 +163,131 @@ def test_the_critical_path_by_turn() -> None:
     assert sum(time for _, time in ranked) == found.trace.end
     assert [time for _, time in ranked] == sorted((t for _, t in ranked), reverse=True)
     (line, iterations, spent), _ = ranked[0]
-    text = page(found, record(), {})
-    row = f"<td>{line}</td><td>{iterations}</td><td>{spent}</td>"
-    assert row in text and re.fullmatch(r"(\w+=\d+ ?)+", iterations)
+    text = page(found, reported(), {})
+    row = rf'<a href="#(line-\d+-\d+)">{re.escape(line)}</a></th><td>{iterations}</td><td>{spent}<'
+    (target,) = re.findall(row, text)
+    assert f'id="{target}"' in text and re.fullmatch(r"(\w+=\d+ ?)+", iterations)
+    (more,) = re.findall(r"<summary>and (\d+) more</summary>(<table.*?</table>)", text)
+    assert int(more[0]) == len(ranked) - parts.MAX_CRITICAL == more[1].count("<tr>") - 1
 
 
 def test_triggers_are_on_the_page() -> None:
     found = seen("10_attention")
-    (raw,) = re.findall(r'id="data">(.*?)</script>', page(found, record(), {}), re.S)
+    (raw,) = re.findall(r'id="data">(.*?)</script>', page(found, reported(), {}), re.S)
     data = json.loads(raw)
     times = np.frombuffer(base64.b64decode(data["triggers"]["time"]), "<f8")
+    marks = np.frombuffer(base64.b64decode(data["path"]["stream"]), "<u2")
+    (sync,) = [track["stream"] for track in data["tracks"] if track["name"] == "SP"]
+    held = [number for number, s in enumerate(found.path) if s.spent is Spent.TRIGGER]
+    assert held and set(marks[held]) == {sync}
     assert times.sum() == sum(event.trigger_hold for event in found.trace.events) > 0
     assert "SP" in [track["name"] for track in data["tracks"]]
+
+
+def test_reports_say_how_far_to_trust_them_and_how_to_repeat_them() -> None:
+    found, run = seen("01_tensor_add"), reported()
+    notes = found.trace.executable.meta
+    said = (
+        "about 15 us: kernel 1.00 us + launch about 14 us",
+        f"likely within {ELEMENTWISE.percent} %",
+        ELEMENTWISE.checked,
+        "lhsT float32[512, 256] (npz)",
+        "trn2, 1 core",
+        "machine 123abc",
+        "float32 is kept between instructions",
+        "nki-run k.neff --fill 'randn(0)'",
+        f"{notes['producer']}, as NKI {notes['nki']}",
+        f"nkic {nkic.__version__}",
+        "0" * 64,
+    )
+    run = replace(run, machine="123abc", precise_fp=False)
+    command = "nki-run k.neff --fill 'randn(0)'"
+    on_page = unescape(page(found, run, {}, None, command))
+    in_markdown = unescape(markdown(found, run, None, command)).replace("\\", "")
+    for words in said:
+        assert words in on_page and words in in_markdown, words
+    assert page(found, run, {}, None, command) == page(found, run, {}, None, command)
+
+
+def test_hostile_command_lines_stay_text() -> None:
+    found, command = seen("01_tensor_add"), f"nki-run '{EVIL}\n| x |' `a`"
+    assert "<img" not in page(found, reported(), {}, None, command)
+    text = markdown(found, reported(), None, command)
+    assert "<img" not in text and "`" not in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| command |")]
+    assert len(re.findall(r"(?<!\\)\|", row)) == 3
+
+
+def test_places_of_the_verdict_are_links() -> None:
+    text = made()
+    (verdict,) = re.findall(r'<div class="verdict">(.*?)</div>', text, re.S)
+    links = re.findall(r'<a href="#(line-0-(\d+))">k\.py:(\d+)</a>', verdict)
+    assert len(links) >= 3
+    for target, number, words in links:
+        assert number == words
+        (row,) = re.findall(rf'<tr id="{target}".*?</tr>', text, re.S)
+        assert f">{number}<" in row
+
+
+# ---- colours ---------------------------------------------------------------------------------
+
+CSS = Path(parts.__file__).with_name("page.css").read_text("utf-8")
+ENGINES = ("tensor", "scalar", "vector", "gpsimd", "sync", "dma")
+OWNERS = ("owner-1", "owner-2", "owner-3", "owner-4", "owner-5", "owner-rest")
+
+
+def palettes() -> dict[str, dict[str, str]]:
+    """Return the colours of the light page, and of the dark one, as requested and as preferred."""
+    blocks = re.findall(r":root(\S*) \{\n\s*color-scheme.*?\}|not.*? \{\n(.*?)\}", CSS, re.S)
+    assert len(blocks) == 3
+    found = re.findall(r"\{\n((?:\s+(?:color-scheme[^;]*;|--)[^\n]*\n)+)\s*\}", CSS)
+    light, preferred, chosen = (dict(re.findall(r"--([\w-]+): (#\w{6})", one)) for one in found)
+    return {"light": light, "preferred": preferred, "chosen": chosen}
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours, as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize("theme", ["light", "preferred", "chosen"])
+def test_colours_have_the_contrast_of_wcag_aa(theme: str) -> None:
+    colours = palettes()[theme]
+    assert colours.keys() == palettes()["light"].keys()
+    texts = [
+        *((front, back) for front in ("front", "soft", "link") for back in ("back", "fill")),
+        ("front", "bar"),
+        ("back", "link"),
+        *((engine, "back") for engine in ENGINES),  # labels in bars
+    ]
+    for one, other in texts:
+        assert contrast(colours[one], colours[other]) >= 4.5, (one, other)
+    shapes = [(shape, "fill") for shape in (*ENGINES, *OWNERS, "span")]
+    shapes += [(shape, "back") for shape in ("path", "hot", *OWNERS)]
+    for one, other in shapes:
+        assert contrast(colours[one], colours[other]) >= 3, (one, other)
+
+
+def test_both_dark_themes_are_the_same() -> None:
+    assert palettes()["preferred"] == palettes()["chosen"] != palettes()["light"]
+
+
+def test_memory_has_colours_of_its_own() -> None:
+    for colours in palettes().values():
+        used = [colours[name] for name in (*ENGINES, *OWNERS, "path")]
+        assert len({*used}) == len(used) or colours["sync"] == colours["soft"]
 
 
 # ---- in a browser --------------------------------------------------------------------------
@@ -197,11 +341,113 @@ def settled(browser: Any) -> None:
 
 def test_a_browser_draws_it(browser: Any, tmp_path: Path) -> None:
     found = seen("10_attention")
-    opened(browser, page(found, record(), {}), tmp_path)
+    opened(browser, page(found, reported(), {}), tmp_path)
     root = browser.execute_script("return document.documentElement.dataset.ready")
     assert int(root) == len(found.trace.events)
     assert ink(browser) > 5000
     assert browser.execute_script("return document.body.scrollWidth <= innerWidth")
+
+
+@contextmanager
+def sized(browser: Any, width: int) -> Iterator[None]:
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_width_scrolls_sideways(browser: Any, tmp_path: Path, width: int) -> None:
+    with sized(browser, width):
+        found = seen("06_matmul")
+        command = f"nki-run {'x' * 300}"
+        opened(browser, page(found, reported("k" * 100), {}, None, command), tmp_path)
+        script = "return [document.documentElement.scrollWidth, innerWidth]"
+        reached, inner = browser.execute_script(script)
+        assert reached <= inner == width
+
+
+def test_keys_work_before_anything_has_the_focus(browser: Any, tmp_path: Path) -> None:
+    opened(browser, made(), tmp_path)
+    action_chains = pytest.importorskip("selenium.webdriver").ActionChains
+    keys = lambda text: action_chains(browser).send_keys(text).perform()  # noqa: E731
+    keys("]")
+    assert "dma_copy in k.py" in browser.find_element("id", "told").text
+    browser.find_element("id", "in").click()  # a button has the focus
+    keys("m")
+    measured = browser.find_element("id", "told").text
+    whole = run(naive()).time_ns / 1000
+    (half,) = re.findall(
+        r"^([\d.]+) us, [\d,]+ cycles, from [\d.]+ us to [\d.]+ us; busy:", measured
+    )
+    assert float(half) == pytest.approx(whole / 2, rel=0.01)
+
+
+def wheel(browser: Any, **how: object) -> bool:
+    """Turn the wheel over the timeline; return whether the page may scroll."""
+    script = """
+        const how = {deltaY: 100, bubbles: true, cancelable: true, ...arguments[0]};
+        return document.getElementById("timeline").dispatchEvent(new WheelEvent("wheel", how));"""
+    return bool(browser.execute_script(script, how))
+
+
+def test_the_wheel_scrolls_the_page_and_zooms_on_request(browser: Any, tmp_path: Path) -> None:
+    opened(browser, made(), tmp_path)
+    assert wheel(browser)
+    assert not wheel(browser, ctrlKey=True)
+    assert not wheel(browser, deltaX=200)
+
+
+def test_a_span_is_measured_by_dragging(browser: Any, tmp_path: Path) -> None:
+    opened(browser, made(), tmp_path)
+    browser.find_element("id", "measure").click()
+    canvas = browser.find_element("id", "timeline")
+    chain = pytest.importorskip("selenium.webdriver").ActionChains(browser)
+    chain.move_to_element_with_offset(canvas, -100, 0).click_and_hold()
+    chain.move_by_offset(200, 0).release().perform()
+    words = browser.find_element("id", "told").text
+    (time,) = re.findall(r"^([\d.]+) us, ", words)
+    width = browser.execute_script("return arguments[0].clientWidth", canvas) - 74
+    assert float(time) == pytest.approx(run(naive()).time_ns / 1000 * 200 / width, rel=0.02)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_timeline_stays_in_view_below_it(browser: Any, tmp_path: Path, width: int) -> None:
+    with sized(browser, width):
+        opened(browser, made(), tmp_path)
+        strip = browser.find_element("id", "pinned")
+        assert not strip.is_displayed()
+        row = browser.find_element("css selector", "tr.costs th button")
+        browser.execute_script("arguments[0].scrollIntoView({block: 'end'})", row)
+        settled(browser)
+        assert strip.is_displayed()
+        row.click()
+        settled(browser)
+        assert re.fullmatch(
+            r"k\.py:\d+: [\d,]+ instructions, from [\d.]+ us to [\d.]+ us",
+            browser.find_element("id", "strip-told").text,
+        )
+
+
+def test_memory_is_drawn_against_its_size(browser: Any, tmp_path: Path) -> None:
+    opened(browser, made(), tmp_path)
+    script = """
+        const canvas = document.getElementById("memory"), pen = canvas.getContext("2d");
+        const all = pen.getImageData(100, 22, canvas.width - 120, 110).data;
+        let rows = new Set();
+        for (let i = 0; i < all.length; i += 4)
+            if (Math.max(all[i], all[i+1], all[i+2]) - Math.min(all[i], all[i+1], all[i+2]) > 40)
+                rows.add(Math.floor(i / 4 / (canvas.width - 120)));
+        return rows.size;"""
+    part = browser.execute_script(script)
+    assert part < 20  # of 110 rows: the tiles take a small part of SBUF
+    button = browser.find_element("id", "scale")
+    button.click()
+    settled(browser)
+    assert button.get_attribute("aria-pressed") == "true"
+    assert browser.execute_script(script) > 80
 
 
 def test_keys_zoom_and_follow_the_critical_path(browser: Any, tmp_path: Path) -> None:
@@ -225,7 +471,7 @@ def test_keys_zoom_and_follow_the_critical_path(browser: Any, tmp_path: Path) ->
 
 def test_a_line_can_be_chosen_and_the_colours_changed(browser: Any, tmp_path: Path) -> None:
     opened(browser, made(), tmp_path)
-    row = browser.find_element("css selector", "tr[data-line]")
+    row = browser.find_element("css selector", "tr.costs th button[data-line]")
     row.send_keys("\n")
     assert row.get_attribute("aria-pressed") == "true"
     script = "return getComputedStyle(document.body).backgroundColor"
@@ -239,7 +485,7 @@ def test_a_line_can_be_chosen_and_the_colours_changed(browser: Any, tmp_path: Pa
 def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
     found = seen("06_matmul")
     path = next(line.path for line in found.accounts.by_line if line.number)
-    opened(browser, page(found, record(EVIL), {path: SourceFile(path, EVIL)}), tmp_path)
+    opened(browser, page(found, reported(EVIL), {path: SourceFile(path, EVIL)}), tmp_path)
     assert browser.title != "owned"
     assert browser.find_element("tag name", "h1").text == EVIL
 
@@ -247,5 +493,5 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
 def test_the_verdict_is_that_of_the_run() -> None:
     kept = recorded(sample("06_matmul"))
     found = insight(kept.trace, kept.again)
-    text = page(found, record(), {})
+    text = page(found, reported(), {})
     assert asdict(found.verdict)["bound"] in text

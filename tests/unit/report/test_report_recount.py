@@ -299,9 +299,12 @@ def test_every_margin_of_the_annotated_source(name: str) -> None:
 
 @every_run
 def test_every_number_of_the_page(name: str) -> None:
-    _, found, own, record, cores = made(name)
-    text = page(found, record, own.executable.sources)
-    rows = re.findall(r'<tr class="costs".*?data-line="(.*?)">(.*?)</tr>', text, re.S)
+    result, found, own, _, cores = made(name)
+    text = page(found, result.run, own.executable.sources)
+    rows = [
+        (re.findall(r'data-line="(.*?)"', row)[0], row)
+        for row in re.findall(r'<tr id="[^"]*" class="costs">(.*?)</tr>', text, re.S)
+    ]
     assert len(rows) == len([line for line in own.lines if line[1]])
     for line, inside in rows:
         path, _, number = unescape(line).rpartition(":")
@@ -332,8 +335,10 @@ def test_every_number_of_the_page(name: str) -> None:
         )
         got_lives = sorted(zip(starts, ends, sizes, strict=True))
         assert got_lives == sorted(alive.values())
-    for answer in found.verdict.answers:
-        assert f"{100 * answer.gain:.1f}%" in text and f"{answer.time_ps / 1e6:,.2f} us" in text
+    for answer in found.verdict.told:
+        saved = f"{100 * (1 - answer.time_ps / found.trace.end):.1f}%"
+        number, us = '<td class="number">', f"{answer.time_ps / 1e6:,.2f} us"
+        assert f"{number}{saved}</td>{number}{us}</td>" in text
     moved = sum(sum(own.hbm(e)) for e in own.executed)
     flops = sum(own.flops(e) for e in own.executed)
     if flops:

@@ -33,8 +33,9 @@ def with_notes(notes: Mapping[str, str]) -> Executable:
 def test_the_line() -> None:
     notes = {"sbuf_peak": str(50 * 1024), "psum_peak": "8192", "estimate_ns": "34350"}
     assert resources(with_notes(notes)).line == (
-        "add: SBUF 6.2/26.0 MiB (24%), PSUM 4/8 banks, 7 instr (PE 0 ACT 0 POOL 0 DVE 2 SP 0 "
-        "DMA 5), DMA 16.4 kB, estimated at 41,220 cycles (nki-run simulates them)"
+        "add: SBUF 6.2/26.0 MiB (24%) reserved, PSUM 4/8 banks, 7 instr "
+        "(PE 0 ACT 0 POOL 0 DVE 2 SP 0 DMA 5), DMA 16.4 kB, "
+        "estimated at 41,220 cycles (nki-run simulates them)"
     )
 
 
