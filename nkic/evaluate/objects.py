@@ -539,6 +539,7 @@ class Generator:
 
 # ---- the active evaluation ----------------------------------------------------------------------
 
+
 class _Active(threading.local):
     """The machines whose kernels are running in this thread, the innermost last."""
 

@@ -37,9 +37,7 @@ class Spec:
         "shown",
     )
 
-    def __init__(
-        self, m: Machine, name: str, kind: str, field_object: Any, kw_only: bool
-    ) -> None:
+    def __init__(self, m: Machine, name: str, kind: str, field_object: Any, kw_only: bool) -> None:
         self.name = name
         self.kind = kind
         self.default: Any = field_object.fields["default"]
