@@ -408,7 +408,9 @@ def _run(
 ) -> Compiled:
     """Take the steps up to `options.last`, and return diagnostics in source order."""
     try:
-        with without_collector(), watched(options.seconds, lambda: here().span, options.see):
+        memory = options.limits.memory if options.limits is not None else None
+        watch = watched(options.seconds, lambda: here().span, options.see, memory)
+        with without_collector(), watch:
             _take(steps, options, compiled)
     except CompileFailed as failure:
         raise CompileFailed(sorted(failure.diagnostics, key=_span_of)) from failure

@@ -8,8 +8,10 @@ give the same answer on every machine.
 
 from __future__ import annotations
 
+from math import inf
+
 from nkic.base.evaluation import DEFAULT_LIMITS, Limits
-from nkic.base.text import grouped
+from nkic.base.text import grouped, size
 from nkic.evaluate.errors import KernelError
 
 BYTES_PER_STEP = 4
@@ -33,14 +35,32 @@ class BudgetExhausted(KernelError):
         )
 
 
-class Budget:
-    """The remaining steps, `left`. Compiled code decrements `left` directly."""
+class OutOfMemory(KernelError):
+    """The kernel's values and instructions take more bytes than the caller allows."""
 
-    __slots__ = ("left", "limits")
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(
+            "out-of-memory",
+            f"the kernel's values and instructions take more than {size(limits.memory or 0)}",
+            help="make fewer or smaller ones; `limits={'memory': BYTES}` sets another limit",
+        )
+
+
+class Budget:
+    """The remaining steps `left`, which compiled code decrements directly, and bytes `memory`."""
+
+    __slots__ = ("left", "limits", "memory")
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self.left = limits.steps
+        self.memory: float = inf if limits.memory is None else limits.memory
+
+    def check(self) -> None:
+        """Raise if the steps or the bytes are exhausted, after a direct decrement."""
+        if self.memory < 0:
+            raise OutOfMemory(self.limits)
+        self.charge(0)
 
     def charge(self, steps: int) -> None:
         """Spend steps on work that is done at once."""
@@ -48,9 +68,12 @@ class Budget:
         if self.left < 0:
             raise BudgetExhausted(self.limits)
 
-    def allocate(self, size: int) -> None:
-        """Spend steps on a value of `size` bytes before it is created."""
-        self.charge(size // BYTES_PER_STEP)
+    def allocate(self, count: int) -> None:
+        """Spend steps and bytes on a value of `count` bytes before it is created."""
+        self.memory -= count
+        if self.memory < 0:
+            raise OutOfMemory(self.limits)
+        self.charge(count // BYTES_PER_STEP)
 
     def elements(self, count: int, noun: str) -> None:
         """Spend steps on a container of `count` elements before it is created; `noun` names it."""

@@ -87,6 +87,7 @@ class World:
         )
         self.spaces = spaces
         machine = self.interpreter.machine
+        machine.memory -= trace.recorded()  # by other instances of the kernel
         if trace.profile is Profile.BETA2:
             machine.builtins = {**machine.builtins, **memories.MEMORIES}
         if trace.profile is Profile.BETA1:
