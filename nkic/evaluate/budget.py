@@ -23,9 +23,16 @@ LATER_ITERATIONS = 100  # cost factor of each further iteration: endless loops a
 
 
 class BudgetExhausted(KernelError):
-    """The step budget is exhausted."""
+    """The steps are exhausted, or the bytes that values (four per step) and instructions take."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, bytes_too: bool = False) -> None:
+        if bytes_too or _steps(limits) < limits.steps:
+            super().__init__(
+                "out-of-memory",
+                f"the kernel's values and instructions take more than {size(limits.memory or 0)}",
+                help="make fewer or smaller ones; `limits={'memory': BYTES}` sets another limit",
+            )
+            return
         super().__init__(
             "runaway",
             f"the evaluation of the kernel did not finish within {grouped(limits.steps)} steps "
@@ -35,15 +42,11 @@ class BudgetExhausted(KernelError):
         )
 
 
-class OutOfMemory(KernelError):
-    """The kernel's values and instructions take more bytes than the caller allows."""
-
-    def __init__(self, limits: Limits) -> None:
-        super().__init__(
-            "out-of-memory",
-            f"the kernel's values and instructions take more than {size(limits.memory or 0)}",
-            help="make fewer or smaller ones; `limits={'memory': BYTES}` sets another limit",
-        )
+def _steps(limits: Limits) -> int:
+    """Return the steps that an evaluation may take, each of which may make four bytes."""
+    if limits.memory is None:
+        return limits.steps
+    return min(limits.steps, limits.memory // BYTES_PER_STEP)
 
 
 class Budget:
@@ -53,13 +56,13 @@ class Budget:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self.left = limits.steps
+        self.left = _steps(limits)
         self.memory: float = inf if limits.memory is None else limits.memory
 
     def check(self) -> None:
         """Raise if the steps or the bytes are exhausted, after a direct decrement."""
         if self.memory < 0:
-            raise OutOfMemory(self.limits)
+            raise BudgetExhausted(self.limits, bytes_too=True)
         self.charge(0)
 
     def charge(self, steps: int) -> None:
@@ -72,7 +75,7 @@ class Budget:
         """Spend steps and bytes on a value of `count` bytes before it is created."""
         self.memory -= count
         if self.memory < 0:
-            raise OutOfMemory(self.limits)
+            raise BudgetExhausted(self.limits, bytes_too=True)
         self.charge(count // BYTES_PER_STEP)
 
     def elements(self, count: int, noun: str) -> None:
