@@ -17,6 +17,7 @@ from nkic.limits import table
 from nkic.machine.clock.machine_file import MachineFile, figures_of, load_machine
 from nkic.specialise.request import Spread
 
+MEMORY = "memory"  # the limit that compiling and running share
 PLACES = ("grid", "lnc", "spread")  # options that choose the instances and cores a kernel runs on
 Grid = int | Sequence[int]
 Machine = str | os.PathLike[str] | Mapping[str, Any] | None
@@ -33,7 +34,7 @@ class Compiling(TypedDict, total=False):
     to schedule for: its path, or figures as a mapping; `schedule` is what `with_schedule` takes;
     `levels` are levels of warnings; `evaluate` is "native" if Python itself calls a live kernel, or
     "closed" if it is evaluated from source; `limits` are those of `nkic --limit` on this
-    evaluation, by name: {"steps": 1_000_000_000}.
+    evaluation, by name: {"steps": 1_000_000_000, "memory": 1 << 30}.
     """
 
     target: str | None
@@ -71,7 +72,8 @@ class Running(TypedDict, total=False):
     `report_error_bound` computes how far results may be from exact arithmetic; `machine` gives
     timing figures other than the target's own: the path of a machine file, or a mapping
     ({"dma.done_ns": 300, "contention": "all"}); `max_cycles` of the simulated clock, `max_memory`
-    in bytes and `timeout` in seconds are limits; `levels` are levels of warnings.
+    in bytes and `timeout` in seconds are limits; `limits` may give the memory, too, as
+    {"memory": 1 << 30}; `levels` are levels of warnings.
 
     `dump` keeps tensors in the result's `dumps`: "acc@12" after each write by line 12, "all" after
     every write. `watch` prints each change to a tensor or a part of one: "acc[0:4]". `expect_at`
@@ -88,6 +90,7 @@ class Running(TypedDict, total=False):
     max_cycles: int | None
     max_memory: int | None
     timeout: float | None
+    limits: Mapping[str, int] | None
     levels: Settings | None
     dump: str | Sequence[str] | None
     watch: str | Sequence[str] | None
@@ -116,15 +119,22 @@ def limits_of(limits: Mapping[str, int] | None) -> Limits | None:
     """Return the limits on evaluating a kernel, None for the defaults. Raises `UsageFailed`."""
     if limits is None:
         return None
-    evaluated = {n: row for n, row in table.of("nkic").items() if row.number is None}
+    rows = {n: row for n, row in table.of("nkic").items() if row.number is None or n == MEMORY}
     for name, value in limits.items():
-        row = evaluated.get(name)
+        row = rows.get(name)
         if row is None:
-            help = did_you_mean(str(name), evaluated) or f"limits are {', '.join(evaluated)}"
+            help = did_you_mean(str(name), rows) or f"limits are {', '.join(rows)}"
             refuse(f"limits: no limit of the evaluation is called {name!r}", help)
         if row.maximum is not None and value > row.maximum:
             refuse(f"limits: {name} is {value:,}; it must be at most {row.maximum:,}")
-    return table.evaluation(limits)
+    return replace(table.evaluation(limits), memory=limits.get(MEMORY))
+
+
+def memory_of(call_options: Running) -> int | None:
+    """Return the bytes that a run may take: the lower of its two limits. Raises `UsageFailed`."""
+    limits = limits_of(call_options.get("limits"))
+    given = (call_options.get("max_memory"), limits.memory if limits is not None else None)
+    return min((number for number in given if number is not None), default=None)
 
 
 def _is_count(value: Any) -> bool:

@@ -171,7 +171,8 @@ def run(
 
     `fill` generates missing inputs ("zeros", "randn(0)", …), `cast` converts other element types.
     Other options, as in `nki-run`: `init_check`, `race_check`, `precise_fp`, `accumulate`,
-    `report_error_bound`, `machine`, `max_cycles`, `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, and
+    `report_error_bound`, `machine`, `max_cycles`, `max_memory` (bytes), `timeout` (seconds),
+    `limits`, `levels`, and
     `dump`, `watch` and `expect_at` to inspect the run. Raises `RunError`; warnings are issued as
     `NkicWarning`.
     """
@@ -244,7 +245,7 @@ def _run(
         _check_ranks(inputs)
     with raising(RunError, executable.sources.get):
         settings = run_options(call_options)
-        check_memory(executable, call_options.get("max_memory"), len(inputs))
+        check_memory(executable, options.memory_of(call_options), len(inputs))
         bound = [bind(artifact.signature, wanted(arrays, fill, cast)) for arrays in inputs]
         warning_levels = call_options.get("levels") or DEFAULT
         input_remarks = [_reported(executable, b.remarks, warning_levels, NkicError) for b in bound]

@@ -17,6 +17,7 @@ class Limits:
     bits: int = 1 << 13  # of an integer
     width: int = 4096  # of one formatted field
     depth: int = 900  # nested calls, nested containers
+    memory: int | None = None  # bytes of values and instructions, all that are ever made
 
 
 DEFAULT_LIMITS = Limits()

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from nkic.base.diagnostics import Diagnostic, LimitHit, NkicError, UsageFailed, make
 from nkic.base.suggest import did_you_mean
@@ -36,6 +36,26 @@ def read_bytes(path: str, limit: int | None = None) -> bytes:
         text = f"`{path}` is larger than the limit of {grouped(limit)} bytes"
         raise UsageFailed([make("cannot-read", text)])
     return data
+
+
+def toml(text: str) -> dict[str, Any]:
+    """Parse TOML. Raises `ValueError` for a text that is not TOML, or holds too large a number."""
+    import tomllib  # slow to import, and rarely needed
+
+    try:
+        table = tomllib.loads(text)
+        _check_toml(table)
+    except RecursionError:
+        raise ValueError("its values nest too deeply") from None
+    return table
+
+
+def _check_toml(value: Any) -> None:
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            _check_toml(part)
+    elif isinstance(value, int) and value.bit_length() > 64:
+        raise ValueError("a number needs more than 64 bits")
 
 
 def _read(path: str, count: int) -> bytes:

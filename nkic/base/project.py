@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nkic.base.diagnostics import bad_argument
+from nkic.base.files import toml
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped
 
@@ -40,7 +41,11 @@ def origin(name: str) -> str:
 @lru_cache(maxsize=64)
 def _table(path: str, changed: int) -> dict[str, Any]:
     """Return the checked section; `changed` is the file's modification time, a cache key."""
-    section = _read(path).get("tool", {}).get("nkic", {})
+    section: Any = _read(path)
+    for name in ("tool", "nkic"):
+        section = section.get(name, {})
+        if not isinstance(section, dict):
+            raise bad_argument(f"{path}: `{name}` is not a table", "write [tool.nkic]")
     for key in section:
         if key not in KEYS:
             help = did_you_mean(key, KEYS) or f"known are: {', '.join(KEYS)}"
@@ -49,13 +54,11 @@ def _table(path: str, changed: int) -> dict[str, Any]:
 
 
 def _read(path: str) -> dict[str, Any]:
-    import tomllib  # slow to import, and rarely needed
-
     try:
         with Path(path).open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ValueError(f"it has more than {grouped(MAX_BYTES)} bytes")
-        return tomllib.loads(data.decode())
+        return toml(data.decode())
     except (OSError, ValueError) as error:
         raise bad_argument(f"{path} cannot be read for [tool.nkic]: {error}") from error

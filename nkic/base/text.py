@@ -40,8 +40,13 @@ def _cells(char: str) -> int:
 
 
 def grouped(number: int) -> str:
-    """Format `41220` as `41,220`."""
+    """Format `41220` as `41,220`, and a number of more than 4,000 digits by its size."""
+    if number.bit_length() > _MOST_BITS:
+        return f"2^{number.bit_length() - 1:,}"
     return f"{number:,}"
+
+
+_MOST_BITS = 13_000  # Python formats at most 4,300 digits
 
 
 def plural(number: int, noun: str, nouns: str = "") -> str:

@@ -42,6 +42,7 @@ from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.neff.container import unpack
 from nkic.neff.listing import assemble
+from nkic.neff.load import load as read_artifact
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -220,13 +221,30 @@ def _from_text(
 ) -> Iterator[Step]:
     with _read(text, report):
         program = read_text.read_program(text.text)
-    yield from _from_program(program, _sources(program, find), None, report, options)
+    steps = _from_program(program, _sources(program, find), None, report, options)
+    yield from _blaming_text(steps, text, report)
+
+
+def _blaming_text(steps: Iterator[Step], text: SourceFile, report: Reporter) -> Iterator[Step]:
+    """Report what the proofs find in a printed program, and what the runner would find in the file,
+    as errors in the text.
+    """
+    try:
+        for step in steps:
+            if step[0] == "write":
+                read_artifact(step[1])
+            yield step
+    except ArtifactFailed as failure:
+        reasons = "; ".join(d.message for d in failure.diagnostics)
+        report.fatal("bad-program-text", f"`{text.path}` is not a program: {reasons}")
+    except AuditFailed as failure:
+        report.fatal("bad-program-text", f"`{text.path}` cannot be run as a program: {failure}")
 
 
 def _from_schedule(
     text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
-    """Continue a printed schedule with the proofs. Their findings are errors in the text."""
+    """Continue a printed schedule with the proofs."""
     with _read(text, report):
         ordered = read_text.read_schedule(text.text)
     program = ordered.program
@@ -236,25 +254,22 @@ def _from_schedule(
     yield "search", ScheduledProgram(program, (), ordered)
     meant = prove.written(program)
     steps = _proven(meant, program, ordered, _sources(program, find), report, options)
-    try:
-        yield from steps
-    except AuditFailed as failure:
-        report.fatal("bad-program-text", f"`{text.path}` cannot be run as a program: {failure}")
+    yield from _blaming_text(steps, text, report)
 
 
 def _from_assembly(
     text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     """Turn printed records into a file if they verify; without a program nothing can be proven."""
-    try:
+
+    def steps() -> Iterator[Step]:
         executable = assemble.assemble(text.text)
         yield "emit", executable
         verify(executable)
         yield "verify", None
         yield "write", write(executable, embed_source=options.embed_source)
-    except ArtifactFailed as failure:
-        reasons = "; ".join(d.message for d in failure.diagnostics)
-        report.fatal("bad-program-text", f"`{text.path}` is not a program: {reasons}")
+
+    yield from _blaming_text(steps(), text, report)
 
 
 @contextmanager
@@ -262,7 +277,7 @@ def _read(text: SourceFile, report: Reporter) -> Iterator[None]:
     """Report an unreadable program text as an error in the file."""
     try:
         yield
-    except (ValueError, LookupError, TypeError, SyntaxError) as error:
+    except (ValueError, LookupError, TypeError, SyntaxError, RecursionError) as error:
         report.fatal("bad-program-text", f"`{text.path}` is not a program: {error}")
 
 
@@ -396,7 +411,9 @@ def _run(
 ) -> Compiled:
     """Take the steps up to `options.last`, and return diagnostics in source order."""
     try:
-        with without_collector(), watched(options.seconds, lambda: here().span, options.see):
+        memory = options.limits.memory if options.limits is not None else None
+        watch = watched(options.seconds, lambda: here().span, options.see, memory)
+        with without_collector(), watch:
             _take(steps, options, compiled)
     except CompileFailed as failure:
         raise CompileFailed(sorted(failure.diagnostics, key=_span_of)) from failure

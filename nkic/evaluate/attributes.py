@@ -397,12 +397,39 @@ def put_field(m: Machine, owner: Any, name: str, value: Any) -> None:
         return
     if name == "__class__" or name == "__dict__":
         raise _not_assignable(m, owner, name)
+    put_directly(m, owner, name, value)
+
+
+def put_directly(m: Machine, owner: Any, name: str, value: Any) -> None:
+    """Assign a field that the object's class allows, whatever descriptors the class has."""
     slots = owner.cls.extra.get("slots")
-    if slots is not None and name not in slots:
+    if slots is not None and name not in slots and owner.fields.__class__ is dict:
         raise AttributeError(f"'{owner.cls.name}' object has no attribute '{name}'", name=name)
+    write_field(m, owner, name, value)
+
+
+def write_field(m: Machine, owner: Any, name: str, value: Any) -> None:
+    """Set a field of an object. There is no other function that sets one."""
+    if owner.fields.__class__ is not dict:
+        raise _not_assignable(m, owner, name)
     if name not in owner.fields:
         m.allocate(100)
     owner.fields[name] = value
+
+
+def write_fields(m: Machine, owner: Any, /, **values: Any) -> None:
+    """Set several fields of an object."""
+    for name, value in values.items():
+        write_field(m, owner, name, value)
+
+
+def remove_field(m: Machine, owner: Any, name: str) -> None:
+    """Delete a field of an object. There is no other function that deletes one."""
+    if owner.fields.__class__ is not dict:
+        raise _not_assignable(m, owner, name)
+    if name not in owner.fields:
+        raise missing(m, owner, name)
+    del owner.fields[name]
 
 
 def _put_in_class(m: Machine, owner: Class, name: str, value: Any) -> None:
@@ -431,10 +458,8 @@ def remove(m: Machine, owner: Any, name: str) -> None:
                     f"property '{name}' of '{owner.cls.name}' object has no deleter", name=name
                 )
             m.call(member.fdel, (owner,), {})
-        elif name in owner.fields:
-            del owner.fields[name]
         else:
-            raise missing(m, owner, name)
+            remove_field(m, owner, name)
     elif kind is Class and owner.machine is not None and name in owner.members:
         del owner.members[name]
     elif kind is Function and owner.attributes is not None and name in owner.attributes:

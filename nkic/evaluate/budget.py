@@ -8,8 +8,10 @@ give the same answer on every machine.
 
 from __future__ import annotations
 
+from math import inf
+
 from nkic.base.evaluation import DEFAULT_LIMITS, Limits
-from nkic.base.text import grouped
+from nkic.base.text import grouped, size
 from nkic.evaluate.errors import KernelError
 
 BYTES_PER_STEP = 4
@@ -21,9 +23,16 @@ LATER_ITERATIONS = 100  # cost factor of each further iteration: endless loops a
 
 
 class BudgetExhausted(KernelError):
-    """The step budget is exhausted."""
+    """The steps are exhausted, or the bytes that values (four per step) and instructions take."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, bytes_too: bool = False) -> None:
+        if bytes_too or _steps(limits) < limits.steps:
+            super().__init__(
+                "out-of-memory",
+                f"the kernel's values and instructions take more than {size(limits.memory or 0)}",
+                help="make fewer or smaller ones; `limits={'memory': BYTES}` sets another limit",
+            )
+            return
         super().__init__(
             "runaway",
             f"the evaluation of the kernel did not finish within {grouped(limits.steps)} steps "
@@ -33,14 +42,28 @@ class BudgetExhausted(KernelError):
         )
 
 
-class Budget:
-    """The remaining steps, `left`. Compiled code decrements `left` directly."""
+def _steps(limits: Limits) -> int:
+    """Return the steps that an evaluation may take, each of which may make four bytes."""
+    if limits.memory is None:
+        return limits.steps
+    return min(limits.steps, limits.memory // BYTES_PER_STEP)
 
-    __slots__ = ("left", "limits")
+
+class Budget:
+    """The remaining steps `left`, which compiled code decrements directly, and bytes `memory`."""
+
+    __slots__ = ("left", "limits", "memory")
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self.left = limits.steps
+        self.left = _steps(limits)
+        self.memory: float = inf if limits.memory is None else limits.memory
+
+    def check(self) -> None:
+        """Raise if the steps or the bytes are exhausted, after a direct decrement."""
+        if self.memory < 0:
+            raise BudgetExhausted(self.limits, bytes_too=True)
+        self.charge(0)
 
     def charge(self, steps: int) -> None:
         """Spend steps on work that is done at once."""
@@ -48,9 +71,12 @@ class Budget:
         if self.left < 0:
             raise BudgetExhausted(self.limits)
 
-    def allocate(self, size: int) -> None:
-        """Spend steps on a value of `size` bytes before it is created."""
-        self.charge(size // BYTES_PER_STEP)
+    def allocate(self, count: int) -> None:
+        """Spend steps and bytes on a value of `count` bytes before it is created."""
+        self.memory -= count
+        if self.memory < 0:
+            raise BudgetExhausted(self.limits, bytes_too=True)
+        self.charge(count // BYTES_PER_STEP)
 
     def elements(self, count: int, noun: str) -> None:
         """Spend steps on a container of `count` elements before it is created; `noun` names it."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes, exceptions, types
 from nkic.evaluate.compare import compare, stable_hash
-from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class, Frozen, seal
 from nkic.evaluate.operators import NUMBERS, OPERATIONS, Union, add
 from nkic.evaluate.tables import OBJECT, builtin
 from nkic.evaluate.types.functions import NONE
@@ -41,7 +41,8 @@ def functions() -> dict[str, Any]:
 def table() -> dict[str, Any]:
     """Return all names available without an import. All evaluations share the table."""
     constants = {"Ellipsis": ..., "NotImplemented": NotImplemented, "__debug__": True}
-    return {**types.by_name(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
+    errors = {name: seal(cls) for name, cls in exceptions.table(OBJECT).items()}
+    return Frozen({**types.by_name(), **_FUNCTIONS, **errors, **constants})
 
 
 # ---- one operation of the machine each ----------------------------------------------------------

@@ -20,6 +20,7 @@ from nkic.evaluate.objects import (
     Instance,
     StaticMethod,
     no_objects,
+    seal,
 )
 from nkic.evaluate.operators import Union
 
@@ -260,7 +261,7 @@ def unknown(m: Machine, kind: type) -> Class:
     """Return a class for values of a type without a table: a name and no members."""
     cls = Class(kind.__name__, (m.builtins["object"],), {}, make=no_objects)
     cls.payload = kind
-    m.classes[kind] = cls
+    m.classes[kind] = seal(cls)
     return cls
 
 

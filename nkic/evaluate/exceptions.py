@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import attributes
 from nkic.evaluate.code import AT, Frame
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import (
@@ -95,24 +96,35 @@ def _construct(m: Machine, cls: Class, *args: Any, **named: Any) -> ErrorInstanc
     m.allocate(232)
     error = ErrorInstance(cls, args)
     error.serial = m.serial()
-    error.fields.update(named)
+    attributes.write_fields(m, error, **named)
     return error
 
 
 def _with_traceback(m: Machine, error: Any, traceback: Any) -> Any:
+    _check_error(m, error, "with_traceback")
     return error
 
 
 def _add_note(m: Machine, error: Any, note: Any) -> None:
+    _check_error(m, error, "add_note")
     if not isinstance(note, str):
         raise TypeError(f"note must be a str, not '{m.class_of(note).name}'")
+    if error.fields.get("__notes__").__class__ is not list:
+        attributes.write_field(m, error, "__notes__", [])
     m.allocate(100)
-    error.fields.setdefault("__notes__", []).append(note)
+    error.fields["__notes__"].append(note)
 
 
 def _init(m: Machine, error: Any, *args: Any) -> None:
-    if isinstance(error, ErrorInstance):
-        error.args = tuple(args)
+    _check_error(m, error, "__init__")
+    error.args = args
+
+
+def _check_error(m: Machine, error: Any, name: str) -> None:
+    if not isinstance(error, ErrorInstance):
+        kind = m.class_of(error).name
+        text = f"descriptor '{name}' for 'BaseException' objects doesn't apply to a '{kind}' object"
+        raise TypeError(text)
 
 
 _MEMBERS: dict[str, Any] = {
@@ -155,7 +167,7 @@ def kernel_exception(m: Machine, error: BaseException) -> ErrorInstance:
         args = (error.message,)
     exception = make(m, name, args)
     if isinstance(error, AttributeError | NameError):
-        exception.fields["name"] = error.name
+        attributes.write_field(m, exception, "name", error.name)
     error.nkic_value = exception  # type: ignore[attr-defined]
     if hasattr(error, "nkic_frames"):
         exception.nkic_frames = error.nkic_frames  # type: ignore[attr-defined]

@@ -7,19 +7,73 @@ are in the table of the value's class, `Class.members`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from nkic.evaluate.code import UNSET as UNSET
 from nkic.evaluate.code import Code
+from nkic.evaluate.errors import KernelError
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.modules import Runtime
 
 
+# ---- what evaluations share ---------------------------------------------------------------------
+
+
+class Frozen(dict[str, Any]):
+    """A table of something that all evaluations share: it refuses every change."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise KernelError(
+            "hidden-attribute",
+            "what all kernels share cannot be changed",
+            help="define a class that inherits from it, or keep the value in a variable",
+        )
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+
+# The shared classes and objects whose tables the modules of this package still fill; None when all
+# of them are imported.
+_unsealed: list[Any] | None = []
+_Shared = TypeVar("_Shared", bound="Class | Instance")
+
+
+def seal(shared: _Shared) -> _Shared:
+    """Make the tables of a shared class or object immutable; return it."""
+    for name in _TABLES if isinstance(shared, Class) else ("fields",):
+        table = getattr(shared, name)
+        if table.__class__ is dict:
+            inner = {k: Frozen(v) if v.__class__ is dict else v for k, v in table.items()}
+            setattr(shared, name, Frozen(inner))
+    return shared
+
+
+def seal_all() -> None:
+    """Make immutable what the modules of this package share. From then on `seal` is called."""
+    global _unsealed
+    for shared in _unsealed or ():
+        seal(shared)
+    _unsealed = None
+
+
+def shared_instance(cls: Class, **fields: Any) -> Instance:
+    """Return an immutable object that all evaluations share."""
+    instance = Instance()
+    instance.cls, instance.fields, instance.serial = cls, fields, 0
+    return seal(instance)
+
+
 # ---- classes ------------------------------------------------------------------------------------
+
+_TABLES = ("members", "fields", "extra")
 
 
 class Class:
@@ -28,8 +82,9 @@ class Class:
     `members` is the table of its objects' attributes: functions, `Builtin` methods, `Getter`
     attributes, descriptors, plain values. `payload` is the Python class that represents its
     objects; `make(m, cls, *args, **named)` creates one, as does `vectorcall`, if set, from a list.
-    `machine` is the evaluation that owns a class defined by the kernel; others are shared and
-    immutable. `fields` maps annotated names of the class body to a marker, see `library.fields`.
+    `machine` is the evaluation that owns a class defined by the kernel; others are shared, and
+    `seal` makes their tables immutable. `fields` maps annotated names of the class body to a
+    marker, see `library.fields`.
     """
 
     __slots__ = (
@@ -61,6 +116,8 @@ class Class:
         self.serial = machine.serial() if machine is not None else 0
         self.vectorcall: Callable[..., Any] | None = None
         self.mro: tuple[Class, ...] = (self, *_linearised(bases, name))
+        if machine is None and _unsealed is not None:
+            _unsealed.append(self)
 
     def find(self, name: str) -> Any:
         """Return the member that objects of the class have under `name`, or UNSET."""
@@ -489,19 +546,27 @@ class Generator:
 
 # ---- the active evaluation ----------------------------------------------------------------------
 
-_active: list[Machine] = []
+
+class _Active(threading.local):
+    """The machines whose kernels are running in this thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.machines: list[Machine] = []
+
+
+_active = _Active()
 
 
 def active() -> Machine:
     """Return the machine whose kernel is running."""
-    return _active[-1]
+    return _active.machines[-1]
 
 
 def enter(machine: Machine) -> None:
     """Make `machine` the active one."""
-    _active.append(machine)
+    _active.machines.append(machine)
 
 
 def leave() -> None:
     """Make the previous machine the active one again."""
-    _active.pop()
+    _active.machines.pop()

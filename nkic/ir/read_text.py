@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from nkic.base.source import CallChain, Span
+from nkic.base.text import clean
 from nkic.ir.program import (
     Body,
     Instruction,
@@ -29,7 +30,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Address, Buffer
+from nkic.machine.memory import MAX_RANK, MAX_SIZE, Address, Buffer
 from nkic.machine.targets import TARGETS
 
 
@@ -47,12 +48,19 @@ _VIEW = re.compile(r"%(\d+)\{(-?\d+); (\([^)]*\)); (\([^)]*\))\}(?::(\w+))?(.*)"
 _SCHEDULE = re.compile(r"(serial )?schedule of ([\d.e+]+) ns")
 _STREAM = re.compile(r"stream (\d+) (?:dma(\d+)|(\w+))")
 _SLOT = re.compile(r"(?:#(\d+)|-)(?: wait ([\dx, ]+?))?(?: signal ([\d, ]+))?")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")  # an integer in a literal
+MAX_NUMBER, _DIGITS = 1 << 63, 20  # no number is as large, or has more characters
+MAX_CORES = 2
 _DYNAMIC = re.compile(r" by (\w+) (.*) stride (-?\d+) limit (-?\d+) axis (\d+)$")
 
 
 def read_program(text: str) -> Program:
     """Parse the output of `program_text`."""
-    return _Reader(text).program()
+    reader = _Reader(text)
+    program = reader.program()
+    if reader.peek():
+        raise TextError(f"line {reader.at + 1} does not belong there: {clean(reader.peek()[:40])}")
+    return program
 
 
 def read_schedule(text: str) -> Schedule:
@@ -67,7 +75,7 @@ def _chain(text: str) -> CallChain:
         if match is None:
             raise TextError(f"not a place: {frame}")
         path, *numbers = match.groups()
-        chain = CallChain(Span(path, *map(int, numbers)), chain)
+        chain = CallChain(Span(path, *map(_integer, numbers)), chain)
     if chain is None:
         raise TextError("no place")
     return chain
@@ -98,12 +106,12 @@ class _Reader:
         constants = {}
         while self.peek().startswith("const "):
             _, tensor, _, data = self.take().split(" ")
-            constants[int(tensor[1:])] = bytes.fromhex(data)
+            constants[_integer(tensor[1:])] = bytes.fromhex(data)
         cores = []
         while self.peek() == "core":
             self.take()
             cores.append(self.body())
-        return Program(
+        program = Program(
             name,
             TARGETS[target],
             tuple(self.tensors.values()),
@@ -115,6 +123,13 @@ class _Reader:
             arguments=arguments,
             notes=notes,
         )
+        _check(program)
+        return program
+
+    def end(self) -> None:
+        """Consume the end of a loop."""
+        if self.take() != "end":
+            raise TextError(f"line {self.at}: a loop without `end`")
 
     def schedule(self) -> Schedule:
         program = self.program()
@@ -126,9 +141,11 @@ class _Reader:
         loops = [{item.number: item for item in _loops(body)} for body in program.cores]
         while self.peek():
             core, queue, engine = self.matched(_STREAM, "a stream").groups()
-            stream_id = StreamId(Engine(engine)) if engine else StreamId(Engine.DMA, int(queue))
-            items = self.stream(instructions_by_number[int(core)], loops[int(core)])
-            cores[int(core)].append(Stream(stream_id, items))
+            stream_id = (
+                StreamId(Engine(engine)) if engine else StreamId(Engine.DMA, _integer(queue))
+            )
+            items = self.stream(instructions_by_number[_integer(core)], loops[_integer(core)])
+            cores[_integer(core)].append(Stream(stream_id, items))
         return Schedule(program, tuple(map(tuple, cores)), float(match[2]), bool(match[1]))
 
     def matched(self, form: re.Pattern[str], noun: str) -> re.Match[str]:
@@ -146,17 +163,19 @@ class _Reader:
         items: list[StreamItem] = []
         while self.peek().startswith(("#", "-", "loop ")):
             if self.peek().startswith("loop "):
-                loop = loops[int(self.take()[5:])]
+                loop = loops[_integer(self.take()[5:])]
                 items.append(StreamLoop(loop, self.stream(by_number, loops)))
-                self.take()  # end
+                self.end()
                 continue
             number, waits, signals = self.matched(_SLOT, "a place in a stream").groups()
             pairs = (pair.split("x") for pair in (waits or "").split(", ") if pair)
             items.append(
                 Slot(
-                    by_number[int(number)] if number else None,
-                    tuple(Wait(int(semaphore), int(amount)) for semaphore, amount in pairs),
-                    tuple(int(s) for s in (signals or "").split(", ") if s),
+                    by_number[_integer(number)] if number else None,
+                    tuple(
+                        Wait(_integer(semaphore), _integer(amount)) for semaphore, amount in pairs
+                    ),
+                    tuple(_integer(s) for s in (signals or "").split(", ") if s),
                 )
             )
         return tuple(items)
@@ -165,7 +184,7 @@ class _Reader:
         values: dict[str, str] = {}
         while self.peek().startswith(keyword + " "):
             key, _, value = self.take()[len(keyword) + 1 :].partition(" = ")
-            values[key] = literal_eval(value)
+            values[key] = _literal(value)
         return values
 
     def tensor(self, line: str) -> None:
@@ -175,10 +194,12 @@ class _Reader:
             raise TextError(f"line {self.at}: not a tensor: {line}")
         number, name, dtype, sizes, buffer, suffix = match.groups()
         extras = _extras(suffix)
-        shape = tuple(int(s) for s in sizes.split(",") if s.strip())
+        if _integer(number) in self.tensors:
+            raise TextError(f"line {self.at}: tensor %{number} is declared twice")
+        shape = tuple(_integer(s) for s in sizes.split(",") if s.strip())
         fixed = Address(*extras["fixed"]) if "fixed" in extras else None
-        self.tensors[int(number)] = Tensor(
-            int(number),
+        self.tensors[_integer(number)] = Tensor(
+            _integer(number),
             name,
             DTYPES[dtype],
             shape,
@@ -188,13 +209,13 @@ class _Reader:
             extras.get("scope", ()),
         )
         if "at" in extras:
-            self.addresses[int(number)] = Address(*extras["at"])
+            self.addresses[_integer(number)] = Address(*extras["at"])
 
     def parameters(self, keyword: str) -> tuple[TensorParameter, ...]:
         parameters = []
         while self.peek().startswith(keyword + " "):
             _, name, _, tensor = self.take().split(" ")
-            parameters.append(TensorParameter(name, self.tensors[int(tensor[1:])]))
+            parameters.append(TensorParameter(name, self.tensors[_integer(tensor[1:])]))
         return tuple(parameters)
 
     def body(self) -> Body:
@@ -206,7 +227,7 @@ class _Reader:
                 items.append(self.instruction(head, _chain(location)))
             else:
                 body = self.body()
-                self.take()  # end
+                self.end()
                 items.append(replace(self.loop(head, _chain(location)), body=body))
         return tuple(items)
 
@@ -216,12 +237,14 @@ class _Reader:
             raise TextError(f"line {self.at}: not a loop: {head}")
         number, counter, start, stop, step, condition = match.groups()
         if condition is not None:
-            return Loop(int(number), (), at, condition=Register(int(condition)))
+            return Loop(_integer(number), (), at, condition=Register(_integer(condition)))
         low, high = self.bound(start), self.bound(stop)
-        return Loop(int(number), (), at, Register(int(counter)), low, high, int(step))
+        return Loop(
+            _integer(number), (), at, Register(_integer(counter)), low, high, _integer(step)
+        )
 
     def bound(self, text: str) -> int | Register:
-        return Register(int(text[1:])) if text.startswith("$") else int(text)
+        return Register(_integer(text[1:])) if text.startswith("$") else _integer(text)
 
     def instruction(self, head: str, at: CallChain) -> Instruction:
         match = _INSTRUCTION.match(head)
@@ -239,7 +262,7 @@ class _Reader:
             tuple(_literal(attributes[a.name]) for a in row.attributes),
             None if engine == "any" else Engine(engine),
             at,
-            int(number),
+            _integer(number),
             extras.get("name", ""),
             extras.get("after", ()),
             extras.get("pinned", 0),
@@ -248,7 +271,7 @@ class _Reader:
 
     def operand(self, text: str) -> Operand:
         if text.startswith("$"):
-            return Register(int(text[1:]))
+            return Register(_integer(text[1:]))
         if not text.startswith("%"):
             value: Operand = _number(text)
             return value
@@ -261,27 +284,27 @@ class _Reader:
     def pattern(
         self, tensor: str, start: str, count: str, offset: str, dims: str, dtype: str, suffix: str
     ) -> AccessPattern:
-        storage = self.tensors[int(tensor)]
+        storage = self.tensors[_integer(tensor)]
         pairs = (pair.split("x") for pair in dims.split(", "))
         return AccessPattern(
             storage,
             DTYPES[dtype] if dtype else storage.dtype,
-            int(start or 0),
-            int(count or 0),
-            int(offset),
-            tuple((int(step), int(num)) for step, num in pairs),
+            _integer(start or "0"),
+            _integer(count or "0"),
+            _integer(offset),
+            tuple((_integer(step), _integer(num)) for step, num in pairs),
             self.dynamic(suffix),
         )
 
     def view(
         self, tensor: str, offset: str, shape: str, strides: str, dtype: str, suffix: str
     ) -> View:
-        storage = self.tensors[int(tensor)]
+        storage = self.tensors[_integer(tensor)]
         return View(
             storage,
-            literal_eval(shape),
-            literal_eval(strides),
-            int(offset),
+            _literal(shape),
+            _literal(strides),
+            _integer(offset),
             DTYPES[dtype] if dtype else storage.dtype,
             self.dynamic(suffix),
         )
@@ -294,7 +317,55 @@ class _Reader:
         operand = self.operand(source)
         if not isinstance(operand, View | AccessPattern | Register):
             raise TextError(f"line {self.at}: not an offset: {source}")
-        return Dynamic(kind, operand, int(stride), int(limit), int(axis))
+        return Dynamic(kind, operand, _integer(stride), _integer(limit), _integer(axis))
+
+
+def _check(program: Program) -> None:
+    """Raise `TextError` unless the program has the form that `specialise` gives its programs."""
+    for tensor in program.tensors:
+        if not 1 <= len(tensor.shape) <= MAX_RANK:
+            raise TextError(f"tensor {tensor!r} has more than {MAX_RANK} dimensions, or none")
+        if not all(1 <= size <= MAX_SIZE for size in tensor.shape):
+            raise TextError(f"the sizes of {tensor!r} are not from 1 to {MAX_SIZE:,}")
+    tensors = {tensor.number: tensor for tensor in program.tensors}
+    for number, data in program.constants.items():
+        if number not in tensors or len(data) != _total(tensors[number]):
+            raise TextError(f"the {len(data):,} bytes of constant %{number} fill no tensor")
+    if not 1 <= len(program.cores) <= MAX_CORES:
+        raise TextError(f"a program has 1 or {MAX_CORES} cores, not {len(program.cores)}")
+    for body in program.cores:
+        _check_numbers(body)
+
+
+def _total(tensor: Tensor) -> int:
+    return tensor.bytes * (tensor.partitions if tensor.on_chip else 1)
+
+
+def _check_numbers(body: Body) -> None:
+    """Check that numbers increase, and that edges lead backward."""
+    last, seen = -1, set()
+    for instruction in instructions(body):
+        if instruction.number <= last:
+            raise TextError(f"#{instruction.number} follows #{last}: the numbers must increase")
+        for number in instruction.after:
+            if number not in seen:
+                text = (
+                    f"#{instruction.number} is ordered after #{number}, which does not precede it"
+                )
+                raise TextError(text)
+        last = instruction.number
+        seen.add(last)
+    loops = [loop.number for loop in _loops(body)]
+    if len(loops) != len(set(loops)):
+        raise TextError("two loops have the same number")
+
+
+def _integer(text: str) -> int:
+    """Convert a number of at most 64 bits."""
+    number = int(text) if len(text) <= _DIGITS else MAX_NUMBER
+    if abs(number) >= MAX_NUMBER:
+        raise TextError(f"the number {text[:_DIGITS]}… needs more than 64 bits")
+    return number
 
 
 def _loops(body: Body) -> Iterator[Loop]:
@@ -306,7 +377,7 @@ def _loops(body: Body) -> Iterator[Loop]:
 
 
 def _extras(text: str) -> dict[str, Any]:
-    return {keyword: literal_eval(value) for keyword, value in _EXTRAS.findall(text)}
+    return {keyword: _literal(value) for keyword, value in _EXTRAS.findall(text)}
 
 
 def _closing(text: str, start: int) -> int:
@@ -344,4 +415,8 @@ def _number(text: str) -> float | int | None:
 
 def _literal(text: str) -> Any:
     special = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
-    return special[text] if text in special else literal_eval(text)
+    if text in special:
+        return special[text]
+    for number in _NUMBER.findall(text):
+        _integer(number)
+    return literal_eval(text)

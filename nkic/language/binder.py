@@ -27,7 +27,7 @@ from nkic.language.tensors.arrays import is_array
 from nkic.language.tensors.grids import NkiGrid
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import NOTHING_TO_DO
-from nkic.language.trace import POISON, RECORDING, NkiInstruction, active
+from nkic.language.trace import POISON, RECORDED, RECORDING, NkiInstruction, active
 from nkic.language.values import CallRefused, attribute_value, shown
 from nkic.language.versions import removed
 from nkic.machine.arguments import accepts
@@ -296,8 +296,9 @@ class Binder(Identical):
         trace = active()
         budget = trace.budget
         budget.left -= RECORDING
-        if budget.left < 0:
-            budget.charge(0)
+        budget.memory -= RECORDED
+        if budget.left < 0 or budget.memory < 0:
+            budget.check()
         try:
             omitted, operand_slots, attributes, attribute_slots, _, _, engine_index, name_index = (
                 plan

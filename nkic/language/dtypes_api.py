@@ -29,7 +29,8 @@ class _RegionMeta(type):
     """Metaclass of `nl.MemoryRegion`: supports isinstance, and calls with a buffer's name."""
 
     def __call__(cls, value: Any) -> Buffer:
-        return value if type(value) is Buffer else as_buffer(BUFFERS.get(value, value))
+        named = BUFFERS.get(value) if isinstance(value, str) else None
+        return as_buffer(value if named is None else named)
 
     def __instancecheck__(cls, value: Any) -> bool:
         return type(value) is Buffer

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nkic.base.kernel_errors import KernelError
+from nkic.language.texts import brief
+
 
 def plain(value: Any) -> Any:
     """Return the API value that `value` stands for, or `value` itself.
@@ -22,3 +25,19 @@ def plain(value: Any) -> Any:
     if kind.__module__ == "numpy" and hasattr(kind, "item") and value.ndim == 0:
         return value.item()
     return value
+
+
+def whole(value: Any, noun: str) -> int:
+    """Return a number of a kernel as an int. Raises `KernelError`; `noun` names the number."""
+    number = plain(value)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if not isinstance(number, int):
+        raise KernelError("argument-kind", f"{noun} must be an int, not {brief(value)}")
+    return int(number)
+
+
+def whole_numbers(values: Any, noun: str) -> tuple[int, ...]:
+    """Return the numbers of a tuple or list as ints, or one number as a tuple of one."""
+    listed = values if isinstance(values, tuple | list) else (values,)
+    return tuple(whole(value, f"each number of {noun}") for value in listed)

@@ -126,6 +126,7 @@ def _dynamic(
             argument="step",
             position=2,
         )
+    _bound(step)
     return DynamicRange(_bound(first), _bound(last), step, for_location)
 
 
@@ -209,7 +210,13 @@ def _bound(value: Any) -> int | Register:
     if isinstance(value, DeviceInteger):
         return value._register
     if type(value) is int:
-        return value
+        if abs(value) < 1 << 31:
+            return value
+        raise KernelError(
+            "loop-bounds",
+            f"the bounds and the step of a loop on the device have 32 bits; {value} needs more",
+            help="count in larger steps, or nest two loops",
+        )
     raise KernelError(
         "loop-bounds", f"the bounds of a device loop must be ints or registers, not {brief(value)}"
     )

@@ -34,12 +34,17 @@ POISON = -1  # the number of a placeholder for a tensor that could not be made
 
 RECORDING = 100  # steps for an instruction, a tensor, or a view that is not an index
 VIEWING = 20  # steps for an index of a tensor
+RECORDED = 4096  # bytes of an instruction in all stages together, at most (2,200 were measured)
 
 
 class Budget(Protocol):
     """Steps of an evaluation. Where many are spent, `left` is decremented directly."""
 
     left: Any  # an int, or infinity
+    memory: float  # the remaining bytes
+
+    def check(self) -> None:
+        """Raise if steps or bytes are exhausted."""
 
     def charge(self, steps: int) -> None:
         """Spend steps; raise if there are too few."""
@@ -48,7 +53,10 @@ class Budget(Protocol):
 class Unlimited:
     """The budget of an evaluation by the Python interpreter."""
 
-    left = inf
+    left = memory = inf
+
+    def check(self) -> None:
+        """Raise nothing."""
 
     def charge(self, steps: int) -> None:
         """Spend nothing."""
@@ -169,7 +177,13 @@ class Trace:
 
     def recording(self) -> None:
         """Spend the steps of an instruction, a tensor, or a view that is not an index."""
-        self.budget.charge(RECORDING)
+        self.budget.memory -= RECORDED
+        self.budget.left -= RECORDING
+        self.budget.check()
+
+    def recorded(self) -> int:
+        """Return the bytes of the tensors and instructions recorded so far."""
+        return (self._instructions + len(self.tensors)) * RECORDED
 
     def viewing(self) -> None:
         """Spend the steps of an index of a tensor."""
@@ -236,8 +250,9 @@ class Trace:
         """Declare a tensor with `at` as its location."""
         budget, tensors = self.budget, self.tensors
         budget.left -= RECORDING
-        if budget.left < 0:
-            budget.charge(0)
+        budget.memory -= RECORDED
+        if budget.left < 0 or budget.memory < 0:
+            budget.check()
         number = len(tensors)
         name = name or self.name_of(at) or f"t{number}"
         tensor = Tensor(number, name, dtype, interned(shape), buffer, at, fixed, self.scope)
@@ -249,6 +264,7 @@ class Trace:
         key = (shape, dtype, data)
         tensor = self._constants.get(key)
         if tensor is None:
+            self.budget.memory -= len(data)
             tensor = self.declare(shape, dtype, Buffer.SHARED_HBM, "", here())
             tensor.scope = ()  # it outlives every loop
             self._constants[key] = tensor

@@ -184,6 +184,6 @@ def _control_group() -> int:
 
 def evaluation(given: Mapping[str, int | None]) -> Limits:
     """Return the limits on evaluating a kernel."""
-    names = {field.name for field in fields(Limits)}
+    names = {field.name for field in fields(Limits)} - {"memory"}  # the process is limited by it
     explicit = {name: value for name, value in given.items() if name in names and value is not None}
     return replace(DEFAULT_LIMITS, **explicit)

@@ -20,8 +20,10 @@ from typing import TypeVar
 
 from nkic.base.diagnostics import LimitHit, make
 from nkic.base.source import NOWHERE, Span
+from nkic.base.text import size
 
 SHARE = 0.8  # of the memory available when the compilation starts
+OWN = 128 << 20  # bytes that compiling the smallest kernel may take
 _INTERVAL = 0.05
 _HELP = "move loops over data to the device: `nl.fori_loop`; or try smaller shapes"
 _LATER = f"{_HELP}; --time-limit sets another limit"
@@ -31,18 +33,24 @@ _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 
 @contextmanager
 def watched(
-    seconds: float, current: Callable[[], Span], see: Callable[[Span], None] = lambda current: None
+    seconds: float,
+    current: Callable[[], Span],
+    see: Callable[[Span], None] = lambda current: None,
+    memory: int | None = None,
 ) -> Iterator[None]:
     """Raise `LimitHit` inside the block once time or memory is used up.
 
-    `place` returns the current source place for the error; `see` is called with it at every check.
+    `current` returns the current source place for the error; `see` is called with it at every
+    check. `memory` is the number of bytes that the kernel may take, by default most of what the
+    machine has available.
     Has no effect in other threads, or if the alarm is in use.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getitimer(signal.ITIMER_REAL)[0] or not _is_free():
         yield
         return
-    end, memory_limit = time.monotonic() + seconds, used() + SHARE * free()
+    allowed = SHARE * free() if memory is None else min(memory + OWN, SHARE * free())
+    end, memory_limit = time.monotonic() + seconds, used() + allowed
 
     def check(number: int, frame: FrameType | None) -> None:
         span = _quietly(current, NOWHERE)
@@ -50,9 +58,10 @@ def watched(
             text = f"the compilation takes more than {seconds:g} seconds"
             raise _Over("time-limit", text, span, _LATER)
         if _quietly(used, 0) > memory_limit:
-            raise _Over(
-                "out-of-memory", "the compilation has used up this machine's memory", span, _HELP
-            )
+            text = "the compilation has used up this machine's memory"
+            if memory is not None and memory + OWN == allowed:
+                text = f"the compilation has used more than {size(memory)} of memory"
+            raise _Over("out-of-memory", text, span, _HELP)
         if span != NOWHERE:
             _quietly(lambda: see(span), None)
 

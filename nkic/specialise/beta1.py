@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from nkic.evaluate.interpreter import Interpreter
-from nkic.evaluate.objects import Class, Getter, HostFunction
+from nkic.evaluate.objects import Class, Getter, HostFunction, seal
 from nkic.language.beta1 import allocators, indices, loops, masks, more, names, operators, tiles
 from nkic.language.beta1.access import AtRunTime
 from nkic.language.beta1.recorded import scalars
@@ -51,7 +51,7 @@ SURFACE: dict[type, str] = {
 
 @cache
 def _classes() -> dict[type, Class]:
-    return {kind: surface.class_of(kind, text) for kind, text in SURFACE.items()}
+    return {kind: seal(surface.class_of(kind, text)) for kind, text in SURFACE.items()}
 
 
 def classes(python_classes: Mapping[type, Class]) -> dict[type, Class]:
@@ -68,9 +68,8 @@ def _dtype(dtype_class: Class) -> Class:
     getters = {
         "type": Getter("type", lambda m, dtype: HostFunction("type", _number(dtype))),
     }
-    return Class(
-        dtype_class.name, dtype_class.bases, {**dtype_class.members, **getters}, payload=DType
-    )
+    members = {**dtype_class.members, **getters}
+    return seal(Class(dtype_class.name, dtype_class.bases, members, payload=DType))
 
 
 def _number(dtype: DType) -> Callable[[Any], Any]:

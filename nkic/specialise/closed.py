@@ -14,7 +14,7 @@ from nkic.base.suggest import did_you_mean
 from nkic.evaluate.attributes import ModuleNamespace
 from nkic.evaluate.interpreter import Interpreter, provided_modules
 from nkic.evaluate.library import records
-from nkic.evaluate.objects import UNSET, Class
+from nkic.evaluate.objects import UNSET, Class, seal
 from nkic.language import library, provide
 from nkic.language.namespace import Namespace, names_of, submodule
 from nkic.language.trace import Trace
@@ -31,7 +31,7 @@ PROVIDED = provided_modules((*provide.MODULES, "numpy"))
 @cache
 def kernel_object() -> Class:
     """`nl.NKIObject`."""
-    return records.field_class("NKIObject", "nki.language")
+    return seal(records.field_class("NKIObject", "nki.language"))
 
 
 class LanguageNamespace:
@@ -87,6 +87,7 @@ class World:
         )
         self.spaces = spaces
         machine = self.interpreter.machine
+        machine.memory -= trace.recorded()  # by other instances of the kernel
         if trace.profile is Profile.BETA2:
             machine.builtins = {**machine.builtins, **memories.MEMORIES}
         if trace.profile is Profile.BETA1:

@@ -18,6 +18,7 @@ from typing import Any
 
 from nkic.base import profiles
 from nkic.base.diagnostics import CompileFailed, UsageFailed, refusal
+from nkic.base.files import toml
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
 from nkic.base.suggest import did_you_mean
@@ -79,12 +80,10 @@ class _Block:
         return refusal("bad-inline-block", message, span, help=help)
 
     def read(self, content: str) -> RequestOptions:
-        import tomllib  # slow to import, and only needed if there is a block
-
         self.lines = [line[2:] for line in content.splitlines()]
         try:
-            table = tomllib.loads("\n".join(self.lines))
-        except tomllib.TOMLDecodeError as error:
+            table = toml("\n".join(self.lines))
+        except ValueError as error:
             at = _AT.search(str(error))
             line = int(at[1]) if at else len(self.lines)
             text = _AT.sub("", str(error)).strip()
@@ -157,7 +156,8 @@ def _profile(value: Any, origin: str) -> Profile:
 
 
 def _grid(value: Any, origin: str) -> tuple[int, ...]:
-    return parse_grid(value, origin) if isinstance(value, str) else _sizes(value, origin)
+    text = value if isinstance(value, str) else "x".join(map(str, _sizes(value, origin)))
+    return parse_grid(text, origin)
 
 
 def _sizes(value: Any, origin: str) -> tuple[int, ...]:

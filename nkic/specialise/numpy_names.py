@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from nkic.base.kernel_errors import Missing
 from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.modules import Table
-from nkic.evaluate.objects import Builtin, Class, Getter, HostFunction
+from nkic.evaluate.objects import Builtin, Class, Getter, HostFunction, seal
 from nkic.evaluate.operators import OPERATIONS
 from nkic.evaluate.tables import OBJECT, builtin
 from nkic.language.enums import OPERATORS, Operator
@@ -129,7 +129,7 @@ def classes() -> dict[type, Class]:
     result: dict[type, Class] = {kind: _fields(kind) for kind in limits}
     item = Builtin("item", lambda m, owner: float(owner))
     result[NumpyFloat] = Class("float64", (OBJECT,), {"item": item}, payload=NumpyFloat)
-    return result
+    return {kind: seal(cls) for kind, cls in result.items()}
 
 
 def _fields(kind: Any) -> Class:

@@ -8,7 +8,7 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
-from nkic.evaluate import library
+from nkic.evaluate import attributes, library
 from nkic.evaluate.classes import blank
 from nkic.evaluate.modules import OpaqueImport
 from nkic.evaluate.objects import Class
@@ -125,7 +125,7 @@ class Rebuilder:
             raise KernelError("host-module", f"objects of `{kind!r}` cannot be used in kernels")
         instance = self.objects[description.number] = blank(self.machine, kind)
         for name, field in description.fields:
-            instance.fields[name] = self.value(field)
+            attributes.write_field(self.machine, instance, name, self.value(field))
         return instance
 
     def _record(self, description: runtime_values.Record) -> Any:

@@ -13,9 +13,17 @@ from functools import cache, partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from nkic.evaluate.exceptions import table as exceptions_of
+from nkic.evaluate import builtins
 from nkic.evaluate.machine import Form, Vectorcall
-from nkic.evaluate.objects import Builtin, Class, ErrorInstance, Getter, HostFunction, no_objects
+from nkic.evaluate.objects import (
+    Builtin,
+    Class,
+    ErrorInstance,
+    Getter,
+    HostFunction,
+    no_objects,
+    seal,
+)
 from nkic.evaluate.tables import OBJECT
 from nkic.language.binder import Binder
 from nkic.language.collectives import Collective, Preparing, Triggering
@@ -108,12 +116,12 @@ def classes() -> dict[type, Class]:
     result[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
     for host in (ndarray, TensorClass, MemoryRegion, NkiGrid):
         result[host].extra["accepts"] = _accepts(host)
-    error = exceptions_of(OBJECT)["Exception"]
+    error = builtins.table()["Exception"]
     result[NkiValidationError] = Class(
         "NkiValidationError", (error,), {}, payload=ErrorInstance, make=error.make
     )
     result[NkiValidationError].extra |= error.extra
-    return result
+    return {kind: seal(cls) for kind, cls in result.items()}
 
 
 def _accepts(host: type) -> Callable[[Any, Any], bool]:

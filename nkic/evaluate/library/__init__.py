@@ -27,7 +27,7 @@ from nkic.evaluate.library import (
     words,
 )
 from nkic.evaluate.library.records import field_class
-from nkic.evaluate.objects import Builtin
+from nkic.evaluate.objects import Builtin, Frozen, seal_all
 
 for _name, _cls in collections.TYPING.items():
     forms.alias(_name, _cls)
@@ -37,7 +37,7 @@ for _name, _cls in collections.TYPING.items():
 def modules() -> dict[str, dict[str, Any]]:
     """Return every module by name, as a table of its names."""
     frozen = {"FrozenInstanceError": builtins.table()["FrozenInstanceError"]}
-    return {
+    tables: dict[str, dict[str, Any]] = {
         "math": maths.MODULE,
         "operator": operator.MODULE,
         "itertools": itertools.MODULE,
@@ -58,6 +58,10 @@ def modules() -> dict[str, dict[str, Any]]:
         "logging": system.LOGGING,
         "__future__": {},
     }
+    return {name: Frozen(table) for name, table in tables.items()}
+
+
+seal_all()
 
 
 __all__ = ["field_class", "modules"]

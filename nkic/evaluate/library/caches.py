@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import attributes
 from nkic.evaluate.library.collections.namedtuples import make_class
 from nkic.evaluate.library.support import (
     Hidden,
@@ -49,7 +50,7 @@ _SEPARATOR = _Separator()
 
 def _wrapped(m: Machine, function: Any, maxsize: int | None, typed: bool) -> Any:
     wrapper = new_instance(m, CACHED, __wrapped__=function)
-    wrapper.fields[_STATE] = _State(function, maxsize, typed)
+    attributes.write_field(m, wrapper, _STATE, _State(function, maxsize, typed))
     return wrapper
 
 
@@ -152,7 +153,7 @@ CACHED_PROPERTY = final(library_class("cached_property", "functools"))
 
 @methods(CACHED_PROPERTY, "__init__")
 def _init(m: Machine, owner: Any, func: Any) -> None:
-    owner.fields |= {"func": func, "attrname": None}
+    attributes.write_fields(m, owner, func=func, attrname=None)
 
 
 @methods(CACHED_PROPERTY, "__set_name__")
@@ -163,7 +164,7 @@ def _set_name(m: Machine, owner: Any, cls: Any, name: Any) -> None:
             "Cannot assign the same cached_property to two different names "
             f"({attribute!r} and {name!r})."
         )
-    owner.fields["attrname"] = name
+    attributes.write_field(m, owner, "attrname", name)
 
 
 @methods(CACHED_PROPERTY, "__get__")
@@ -175,6 +176,5 @@ def _get(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
         raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
     value = m.call(owner.fields["func"], (holder,), None)
     if holder.__class__ in INSTANCES:
-        m.allocate(100)
-        holder.fields[name] = value
+        attributes.put_directly(m, holder, name, value)
     return value

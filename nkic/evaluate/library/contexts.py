@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate import exceptions
+from nkic.evaluate import attributes, exceptions
 from nkic.evaluate.library.abcs import MANAGER as ABSTRACT_MANAGER
 from nkic.evaluate.library.support import final, library_class, methods, new_instance, unsupported
 from nkic.evaluate.objects import UNSET, Builtin, ErrorInstance, Generator, Method
@@ -117,7 +117,7 @@ MODULE |= {"nullcontext": NULL, "suppress": SUPPRESS}
 
 @methods(NULL, "__init__")
 def _null_init(m: Machine, owner: Any, enter_result: Any = None) -> None:
-    owner.fields["enter_result"] = enter_result
+    attributes.write_field(m, owner, "enter_result", enter_result)
 
 
 @methods(NULL, "__enter__")
@@ -132,7 +132,7 @@ def _null_exit(m: Machine, owner: Any, *_: Any) -> None:
 
 @methods(SUPPRESS, "__init__")
 def _suppress_init(m: Machine, owner: Any, *kinds: Any) -> None:
-    owner.fields["_exceptions"] = kinds
+    attributes.write_field(m, owner, "_exceptions", kinds)
 
 
 @methods(SUPPRESS, "__enter__")
@@ -153,14 +153,17 @@ STACK = library_class("ExitStack", "contextlib")
 MODULE["ExitStack"] = STACK
 
 
-def _callbacks(owner: Any) -> list[Any]:
-    callbacks: list[Any] = owner.fields.setdefault("_exit_callbacks", [])
-    return callbacks
+def _callbacks(m: Machine, owner: Any) -> list[Any]:
+    callbacks = owner.fields.get("_exit_callbacks")
+    if callbacks.__class__ is list:
+        return callbacks  # type: ignore[no-any-return]
+    attributes.write_field(m, owner, "_exit_callbacks", [])
+    return _callbacks(m, owner)
 
 
 def _push(m: Machine, owner: Any, leave: Any) -> None:
     """Register a function that takes the three arguments of `__exit__`."""
-    callbacks = _callbacks(owner)
+    callbacks = _callbacks(m, owner)
     m.allocate(100)
     m.allow_length(len(callbacks) + 1, "the list")
     callbacks.append(leave)
@@ -203,8 +206,9 @@ def _callback(m: Machine, owner: Any, callback: Any, /, *args: Any, **named: Any
 @methods(STACK, "pop_all")
 def _pop_all(m: Machine, owner: Any) -> Any:
     new_stack = m.call(owner.cls, (), None)
-    new_stack.fields["_exit_callbacks"] = list(_callbacks(owner))
-    _callbacks(owner).clear()
+    callbacks = _callbacks(m, owner)
+    attributes.write_field(m, new_stack, "_exit_callbacks", callbacks[:])
+    callbacks.clear()
     return new_stack
 
 
@@ -217,7 +221,7 @@ def _close(m: Machine, owner: Any) -> None:
 def _stack_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
     """Leave the entered contexts in reverse order; each receives the pending exception."""
     pending: ErrorInstance | None = value
-    callbacks = _callbacks(owner)
+    callbacks = _callbacks(m, owner)
     raised: BaseException | None = None
     while callbacks:
         leave = callbacks.pop()

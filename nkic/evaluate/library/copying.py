@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import attributes
 from nkic.evaluate.compare import plain_scalar
 from nkic.evaluate.containers import copy_dict, copy_set
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, ErrorInstance
@@ -97,7 +98,7 @@ def _deep_object(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
         return value
     copied = _keep(memo, value, _copied(m, value, {}))
     for name, part in list(value.fields.items()):
-        copied.fields[name] = deep(m, part, memo)
+        attributes.write_field(m, copied, name, deep(m, part, memo))
     if isinstance(copied, list):
         list.__setitem__(copied, slice(None), [deep(m, p, memo) for p in list.__iter__(value)])
     elif isinstance(copied, dict):

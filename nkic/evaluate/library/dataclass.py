@@ -267,7 +267,7 @@ def _refusing(cls: Class, names: set[str], verb: str) -> Callable[..., None]:
         if value:
             attributes.put_field(m, owner, name, value[0])
         else:
-            owner.fields.pop(name, None)
+            attributes.remove_field(m, owner, name)
 
     return call
 

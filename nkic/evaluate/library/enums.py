@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate import classes
+from nkic.evaluate import attributes, classes
 from nkic.evaluate.compare import plain_scalar
 from nkic.evaluate.library.flags import BOUNDARY, FLAG_HOOKS, FLAG_METHODS, boundaries, give_bits
 from nkic.evaluate.library.members import (
@@ -117,8 +117,7 @@ def _add_member(m: Machine, state: Members, name: str, value: Any) -> None:
     m.allocate(400)
     member = _member(m, state.cls, value)
     value = member.fields["_value_"]
-    member.fields["_name_"] = name
-    member.fields["_sort_order_"] = len(state.canonical)
+    attributes.write_fields(m, member, _name_=name, _sort_order_=len(state.canonical))
     same = state.find(m, value)
     if same is None:
         same = member
@@ -141,7 +140,7 @@ def _member(m: Machine, cls: Class, value: Any) -> Any:
     else:
         member = classes.blank(m, cls, args if cls.payload is not Instance else (), None)
     if "_value_" not in member.fields:
-        member.fields["_value_"] = _value(m, cls, mixed, member, args, value)
+        attributes.write_field(m, member, "_value_", _value(m, cls, mixed, member, args, value))
     init = cls.find("__init__")
     if init is not UNSET:
         m.call(init, (member, *args), None)

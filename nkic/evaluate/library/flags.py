@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate import classes
+from nkic.evaluate import attributes, classes
 from nkic.evaluate.library.members import Members, members_of
-from nkic.evaluate.library.support import is_instance_of, library_class, repr_of, shared_instance
-from nkic.evaluate.objects import INSTANCES, Builtin, Class, ClassMethod, Instance
+from nkic.evaluate.library.support import final, is_instance_of, library_class, repr_of
+from nkic.evaluate.objects import (
+    INSTANCES,
+    Builtin,
+    Class,
+    ClassMethod,
+    Instance,
+    shared_instance,
+)
 from nkic.evaluate.operators import OPERATIONS
 
 if TYPE_CHECKING:
@@ -31,7 +38,7 @@ def _number(member: Any) -> int:
 
 # The treatment of bits that no member has.
 BOUNDARIES = ("strict", "conform", "eject", "keep")
-BOUNDARY = library_class("FlagBoundary", "enum")
+BOUNDARY = final(library_class("FlagBoundary", "enum"))
 
 
 @repr_of(BOUNDARY)
@@ -41,11 +48,10 @@ def _show_boundary(m: Machine, owner: Any, writer: Any) -> None:
 
 def boundaries() -> dict[str, Any]:
     """Return `enum.STRICT` and the other boundaries."""
-    by_name = {}
-    for word in BOUNDARIES:
-        member = by_name[word.upper()] = shared_instance(BOUNDARY)
-        member.fields |= {"_name_": word.upper(), "_value_": word}
-    return by_name
+    return {
+        word.upper(): shared_instance(BOUNDARY, _name_=word.upper(), _value_=word)
+        for word in BOUNDARIES
+    }
 
 
 def set_boundary(m: Machine, cls: Class, /, *, boundary: Any = None) -> None:
@@ -123,8 +129,8 @@ def _bits(value: int, bits: int) -> str:
 
 def _composite(m: Machine, cls: Class, state: Members, value: int) -> Any:
     member = classes.blank(m, cls, (value,) if cls.payload is not Instance else (), None)
-    member.fields["_value_"] = value
-    member.fields["_name_"] = _name(m, cls, state, value)
+    attributes.write_field(m, member, "_value_", value)
+    attributes.write_field(m, member, "_name_", _name(m, cls, state, value))
     return member
 
 

@@ -223,7 +223,7 @@ def _assert_never(m: Machine, arg: Any, /) -> Any:
 
 @builtin("overload", MODULE)
 def _overload(m: Machine, func: Any, /) -> Any:
-    return Builtin("overload", _overloaded)
+    return _OVERLOADED
 
 
 def _overloaded(m: Machine, /, *args: Any, **named: Any) -> Any:
@@ -232,6 +232,9 @@ def _overloaded(m: Machine, /, *args: Any, **named: Any) -> Any:
         "outside a stub module should always be followed by an implementation that is not "
         "@overload-ed."
     )
+
+
+_OVERLOADED = Builtin("overload", _overloaded)
 
 
 MODULE["cast"] = Builtin("cast", lambda m, typ, val: val)

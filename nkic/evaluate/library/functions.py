@@ -65,7 +65,7 @@ def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
         func, rest, named = inner["func"], [*inner["args"], *rest], {**inner["keywords"], **named}
     _check_count(len(rest) + len(named))
     charge_arguments(m, rest, named)
-    owner.fields |= {"func": func, "args": tuple(rest), "keywords": named}
+    attributes.write_fields(m, owner, func=func, args=tuple(rest), keywords=named)
 
 
 def _check_count(count: int) -> None:
@@ -204,7 +204,7 @@ def _update_wrapper(
         m.elements(3 * len(copied), "the attributes")
         wrapper.attributes = {**(wrapper.attributes or {}), **copied, "__wrapped__": wrapped}
     elif wrapper.__class__ in INSTANCES and "slots" not in wrapper.cls.extra:
-        wrapper.fields["__wrapped__"] = wrapped
+        attributes.write_field(m, wrapper, "__wrapped__", wrapped)
     return wrapper
 
 
@@ -219,7 +219,7 @@ def _set(m: Machine, wrapper: Any, name: str, value: Any) -> None:
     if isinstance(wrapper, Function):
         attributes.put(m, wrapper, name, value)
     elif wrapper.__class__ in INSTANCES and "slots" not in wrapper.cls.extra:
-        wrapper.fields[name] = value
+        attributes.write_field(m, wrapper, name, value)
 
 
 @builtin("wraps", MODULE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import attributes
 from nkic.evaluate.library.support import final, library_class, new_instance
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, StaticMethod
 from nkic.evaluate.operators import BINARY, OPERATIONS, UNARY, unary
@@ -111,7 +112,7 @@ def _number(m: Machine, value: Any, arguments: tuple[Any, str, int, list[Any]]) 
         generate, name, count, values = arguments
         number = next_value(m, generate, name, 1, count, values)
         values.append(number)
-    fields["value"] = number
+    attributes.write_field(m, value, "value", number)
     return number
 
 

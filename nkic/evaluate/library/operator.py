@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import attributes
 from nkic.evaluate.compare import COMPARISONS, compare
 from nkic.evaluate.library.support import charge_arguments, library_class, methods, repr_of
 from nkic.evaluate.objects import UNSET, Builtin
@@ -122,7 +123,7 @@ for _cls in (ITEM_GETTER, ATTRIBUTE_GETTER, METHOD_CALLER):
 @methods(ITEM_GETTER, "__init__")
 def _init_items(m: Machine, owner: Any, item: Any, /, *items: Any) -> None:
     charge_arguments(m, items, {})
-    owner.fields["items"] = (item, *items)
+    attributes.write_field(m, owner, "items", (item, *items))
 
 
 @methods(ITEM_GETTER, "__call__")
@@ -139,7 +140,8 @@ def _init_attributes(m: Machine, owner: Any, attr: Any, /, *attrs: Any) -> None:
     charge_arguments(m, attrs, {})
     if not all(isinstance(name, str) for name in (attr, *attrs)):
         raise TypeError("attribute name must be a string")
-    owner.fields["attrs"] = tuple([str.__str__(name) for name in (attr, *attrs)])
+    names = tuple([str.__str__(name) for name in (attr, *attrs)])
+    attributes.write_field(m, owner, "attrs", names)
 
 
 @methods(ATTRIBUTE_GETTER, "__call__")
@@ -162,7 +164,7 @@ def _init_method(m: Machine, owner: Any, name: Any, /, *args: Any, **named: Any)
     if not isinstance(name, str):
         raise TypeError("method name must be a string")
     charge_arguments(m, args, named)
-    owner.fields |= {"name": str.__str__(name), "args": args, "keywords": named}
+    attributes.write_fields(m, owner, name=str.__str__(name), args=args, keywords=named)
 
 
 @methods(METHOD_CALLER, "__call__")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import attributes
 from nkic.evaluate.errors import Missing
 from nkic.evaluate.library.support import (
     final,
@@ -11,16 +12,15 @@ from nkic.evaluate.library.support import (
     library_class,
     new_instance,
     repr_of,
-    shared_instance,
 )
-from nkic.evaluate.objects import INSTANCES, UNSET, Class, Getter
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, Getter, shared_instance
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
 FIELD = final(library_class("Field", "dataclasses"))
-_MISSING = library_class("_MISSING_TYPE", "dataclasses")
+_MISSING = final(library_class("_MISSING_TYPE", "dataclasses"))
 MISSING = shared_instance(_MISSING)
 
 
@@ -37,7 +37,7 @@ class Spec:
         "shown",
     )
 
-    def __init__(self, name: str, kind: str, field_object: Any, kw_only: bool) -> None:
+    def __init__(self, m: Machine, name: str, kind: str, field_object: Any, kw_only: bool) -> None:
         self.name = name
         self.kind = kind
         self.default: Any = field_object.fields["default"]
@@ -48,7 +48,7 @@ class Spec:
         self.compare: bool = field_object.fields["compare"]
         explicit = field_object.fields["kw_only"]
         self.kw_only: bool = kw_only if explicit is MISSING else explicit
-        field_object.fields["kw_only"] = self.kw_only
+        attributes.write_field(m, field_object, "kw_only", self.kw_only)
         self.shown = field_object
 
     @property
@@ -137,11 +137,11 @@ def _spec(m: Machine, cls: Class, name: str, marker: str, kw_only: bool) -> Spec
     field_object = value if is_field(value) else field(m, default=value)
     if field_object.fields["name"] is not None:  # one field object under several names
         field_object = new_instance(m, FIELD, **field_object.fields)
-    field_object.fields["name"] = name
+    attributes.write_field(m, field_object, "name", name)
     kind = {"ClassVar": "classvar", "InitVar": "initvar"}.get(marker, "field")
     _check_special(m, cls, name, kind, field_object)
     _check_default(m, name, field_object.fields["default"], kind)
-    return Spec(name, kind, field_object, kw_only and kind != "classvar")
+    return Spec(m, name, kind, field_object, kw_only and kind != "classvar")
 
 
 def _check_special(m: Machine, cls: Class, name: str, kind: str, field_object: Any) -> None:

@@ -62,13 +62,6 @@ def new_instance(m: Machine, cls: Class, **fields: Any) -> Instance:
     return instance
 
 
-def shared_instance(cls: Class) -> Instance:
-    """Return an immutable object that all evaluations share."""
-    instance = Instance()
-    instance.cls, instance.fields, instance.serial = final(cls), {}, 0
-    return instance
-
-
 def methods(cls: Class, *names: str) -> Callable[[_Function], _Function]:
     """Register a method `(m, owner, …)` of a class; it refuses objects of other classes."""
 

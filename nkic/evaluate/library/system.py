@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.library.support import library_class, methods, repr_of, shared_instance
+from nkic.evaluate.library.support import final, library_class, methods, repr_of
+from nkic.evaluate.objects import shared_instance
 from nkic.evaluate.tables import builtin
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.texts import Writer
 
 # An immutable object, because a dict would be shared by all evaluations.
-ENVIRONMENT = library_class("environ", "os")
+ENVIRONMENT = final(library_class("environ", "os"))
 
 
 @methods(ENVIRONMENT, "get")

@@ -6,7 +6,7 @@ import re
 import string
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate import containers
+from nkic.evaluate import attributes, containers
 from nkic.evaluate.library.support import library_class, methods, unsupported
 from nkic.evaluate.tables import builtin
 
@@ -52,7 +52,7 @@ _FIELD = re.compile(
 
 @methods(TEMPLATE, "__init__")
 def _init(m: Machine, owner: Any, template: Any) -> None:
-    owner.fields["template"] = template
+    attributes.write_field(m, owner, "template", template)
 
 
 def _filled(m: Machine, owner: Any, args: Any, named: dict[str, Any], safe: bool) -> str:

@@ -116,7 +116,7 @@ def _delattr(m: Machine, owner: Any, name: Any, /) -> None:
     _check_field(m, owner, name, "__delattr__")
     member = owner.cls.find(name)
     if name in owner.fields and not attributes._is_data_descriptor(member):
-        del owner.fields[name]
+        attributes.remove_field(m, owner, name)
     elif member.__class__ is Function or member is UNSET:
         raise attributes.missing(m, owner, name)
     else:

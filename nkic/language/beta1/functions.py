@@ -58,7 +58,7 @@ from nkic.language.beta1.moving import (
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
-from nkic.language.hosted import plain
+from nkic.language.hosted import whole_numbers
 from nkic.language.tensors import decisions
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
@@ -401,7 +401,7 @@ def broadcast_to(src: Any, *, shape: Any) -> Tile:
     """Broadcast a tile to a shape: a view, except that partitions are copied."""
     source = tile(src, "src")
     check_inside(source, ALL)
-    sizes = tuple(int(plain(size)) for size in shape)
+    sizes = whole_numbers(shape, "the shape")
     view = access.broadcast(source._access, sizes)
     if view is not None:
         return Tile(view)

@@ -22,7 +22,7 @@ from nkic.language.beta1.moving import (
 )
 from nkic.language.beta1.operators import operator, operator_name
 from nkic.language.beta1.tiles import Tile
-from nkic.language.hosted import plain
+from nkic.language.hosted import whole_numbers
 from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
 
@@ -178,9 +178,8 @@ def _unmasked(
 
 
 def reduced_axes(axis: Any, source: Tile) -> tuple[int, ...]:
-    wanted = axis if isinstance(axis, tuple | list) else (axis,)
     rank = len(source.shape)
-    axes = sorted({int(plain(a)) + rank if int(plain(a)) < 0 else int(plain(a)) for a in wanted})
+    axes = sorted({a + rank if a < 0 else a for a in whole_numbers(axis, "axis")})
     if not axes or axes[-1] >= rank:
         raise KernelError("bad-dimension", f"axis {axis} of a tile of shape {source.shape}")
     if axes[0] == 0:

@@ -33,7 +33,7 @@ from nkic.language.beta1.moving import (
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import reduce_cmd
-from nkic.language.hosted import plain
+from nkic.language.hosted import whole, whole_numbers
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine import dtypes
@@ -232,7 +232,7 @@ def _within(condition: Compared, region: Extent) -> Compared:
 
 def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = ANY) -> Tile:
     """Return a tile filled with a number."""
-    output = new(tuple(int(plain(size)) for size in shape), as_dtype(dtype))
+    output = new(whole_numbers(shape, "the shape"), as_dtype(dtype))
     region = startable(extent_of(output, mask), output.shape)
     if region.empty:
         hide(output)
@@ -254,7 +254,9 @@ def local_gather(
         raise KernelError(
             "argument-kind", "nkic does not support mask= of local_gather", argument="mask"
         )
-    count = indices.shape[1] * 16 if num_valid_indices is None else int(num_valid_indices)
+    count = indices.shape[1] * 16
+    if num_valid_indices is not None:
+        count = whole(num_valid_indices, "num_valid_indices")
     sizes = (count,) if num_elem_per_idx == 1 else (count, num_elem_per_idx)
     output = new((source.shape[0], *sizes), source.dtype)
     return result(

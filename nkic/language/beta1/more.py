@@ -32,7 +32,7 @@ from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
-from nkic.language.hosted import plain
+from nkic.language.hosted import plain, whole, whole_numbers
 from nkic.language.names import num_programs
 from nkic.language.trace import active
 from nkic.machine import dtypes
@@ -214,7 +214,7 @@ def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
 
 def rand(shape: Any, dtype: Any = None) -> Tile:
     """Return a tile of random numbers, uniform between 0 and 1."""
-    sizes = tuple(int(plain(size)) for size in shape)
+    sizes = whole_numbers(shape, "the shape")
     output: Tile = stdlib("rand", sizes, kind(dtype, dtypes.FLOAT32))
     return output
 
@@ -351,9 +351,9 @@ def instances(axes: Any = None) -> int:
 
 def nc(count: Any) -> int:
     """`nl.nc(n)`: a dimension of a grid that is distributed over cores."""
-    return int(plain(count))
+    return whole(count, "the number of cores")
 
 
 def spmd_dim(*dims: Any) -> int:
     """`nl.spmd_dim(a, b)`: a dimension of a grid composed of several."""
-    return prod(int(plain(dim)) for dim in dims)
+    return prod(whole_numbers(dims, "the grid"))

@@ -18,7 +18,7 @@ from nkic.language.beta1.access import Axes
 from nkic.language.beta1.indices import NO_AXES, as_index, constant
 from nkic.language.beta1.masks import Mask, bounding, whole
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.hosted import plain
+from nkic.language.hosted import whole, whole_numbers
 from nkic.language.tensors import reshapes, views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
@@ -110,9 +110,10 @@ class Tile(NkiTensor):
         """Insert one or several dimensions of size 1."""
         if isinstance(axis, tuple | list):
             result = self
-            for position in sorted(axis):
+            for position in sorted(whole_numbers(axis, "axis")):
                 result = result.expand_dims(position)
             return result
+        axis = whole(axis, "axis")
         at = axis if axis >= 0 else axis + len(self.shape) + 1
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
@@ -127,7 +128,7 @@ class Tile(NkiTensor):
 def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
     """Return the requested shape, with one size of -1 inferred."""
     parts = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
-    result = [int(plain(size)) for size in (shape if shape is not None else parts)]
+    result = list(whole_numbers(parts if shape is None else shape, "the shape"))
     if -1 in result:
         at = result.index(-1)
         result[at] = count // max(prod(result) * -1, 1)

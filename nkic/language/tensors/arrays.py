@@ -31,6 +31,8 @@ class ConstantArray:
     """A NumPy array in a kernel: elements in row-major order, little-endian."""
 
     def __init__(self, dtype: DType, shape: Sizes, data: bytes) -> None:
+        if any(size < 0 for size in shape):
+            raise ValueError("negative dimensions are not allowed")
         self._dtype = dtype
         self._shape = shape
         self._data = data
@@ -94,8 +96,6 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
 
     def filled(shape: Any, fill_value: Number, dtype: Any = None) -> ConstantArray:
         sizes = _sizes(shape)
-        if any(size < 0 for size in sizes):
-            raise ValueError("negative dimensions are not allowed")
         allow(prod(sizes))
         kind = _kind(dtype) if dtype is not None else _default_dtype([fill_value])
         element = _packed([fill_value], (1,), kind)._data
@@ -108,7 +108,7 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
         dtype: Any = None,
     ) -> ConstantArray:
         columns = N if M is None else M
-        allow(N * columns)
+        allow(max(N, 0) * max(columns, 0))
         rows = (column == row + k for row in range(N) for column in range(columns))
         return _packed(map(int, rows), (N, columns), _kind(dtype or dtypes.FLOAT32))
 

@@ -66,11 +66,9 @@ def load_machine(path: str) -> MachineFile:
 
 def read_machine(path: str, text: str) -> MachineFile:
     """Parse the text of a machine file. Raises `UsageFailed`."""
-    import tomllib  # slow to import, and rarely needed
-
     try:
-        mapping = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        mapping = files.toml(text)
+    except ValueError as error:
         raise bad_value(f"{path}: not valid TOML: {error}") from error
     return figures_of(path, mapping)
 
@@ -82,7 +80,7 @@ def figures_of(path: str, mapping: Mapping[str, Any]) -> MachineFile:
     """
     sections = dict(mapping)
     target, contention = sections.pop("target", None), sections.pop("contention", None)
-    if target is not None and find(target) is None:
+    if target is not None and (not isinstance(target, str) or find(target) is None):
         raise bad_value(
             f"{path}: there is no target `{target}`", f"known are: {', '.join(TARGETS)}"
         )

@@ -62,13 +62,19 @@ def read_profile(data: bytes, path: str) -> Profile:
     try:
         record = json.loads(data, parse_constant=_no_number)
         return profile_of(record)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except _MALFORMED as error:
         reason = (
             str(error) if isinstance(error, _Wrong) else "its fields are not those of a profile"
         )
         text = f"`{clean(path)}` is not a profile of a run: {reason}"
         help = "nki-run --report json=FILE writes one"
         raise bad_value(text, help) from error
+
+
+_MALFORMED = (
+    *(ArithmeticError, ValueError, TypeError, LookupError, AttributeError),
+    RecursionError,
+)
 
 
 class _Wrong(ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import attributes
 from nkic.evaluate.compare import COMPARISONS, compare
 from nkic.evaluate.library.support import Hidden, is_instance_of, library_class, methods, repr_of
 from nkic.evaluate.objects import Builtin, Class, Getter, ListInstance
@@ -38,7 +39,7 @@ def _init(m: Machine, owner: Any, iterable: Any = (), maxlen: Any = None) -> Non
     if limit is not None and limit < 0:
         raise ValueError("maxlen must be non-negative")
     list.clear(owner)
-    owner.fields[_MAXLEN] = limit
+    attributes.write_field(m, owner, _MAXLEN, limit)
     _extend(m, owner, iterable)
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate import attributes
 from nkic.evaluate.containers import copy_dict, keyed
 from nkic.evaluate.library.abcs import MUTABLE_MAPPING
 from nkic.evaluate.library.support import is_instance_of, library_class, methods, repr_of
@@ -48,7 +49,7 @@ DEFAULT_DICT = dict_class("defaultdict")
 def _init(m: Machine, owner: Any, default_factory: Any = None, /, *args: Any, **named: Any) -> None:
     if default_factory is not None and not m.call(m.builtins["callable"], (default_factory,), None):
         raise TypeError("first argument must be callable or None")
-    owner.fields["default_factory"] = default_factory
+    attributes.write_field(m, owner, "default_factory", default_factory)
     fill(m, owner, args, named)
 
 
@@ -176,7 +177,7 @@ CHAIN_MAP = library_class("ChainMap", "collections", MUTABLE_MAPPING)
 
 @methods(CHAIN_MAP, "__init__")
 def _chain_init(m: Machine, owner: Any, /, *maps: Any) -> None:
-    owner.fields["maps"] = list(maps) or [{}]
+    attributes.write_field(m, owner, "maps", list(maps) or [{}])
 
 
 CHAIN_MAP.extra["slots"] = frozenset({"maps"})
