@@ -42,13 +42,19 @@ def _wrong(name: str, value: Any, expected: str, advice: str = "") -> Violation:
 
 
 def _operator_advice(attribute: Attribute, value: Any) -> str:
-    """Return advice if an operator is used in place of a function, or the other way round."""
+    """Return advice on a function of tensors, or on an operator of the other kind of instruction."""
+    if attribute.kind is AttributeKind.ALU and value in _FOLDS:
+        return f"nl.{value} is a function of a tensor; its operator is nl.{_FOLDS[value]}"
     if attribute.kind is AttributeKind.ALU and value in ACTIVATIONS:
         return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
     if attribute.kind is AttributeKind.ACTIVATION and value in ALU:
         usage = "takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar"
         return f"nl.{value} {usage}; functions take one"
     return ""
+
+
+# The operators with which functions of tensors reduce them.
+_FOLDS = {"sum": "add", "mean": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
 def _accepted(operand: Operand, value: Value) -> bool:

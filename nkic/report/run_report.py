@@ -200,13 +200,13 @@ def cycles_line(run: RunReport, target: Target) -> str:
 
 
 def device_line(run: RunReport) -> str:
-    """`on a device about 49 us: kernel 34.35 us + launch about 15 us; likely within 20 % …`"""
+    """`on a device about 49 us: kernel 34.35 us + launch about 15 us; likely within 20 % of …`"""
     launch, trust = run.launch_ns, run.trust
     machine = "" if run.machine == "default" else f"machine {run.machine[:_HASH_SHOWN]}; "
     return (
         f"{machine}on a device about {_rough(run.time_ns + launch)}: kernel {_time(run.time_ns)} + "
         f"launch about {_rough(launch)}; the kernel's time is likely within {trust.percent} % "
-        f"({trust.kind}; docs/timing.md)"
+        f"of the device's ({trust.kind})"
     )
 
 

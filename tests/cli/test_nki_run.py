@@ -49,7 +49,7 @@ def test_without_options_a_line_for_each_output(nki: Run) -> None:
     )
     assert re.fullmatch(
         r"on a device about [\d]+ us: kernel [\d.]+ us \+ launch about 14 us; the kernel's time is "
-        r"likely within \d+ % \(\w.* mostly busy; docs/timing.md\)",
+        r"likely within \d+ % of the device's \(\w.* mostly busy\)",
         device,
     )
     assert 2 <= len(verdict) <= 6 and verdict[0].startswith("bound by DMA latency: ")
