@@ -49,9 +49,8 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
-_ONE = re.compile(
-    r"(?<![\w.,:-])(?<!, )(?<!to )1 (partition|element|dimension|column|row|rank|number|free dimension)s\b"
-)
+_NOUNS = "partition|element|dimension|column|row|rank|number|free dimension"
+_ONE = re.compile(rf"(?<![\w.,:-])(?<!, )(?<!to )1 ({_NOUNS})s\b")
 
 
 def singular(text: str) -> str:

@@ -6,7 +6,7 @@ weight of a norm, which lies in one partition, is repeated in all of them while 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from math import prod
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from nkic.base.profiles import Profile, find
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import Tensor, View
-from nkic.machine.memory import PARTITIONS
+from nkic.machine.memory import MEMORIES, PARTITIONS
 from nkic.machine.operands import Operand, Violation
 
 
@@ -112,8 +112,15 @@ def _column(program: Program, instruction: Instruction, tile: _Tile) -> str:
 
 
 def _memory(program: Program, instruction: Instruction, tile: _Tile) -> str:
-    """Advise on a tensor in HBM that an engine should read."""
+    """Advise on a tensor in HBM that an engine should read, or a result in the wrong memory."""
     view = tile.view
+    if tile.operand.access.writes and view.tensor.on_chip:
+        uses = [t.operand.buffers for t in _all_tiles(program) if t.view.tensor is view.tensor]
+        memory = next((m.value for m in MEMORIES if all(m in allowed for allowed in uses)), "")
+        if not memory:
+            return ""
+        last = "; copy the sum elsewhere after the last one" if instruction.row.accumulates else ""
+        return f"make `{view.tensor.name}` with buffer=nl.{memory}{last}"
     if view.tensor.on_chip or tile.operand.access.writes or not instruction.row.streams:
         return ""
     shape = ", ".join(map(str, view.shape))
@@ -174,6 +181,10 @@ def _loaded_from(program: Program, tensor: Tensor) -> View | None:
     source = written[0].operand("src")
     is_row = isinstance(source, View) and not source.tensor.on_chip and source.dynamic is None
     return source if is_row and isinstance(source, View) else None
+
+
+def _all_tiles(program: Program) -> Iterator[_Tile]:
+    return chain.from_iterable(map(_tiles, chain(*map(instructions, program.cores))))
 
 
 def _tiles(instruction: Instruction) -> list[_Tile]:

@@ -156,7 +156,8 @@ def follows(failure: Failure) -> bool:
     expression, or a function of nkic's own that it calls, has its result.
     """
     refused = failure.machine.refused
-    values = [value for node in _expressions(failure) for value in _computed(failure, node)]
+    named = (n for n in _expressions(failure) if isinstance(n, nodes.Name | nodes.Attribute))
+    values = [value for node in named for value in _computed(failure, node)]
     for place in failure.places:
         if place is failure.inner:
             break

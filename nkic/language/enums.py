@@ -16,7 +16,6 @@ from nkic.language.versions import removed
 from nkic.machine.engines import Engine
 from nkic.machine.operators import ACTIVATIONS, ALU
 
-
 # Words of the hardware's guides for the engines.
 _WORDS = {"pe": "tensor", "act": "scalar", "dve": "vector", "pool": "gpsimd", "sp": "sync"}
 

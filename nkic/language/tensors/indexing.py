@@ -141,7 +141,7 @@ def at_run_time(view: View, axis: int, source: View | Register) -> Dynamic:
         raise ViewError(
             "indirect-view",
             "a view can have at most one run-time index",
-            "check `is_indirect()` first, and copy the view to a tensor before indexing it again",
+            "copy the view to a tensor before indexing it again; `is_indirect()` tells which are",
             view.shape,
         )
     if axis == 0 and on_chip(view):
