@@ -56,7 +56,8 @@ def left_by(keyword: str, span: Span | None = None) -> KernelError:
 
 _INSTEAD = {
     "break": "the body is compiled once, and a register ends the loop early: "
-    "`nl.while_loop(go, body)` runs `body` until the register that it returns is 0",
+    "`nl.while_loop(go, body)` runs `body` until the register that it returns is 0; a loop over "
+    "`nl.static_range` is unrolled, and may be left",
     "return": "the body is compiled once: keep the result in a tensor made before the loop, and "
     "return it after the loop",
 }

@@ -240,6 +240,14 @@ class Reporter:
         """Add an error that counts only if evaluation reaches it: see `settle`."""
         self._suspected.append(diagnostic)
 
+    def withdraw(self, span: Span) -> None:
+        """Remove the errors inside `span`, of which the next one is the cause."""
+        for key, diagnostic in [*self._diagnostics.items()]:
+            at = diagnostic.primary.span if diagnostic.primary else None
+            if diagnostic.level is Level.ERROR and at is not None and span.covers(at):
+                del self._diagnostics[key]
+                self._errors -= 1
+
     def settle(self) -> None:
         """Turn suspected errors into errors if there are other errors, otherwise into warnings."""
         level = Level.ERROR if self.errors else Level.WARNING

@@ -11,8 +11,8 @@ from nkic.base.diagnostics import Label
 from nkic.base.source import Span
 
 SECOND_WAY = (
-    "a kernel that is called from Python is evaluated by Python itself, and may use all of it: see "
-    "docs/python.md"
+    "a kernel that a program calls is evaluated by Python itself, and may use all of it: "
+    "`python -m nkic program.py`"
 )
 
 

@@ -83,9 +83,9 @@ def _nearest(
 
     A name is close if it is equal except for case, has the same parts in another order
     (`copy_tensor`, `tensor_copy`), or is at most one edit per three characters away (one in two
-    characters; single letters are never close). Of equally close names, the first in sorted order
-    that is not deprecated is returned, so that messages are deterministic. Very long words are
-    close to nothing.
+    characters; single letters are never close), or if it alone begins with the word. Of equally
+    close names, the first in sorted order that is not deprecated is returned, so that messages are
+    deterministic. Very long words are close to nothing.
     """
     if len(word) > _MAX_WORD_CHARACTERS:
         return None
@@ -96,8 +96,10 @@ def _nearest(
         if name != word
     ]
     best, _, name = min(scored, default=(limit + 1, False, ""))
-    rivals = sum(distance == best for distance, _, _ in scored) - 1
-    return (name, best, rivals) if best <= limit else None
+    if best > limit:
+        longer = [n for _, _, n in scored if len(word) > 2 and n.lower().startswith(word.lower())]
+        return (longer[0], len(longer[0]) - len(word), 0) if len(longer) == 1 else None
+    return name, best, sum(distance == best for distance, _, _ in scored) - 1
 
 
 def _distance(word: str, name: str, limit: int) -> int:

@@ -54,6 +54,15 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
+_NOUNS = "partition|element|dimension|column|row|rank|number|free dimension"
+_ONE = re.compile(rf"(?<![\w.,:-])(?<!, )(?<!to )1 ({_NOUNS})s\b")
+
+
+def singular(text: str) -> str:
+    """Write `1 partition` for `1 partitions` in a message made from counts."""
+    return _ONE.sub(r"1 \1", text)
+
+
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
 
 

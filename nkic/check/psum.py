@@ -144,6 +144,6 @@ def _warn(
             Label(writer.at.primary, f"{writer.row.name} writes it here"),
             *call_labels(instruction.at),
         ],
-        help="let the first matmul overwrite with accumulate=False, and add the former values "
+        help="let the first matmul overwrite with accumulate=False; add the former values "
         "with nisa.tensor_tensor afterwards",
     )

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.source import CallChain, Span
+from nkic.check.advice import advice
 from nkic.check.bounds import out_of_bounds
 from nkic.ir.groups import Group, Groups, grouped
 from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
@@ -59,6 +60,7 @@ def find(program: Program, report: Reporter, locate: Locate | None = None) -> Ch
 
 class _Checker:
     def __init__(self, program: Program, report: Reporter, locate: Locate) -> None:
+        self.program = program
         self.target = program.target
         self.cores = program.cores
         self.report = report
@@ -143,7 +145,7 @@ class _Checker:
             span,
             labels=[*_declared(instruction, violation), *call_labels(at)],
             notes=[*within(at), *([] if is_known else self.iteration(instruction))],
-            help=violation.help,
+            help=advice(self.program, instruction, violation) or violation.help,
         )
 
     def iteration(self, instruction: Instruction) -> tuple[str, ...]:
@@ -151,7 +153,7 @@ class _Checker:
         siblings = [
             other for other in instructions(self.of(instruction)) if other.at is instruction.at
         ]
-        if len(siblings) < 2:
+        if all(map(self.problems, siblings)):  # the count of the error says so already
             return ()
         place = next(n for n, other in enumerate(siblings, 1) if other is instruction)
         return (

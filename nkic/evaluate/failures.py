@@ -151,9 +151,23 @@ def _name_of(error: BaseException) -> str:
     return error.cls.name if isinstance(error, ErrorInstance) else type(error).__name__
 
 
-def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagnostic:
+def follows(failure: Failure) -> bool:
+    """Return whether the exception follows from a call that was refused, and reported: the failing
+    expression, or a function of nkic's own that it calls, has its result.
+    """
+    refused = failure.machine.refused
+    named = (n for n in _expressions(failure) if isinstance(n, nodes.Name | nodes.Attribute))
+    values = [value for node in named for value in _computed(failure, node)]
+    for place in failure.places:
+        if place is failure.inner:
+            break
+        values += place.locals().values()
+    return any(isinstance(value, refused) for value in values)
+
+
+def explain(failure: Failure) -> Diagnostic:
     """Return the diagnostic for an exception that ended the evaluation of a kernel."""
-    failure = Failure(error, machine, resolved)
+    error = failure.error
     reason = _reason(failure)
     span = _span(failure, reason)
     kernel_error = error if isinstance(error, KernelError) else None
@@ -371,6 +385,7 @@ def _with_advice(reason: _Reason) -> _Reason:
 
 
 _ADVICE = [
+    ("'NkiInstruction'", "an instruction does not return a tensor: use the dst that it wrote"),
     ("NoneType", attributes.NONE_ADVICE),
     ("'ndarray'", "use lists of numbers: there is no arithmetic with NumPy's arrays here"),
     (

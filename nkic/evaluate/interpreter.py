@@ -88,7 +88,9 @@ class Interpreter:
                     f"while nkic evaluated {frames[0][1].span if frames else 'a kernel'}"
                 )
                 raise
-            self.report.add(failures.explain(error, machine, self.resolved))
+            failure = failures.Failure(error, machine, self.resolved)
+            if not (self.report.errors and failures.follows(failure)):
+                self.report.add(failures.explain(failure))
             raise CompileFailed(self.report.all) from error
         finally:
             objects.leave()

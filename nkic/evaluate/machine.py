@@ -61,14 +61,15 @@ class Machine(Budget):
     `classes` maps Python types to the classes of kernel values. `vectorcalls` maps the types of
     values that are called without a dictionary of keyword arguments, `items` the types whose items
     are read by a function of owner and key alone. `hints` are functions of the language that may
-    replace the error about a missing attribute.
+    replace the error about a missing attribute. `refused` are the types of the results of calls
+    that were refused, about which no second error is reported.
     """
 
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
         *("opaque", "formatting", "callables", "vectorcalls", "hints", "items"),
         *("_serials", "_ranks", "_chains", "_nodes", "_top", "_places", "_below"),
-        *("show", "quiet"),
+        *("show", "quiet", "refused"),
     )
 
     def __init__(self, limits: Limits, table: Mapping[type, Class]) -> None:
@@ -86,6 +87,7 @@ class Machine(Budget):
         self.items: dict[type, Callable[[Any, Any], Any]] = {}
         self.hints: list[Hint] = []
         self.quiet: tuple[type, ...] = ()
+        self.refused: tuple[type, ...] = ()
         self.builtins: dict[Str, Any] = {}
         self.show: Callable[[Str], None] = lambda text: None
         self._serials = 0

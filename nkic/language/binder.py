@@ -27,7 +27,7 @@ from nkic.language.tensors.arrays import is_array
 from nkic.language.tensors.grids import NkiGrid
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import NOTHING_TO_DO
-from nkic.language.trace import POISON, RECORDED, RECORDING, NkiInstruction, active
+from nkic.language.trace import POISON, RECORDED, RECORDING, Failed, NkiInstruction, active
 from nkic.language.values import CallRefused, attribute_value, shown
 from nkic.language.versions import removed
 from nkic.machine.arguments import accepts
@@ -141,7 +141,7 @@ class Binder(Identical):
             argument=argument,
             position=self._positions.get(argument),
         )
-        return NkiInstruction([], -1)
+        return Failed()
 
     # Plans
 
@@ -318,7 +318,7 @@ class Binder(Identical):
                         trace.read.add(number)
                     if writes:
                         trace.written.add(number)
-                elif type(value) is NkiInstruction and value._index < 0:
+                elif type(value) is Failed:
                     ghost = True  # the failed call has been reported
                 else:
                     operands[slot] = _non_tensor(operand, value, writes)
@@ -327,12 +327,12 @@ class Binder(Identical):
             engine_ = self._engine(values[engine_index]) if engine_index >= 0 else None
             name = self._label(values[name_index]) if name_index >= 0 else ""
             if ghost:
-                return NkiInstruction([], -1)
+                return Failed()
             if self._row.returns:
                 return self._record_result(operands, attributes)
             return trace.record(self._row, tuple(operands), attributes, engine_, name)
         except CallRefused as refused:
-            return self._complain(refused)
+            return Failed() if Failed in map(type, values) else self._complain(refused)
 
     def _record_result(self, operands: list[Bound], attributes: tuple[Any, ...]) -> VirtualRegister:
         """Record an instruction that writes the register it returns."""

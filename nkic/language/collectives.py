@@ -19,7 +19,7 @@ from nkic.language.complain import complain
 from nkic.language.objects import ReplicaGroup
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import whole
-from nkic.language.trace import NkiInstruction, Trace, active, has_failed, here
+from nkic.language.trace import Failed, NkiInstruction, Trace, active, has_failed, here
 from nkic.language.values import CallRefused, shown
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
@@ -80,7 +80,7 @@ class CollectiveFunction(Identical):
 
 def _no_instruction() -> NkiInstruction:
     """Return the result of a call that was refused, or that recorded several instructions."""
-    return NkiInstruction([], -1)
+    return Failed()
 
 
 class Collective(CollectiveFunction):

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from enum import Enum, IntEnum
-from typing import Any
+from enum import Enum, EnumType, IntEnum
+from typing import Any, NoReturn
 
 from nkic.base.identity import Identical
 from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import Guess, did_you_mean
 from nkic.language.trace import active
 from nkic.language.versions import removed
 from nkic.machine.engines import Engine
 from nkic.machine.operators import ACTIVATIONS, ALU
 
+# Words of the hardware's guides for the engines.
+_WORDS = {"pe": "tensor", "act": "scalar", "dve": "vector", "pool": "gpsimd", "sp": "sync"}
 
-class engine(Enum):  # noqa: N801  (these names are NKI's)
+
+class _Members(EnumType):
+    """The type of enumerations, which lists the members for a name that is none of them."""
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        names = [member.name for member in cls]  # type: ignore[var-annotated]
+        meant = _WORDS.get(name.lower(), "")
+        help = Guess(name, meant, False) if meant in names else did_you_mean(name, names)
+        text = f"`nisa.{cls.__name__}` has no member `{name}`"
+        raise Missing("unknown-attribute", text, name, help or f"it has {', '.join(names)}")
+
+
+class engine(Enum, metaclass=_Members):  # noqa: N801  (these names are NKI's)
     """`nisa.engine`."""
 
     tensor = 1
@@ -29,7 +45,7 @@ class engine(Enum):  # noqa: N801  (these names are NKI's)
     unknown = 0
 
 
-class reduce_cmd(Enum):  # noqa: N801
+class reduce_cmd(Enum, metaclass=_Members):  # noqa: N801
     """`nisa.reduce_cmd`."""
 
     idle = 0
@@ -39,7 +55,7 @@ class reduce_cmd(Enum):  # noqa: N801
     load_reduce = 4
 
 
-class dge_mode(Enum):  # noqa: N801
+class dge_mode(Enum, metaclass=_Members):  # noqa: N801
     """`nisa.dge_mode`."""
 
     unknown = 0
@@ -48,21 +64,21 @@ class dge_mode(Enum):  # noqa: N801
     none = 3
 
 
-class oob_mode(Enum):  # noqa: N801
+class oob_mode(Enum, metaclass=_Members):  # noqa: N801
     """`nisa.oob_mode`."""
 
     error = 0
     skip = 1
 
 
-class matmul_perf_mode(Enum):  # noqa: N801
+class matmul_perf_mode(Enum, metaclass=_Members):  # noqa: N801
     """`nisa.matmul_perf_mode`."""
 
     none = "none"
     double_row = "double_row"
 
 
-class nc_version(IntEnum):  # noqa: N801
+class nc_version(IntEnum, metaclass=_Members):  # noqa: N801
     """`nisa.nc_version`. Ordered, because kernels write `>= nc_version.gen3`."""
 
     gen2 = 2
@@ -70,7 +86,7 @@ class nc_version(IntEnum):  # noqa: N801
     gen4 = 4
 
 
-class dma_engine(Enum):  # noqa: N801
+class dma_engine(Enum, metaclass=_Members):  # noqa: N801
     """`nisa.dma_engine`."""
 
     dma = 1

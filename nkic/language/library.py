@@ -17,7 +17,7 @@ from nkic.base import profiles
 from nkic.base.diagnostics import Label
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import SHIPPED, SourceFile
-from nkic.language.meanings import MEANT
+from nkic.language.meanings import MEANT, otherwise
 from nkic.language.namespace import Namespace
 from nkic.language.texts import brief
 from nkic.language.trace import active, here
@@ -65,7 +65,7 @@ def as_function(name: str, rank: int = 0) -> str:
     name = MEANT.get(name, name)
     file = sources().get(name)
     if file is None or name.startswith("_"):
-        return ""
+        return otherwise(name, sources())
     if active().profile < profiles.Profile.NKI_0_3:
         return "write it with the instructions of nki.isa"
     if file.path != f"{STDLIB}reduction.py":

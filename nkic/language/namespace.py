@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError, Missing
-from nkic.base.suggest import did_you_mean
-from nkic.language.meanings import meant
+from nkic.base.suggest import Guess, did_you_mean
+from nkic.language.meanings import meant, otherwise
 
 
 class Absent(NamedTuple):
@@ -72,9 +72,16 @@ class Namespace:
         if absent is not None:
             return Missing(absent.slug, absent.text, name, absent.help)
         text = f"`{module}` has no `{name}`"
-        near = self.__dict__["@elsewhere"].get(name) or meant(name, names_of(self))
-        near = near or suggested(self, name)
-        return Missing("unknown-attribute", text, name, near or self.__dict__["@advice"])
+        return Missing("unknown-attribute", text, name, self._nearest(name))
+
+    def _nearest(self, name: str) -> str:
+        """Return advice on an unknown name: first a misspelt one, then one of other libraries."""
+        names, near = names_of(self), suggested(self, name)
+        there = self.__dict__["@elsewhere"].get(name) or meant(name, names)
+        if there and not (isinstance(near, Guess) and near.sure):
+            return there
+        how = otherwise(name, names)
+        return " ".join(filter(None, (near, how))) if how else near or self.__dict__["@advice"]
 
 
 def missing(namespace: Namespace, name: str) -> KernelError | None:

@@ -95,7 +95,7 @@ def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, 
 
 
 _OF_NISA = "`nkic --print ops` lists the instructions"
-_OF_NL = f"docs/language.md lists the names of nki.language; {_OF_NISA}"
+_OF_NL = f"`nkic --print language` lists the names of nki.language; {_OF_NISA}"
 
 
 def _no_constants() -> Namespace:

@@ -82,6 +82,9 @@ class NkiInstruction(Identical):
         self._body = body
         self._index = index
 
+    def __repr__(self) -> str:
+        return "<the result of an instruction>"
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # Python protocols probe for these
@@ -117,9 +120,45 @@ class NkiInstruction(Identical):
         return item if isinstance(item, Instruction) else None
 
 
-def has_failed(instruction: NkiInstruction) -> bool:
-    """Return whether an error prevented the instruction from being recorded."""
-    return instruction._index < 0
+class Failed(NkiInstruction):
+    """What a call that was refused returns: every use of it gives itself, without another error."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__([], -1)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def _itself(self, *_: Any, **__: Any) -> Any:
+        return self
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Assign nothing."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self,))
+
+    def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
+        """Order nothing."""
+        return self
+
+    __call__ = __getitem__ = _itself
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = (
+        _itself
+    )
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _itself
+    __pow__ = __rpow__ = __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = _itself
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _itself
+    __neg__ = __pos__ = __invert__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = _itself
+
+
+def has_failed(value: Any) -> bool:
+    """Return whether a value is the result of a call that was refused, and reported."""
+    return type(value) is Failed
 
 
 class Trace:

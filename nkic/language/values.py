@@ -14,8 +14,9 @@ from typing import Any
 from nkic.base.diagnostics import Level
 from nkic.base.profiles import Profile
 from nkic.language.complain import complain
-from nkic.language.enums import OF_ATTRIBUTE, Operator
+from nkic.language.enums import OF_ATTRIBUTE, OPERATORS, Operator
 from nkic.language.hosted import plain
+from nkic.language.meanings import MEANT
 from nkic.language.objects import ReplicaGroup
 from nkic.language.registers import DeviceInteger
 from nkic.language.tensors.arrays import is_array
@@ -56,6 +57,10 @@ def attribute_value(attribute: Attribute, value: Any) -> Any:
 def _operator(attribute: Attribute, value: Any) -> str:
     if isinstance(value, Operator):
         return value.name
+    name = value if isinstance(value, str) else str(getattr(value, "__name__", ""))
+    meant_name = MEANT.get(name, name)
+    if meant_name in OPERATORS:
+        raise _refusal(attribute, value, f"write nl.{meant_name}")
     example = "exp" if attribute.kind is AttributeKind.ACTIVATION else "add"
     raise _refusal(attribute, value, f"pass the operator itself, uncalled, such as nl.{example}")
 

@@ -20,7 +20,7 @@ def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
     for operand in row.operands:
         value = operands.get(operand.name)
         if not (operand.buffers if type(value) is Tile else _accepted(operand, value)):
-            yield _wrong(operand.name, value, accepts(operand))
+            yield _wrong(operand.name, value, accepts(operand), _number_advice(row, operand, value))
     for name, attribute, accepted in _checks(row):
         setting = attributes.get(name)
         if accepted(setting) or (setting is None and attribute.optional):
@@ -41,14 +41,27 @@ def _wrong(name: str, value: Any, expected: str, advice: str = "") -> Violation:
     )
 
 
+def _number_advice(row: Row, operand: Operand, value: Any) -> str:
+    """Return advice on a number in place of one of two tiles."""
+    if not is_number(value) or operand.name not in ("data1", "data2"):
+        return ""
+    return f"use `nisa.tensor_scalar`, with the tile as `data` and {value!r} as `operand0`"
+
+
 def _operator_advice(attribute: Attribute, value: Any) -> str:
-    """Return advice if an operator is used in place of a function, or the other way round."""
+    """Return advice on a function of tensors, or an operator of the other kind of instruction."""
+    if attribute.kind is AttributeKind.ALU and value in _FOLDS:
+        return f"nl.{value} is a function of a tensor; its operator is nl.{_FOLDS[value]}"
     if attribute.kind is AttributeKind.ALU and value in ACTIVATIONS:
         return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
     if attribute.kind is AttributeKind.ACTIVATION and value in ALU:
         usage = "takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar"
         return f"nl.{value} {usage}; functions take one"
     return ""
+
+
+# The operators with which functions of tensors reduce them.
+_FOLDS = {"sum": "add", "mean": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
 def _accepted(operand: Operand, value: Value) -> bool:

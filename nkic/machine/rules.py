@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
+from nkic.base.text import singular
 from nkic.machine.arguments import wrong_arguments
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
@@ -40,7 +41,7 @@ def violations(row: Row, facts: Facts) -> list[Violation]:
         broken = [*_wrong_engine(row, facts)]
     if not broken:
         broken = [v for rule in row.rules if (v := rule(facts)) is not None]
-    return [v._replace(message=f"{row.name}: {v.message}") for v in broken] if broken else broken
+    return [v._replace(message=f"{row.name}: {singular(v.message)}") for v in broken]
 
 
 def signature(row: Row, facts: Facts) -> Hashable:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from nkic.base.diagnostics import UsageFailed, make
 
 LIBRARY = "libcst"
-INSTALL = "python -m pip install 'nkic[migrate]'"
+INSTALL = f"python -m pip install {LIBRARY}"
 
 
 def need_library() -> None:

@@ -193,19 +193,16 @@ class _Lexer:
         )
 
     def _dedent(self, width: int, narrow: int, start: int, end: int) -> None:
-        self.blocks.pop()
-        outer = self.blocks[-1]
+        inner, outer = self.blocks.pop(), self.blocks[-1]
         if width > outer.width:
-            raise errors.dedent_between(self._span(start, end), width, self._block_widths())
+            span = self._span(start, end)
+            raise errors.dedent_between(span, width, inner.width, outer.width)
         if width == outer.width and narrow != outer.narrow:
             raise errors.inconsistent_tabs(self._span(start, end))
         span = self._span(start, end)
         self.tokens.append(
             Token(self.words.dedent, "", span.line, span.end_column, *self._last_end())
         )
-
-    def _block_widths(self) -> list[int]:
-        return [block.width for block in self.blocks]
 
     def _continuation(self, start: int, end: int) -> int:
         self._count_lines(start, end)

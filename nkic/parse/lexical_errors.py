@@ -266,12 +266,11 @@ def too_many_blocks(span: Span) -> CompileFailed:
     )
 
 
-def dedent_between(span: Span, width: int, outer: list[int]) -> CompileFailed:
+def dedent_between(span: Span, width: int, inner: int, outer: int) -> CompileFailed:
     """A dedent to a width between two open blocks."""
-    options = " or ".join(str(blanks) for blanks in sorted(outer)[-2:])
     return refusal(
         "bad-dedent",
         f"this line is indented by {width}, which does not match any enclosing block",
         span,
-        help=f"indent it by {options}, as the block that it belongs to",
+        help=f"indent it by {inner} to go on with the block before it, or by {outer} to end it",
     )

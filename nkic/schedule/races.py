@@ -73,9 +73,16 @@ def warn(schedule: Schedule, report: Reporter) -> None:
             text,
             second.instruction.at.primary,
             labels=[Label(at, f"core {first.core} {_does(first)} it here"), *calls],
-            help=f"put `nisa.core_barrier({race.tensor.name}, (0, 1))` between them, or let one "
-            "core do it",
+            help=_advice(race),
         )
+
+
+def _advice(race: Race) -> str:
+    """Return how to order the accesses; no barrier separates both cores at the same line."""
+    if race.first.instruction.at == race.second.instruction.at:
+        return "let one core do it, `if nl.program_id(0) == 0:`, or give each core its own part"
+    barrier = f"`nisa.core_barrier({race.tensor.name}, (0, 1))`"
+    return f"put {barrier} between them, or let one core do it"
 
 
 def _does(access: Access) -> str:

@@ -17,7 +17,7 @@ from nkic.evaluate.library import records
 from nkic.evaluate.objects import UNSET, Class, seal
 from nkic.language import library, provide
 from nkic.language.namespace import Namespace, names_of, submodule
-from nkic.language.trace import Trace
+from nkic.language.trace import Failed, Trace
 from nkic.language.versions import memories
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
@@ -131,4 +131,5 @@ def interpreter(
     machine.hints.append(surface.hint)
     machine.formatting = frozenset({numpy_names.NumpyFloat, DType})
     machine.quiet = (DType, Buffer)
+    machine.refused = (Failed,)
     return result

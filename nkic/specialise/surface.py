@@ -41,7 +41,7 @@ from nkic.language.tensors.creation import ParDim, TensorClass, make_tensor, nda
 from nkic.language.tensors.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.trace import NkiInstruction
+from nkic.language.trace import Failed, NkiInstruction
 from nkic.language.versions import configs
 from nkic.language.versions.memories import Memory
 from nkic.machine.dtypes import DType
@@ -53,14 +53,16 @@ _GRID = """
     is_data_representable is_remainder __getitem__
 """
 _INSTRUCTIONS = (Binder, RegisterAlloc, ScalarLoad, ScalarStore, Collective, Preparing, Triggering)
+_TENSOR = """
+    shape strides offset dtype buffer name ndim size data base_tensor is_contiguous get_pattern
+    is_indirect slice select vector_select permute broadcast expand_dim squeeze_dim reshape
+    reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect
+    __getitem__ __setitem__ __iter__ __abs__
+"""
 SURFACE: dict[type, str] = {
-    NkiTensor: """
-        shape strides offset dtype buffer name ndim size data base_tensor is_contiguous get_pattern
-        is_indirect slice select vector_select permute broadcast expand_dim squeeze_dim reshape
-        reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect
-        __getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__
-    """,
+    NkiTensor: f"{_TENSOR} __int__ __float__ __index__",
     NkiInstruction: "depends_on",
+    Failed: f"{_TENSOR} depends_on",
     VirtualRegister: "__abs__ __int__ __float__ __index__",
     NkiScalar: "dtype __pos__ __neg__ __abs__ __int__ __float__ __index__",
     NkiGrid: _GRID,
@@ -95,7 +97,7 @@ _CALLABLE_CLASSES = (
     *configs.OPTIONS.values(),
 )
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLABLES = (*_INSTRUCTIONS, Operator, Decorator)
+_CALLABLES = (*_INSTRUCTIONS, Operator, Decorator, Failed)
 # Direct implementations of the most frequent operations, without a table lookup.
 CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
 READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
@@ -212,7 +214,9 @@ def callers() -> dict[type, Callable[..., Any]]:
 
 def hint(owner: Any, name: str) -> Exception | None:
     """Return the error of an API value for an attribute that it does not have, or None."""
-    is_listed = any(kind in SURFACE for kind in type(owner).__mro__)
+    if owner.__class__ is Class and owner.payload in ENUMS.values():
+        owner = owner.payload  # its type lists the members
+    is_listed = isinstance(owner, type) or any(kind in SURFACE for kind in type(owner).__mro__)
     getattribute = getattr(type(owner), "__getattr__", None) if is_listed else None
     if getattribute is None or name.startswith("__"):
         return None

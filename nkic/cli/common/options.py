@@ -128,7 +128,7 @@ _OPTIONS = (
         expose_value=False,
         help="Limit the command's use of the machine (memory, cpu, core, files, file-size, "
         "processes; `none` for no limit), and in nkic the evaluation of a kernel (steps, length, "
-        "bits, width, depth). docs/security.md lists the defaults.",
+        "bits, width, depth).",
     ),
     _about(
         "--explain",

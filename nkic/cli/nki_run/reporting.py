@@ -93,7 +93,7 @@ def _trace_of(path: str) -> Callable[[Insight], bytes]:
         )
     if ending == ".pftrace" and not perfetto.is_there():
         text = "--trace: a .pftrace file needs the package perfetto, which is not installed"
-        raise bad_value(text, "pip install 'nkic[perfetto]', or write FILE.json")
+        raise bad_value(text, "pip install perfetto, or write FILE.json")
     return TRACES[ending or ".json"]
 
 
@@ -107,7 +107,7 @@ def check(line: CommandLine, executable: Executable) -> None:
     for path in line.trace:
         _trace_of(path)
     if line.counters is not None and not counters.is_there():
-        raise bad_value("--counters needs the package pyarrow", "pip install 'nkic[parquet]'")
+        raise bad_value("--counters needs the package pyarrow", "pip install pyarrow")
     sources(line, executable)
 
 

@@ -176,7 +176,7 @@ _OPTIONS = (
         flag_value=LATEST,
         common=True,
         help="Rewrite the source for a later version of NKI, by default 0.7, and print a diff; "
-        "-o FILE writes the new source. Needs nkic[migrate].",
+        "-o FILE writes the new source. Needs libcst.",
     ),
     _migrate("--in-place", is_flag=True, help="Replace the file with the new source."),
     _migrate(
@@ -202,8 +202,8 @@ _OPTIONS = (
     _show(
         "--print",
         metavar="WHAT",
-        help="Print a table and exit: targets, ops, dtypes, passes, profiles, codes, env, "
-        "schema, completion=SHELL; config: every setting of this command line and its "
+        help="Print a table and exit: targets, ops, language, dtypes, passes, profiles, codes, "
+        "env, schema, completion=SHELL; config: every setting of this command line and its "
         "origin.",
     ),
     _show(

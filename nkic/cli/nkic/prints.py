@@ -112,4 +112,5 @@ TABLES: dict[str, tuple[str, Callable[[Record], Sequence[str]]]] = {
     "profiles": ("--nki,", _profile),
     "codes": ("code,slug,meaning", _plain),
     "env": ("variable,effect", _plain),
+    "language": ("nl.,,", _plain),
 }

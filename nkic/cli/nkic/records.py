@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Iterable
+from importlib import resources
 from typing import Any
 
 from nkic.base import diagnostics, explain, profiles
@@ -83,6 +85,25 @@ def _codes() -> list[Record]:
     ]
 
 
+def _language() -> list[Record]:
+    """Return the names of nki.language, from its type stubs: `exp`, `exp(x, dtype)`, what it is."""
+    text = resources.files("nkic").joinpath("stubs", "nki", "language.pyi").read_text("utf-8")
+    rows = []
+    for node in ast.parse(text).body:
+        call, doc = "", ""
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            call, name = "class", node.name
+            doc = (ast.get_docstring(node) or "").rpartition("\n\n")[2].split("\n:param")[0]
+        elif isinstance(node, ast.AnnAssign):
+            name = ast.unparse(node.target)
+        else:  # an import
+            continue
+        if isinstance(node, ast.FunctionDef):
+            call = f"({', '.join(a.arg for a in (*node.args.args, *node.args.kwonlyargs))})"
+        rows.append({"name": name, "call": call, "doc": " ".join(doc.split())})
+    return rows
+
+
 def _environment() -> list[Record]:
     return [{"variable": name, "effect": effect} for name, effect in VARIABLES.items()]
 
@@ -95,4 +116,5 @@ TABLES: dict[str, Callable[[], list[Record]]] = {
     "codes": _codes,
     "env": _environment,
     "ops": listing.records,
+    "language": _language,
 }

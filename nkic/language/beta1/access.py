@@ -14,6 +14,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
+from nkic.base.text import plural
 from nkic.ir.tensors import Dynamic, View
 from nkic.language.beta1.indices import NO_AXES, ONE, Dim, Index, as_index, merged
 from nkic.language.hosted import plain, whole
@@ -92,7 +93,9 @@ def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > rank:
         raise KernelError(
-            "too-many-indices", f"{used} indices for {rank} dimensions; shape is {view.shape}"
+            "too-many-indices",
+            f"{plural(used, 'index', 'indices')} for {plural(rank, 'dimension')}; "
+            f"shape is {view.shape}",
         )
     missing = [slice(None)] * (rank - used)
     at = next((n for n, item in enumerate(items) if item is Ellipsis), len(items))

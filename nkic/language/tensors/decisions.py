@@ -36,7 +36,10 @@ def is_computed(view: View) -> bool:
 
 
 def undecided(view: View) -> KernelError:
-    """Return the error for a decision that depends on a tensor's values."""
+    """Return the error for a decision that depends on a tensor's values: the first cause of errors
+    about how the condition is computed.
+    """
+    active().report.withdraw(here().primary)
     text = f"the values of {_quoted_names(view)} are {UNKNOWN}, so no decision can depend on them"
     return _error(view, text, _advice(view))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from nkic.base.text import plural
 from nkic.ir.tensors import Dynamic, View
 from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger
@@ -140,7 +141,7 @@ def at_run_time(view: View, axis: int, source: View | Register) -> Dynamic:
         raise ViewError(
             "indirect-view",
             "a view can have at most one run-time index",
-            "check `is_indirect()` first, and copy the view to a tensor before indexing it again",
+            "copy the view to a tensor before indexing it again; `is_indirect()` tells which are",
             view.shape,
         )
     if axis == 0 and on_chip(view):
@@ -338,7 +339,8 @@ def _too_many(view: View, key: tuple[Any, ...]) -> ViewError:
     count = sum(item is not Ellipsis for item in key)
     return ViewError(
         "too-many-indices",
-        f"{count} indices for {len(view.shape)} dimensions; shape is {view.shape}",
+        f"{plural(count, 'index', 'indices')} for {plural(len(view.shape), 'dimension')}; "
+        f"shape is {view.shape}",
         "an int index before this one may have dropped a dimension",
         view.shape,
     )

@@ -15,20 +15,20 @@ from nkic.base.identity import Identical
 from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
-from nkic.ir.tensors import View
+from nkic.ir.tensors import Tensor, View
 from nkic.language import library
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger
 from nkic.language.tensors import decisions, indexing, patterns, reshapes, views
-from nkic.language.tensors.views import ViewError
+from nkic.language.tensors.views import ViewError, whole
 from nkic.language.texts import brief
-from nkic.language.trace import POISON, VIEWING, NkiInstruction, active
+from nkic.language.trace import POISON, VIEWING, NkiInstruction, active, has_failed
 from nkic.language.versions import since
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import PARTITIONS, Buffer
 
 
 class NkiTensor(Identical):
@@ -303,7 +303,7 @@ class NkiTensor(Identical):
     def __setitem__(self, key: Any, value: Any) -> None:
         """`t[key] = value` copies, since profile 0.3."""
         if isinstance(value, NkiInstruction):
-            if value._index >= 0:  # otherwise the failed call has been reported
+            if not has_failed(value):
                 text = "an instruction does not return a tensor that could be assigned"
                 complain("argument-kind", text, help="pass the tensor as the instruction's dst")
             return
@@ -348,6 +348,26 @@ def _library_function(name: str, feature: str) -> Callable[..., Any]:
     return trace.library(name)
 
 
+def _in_hbm(*operands: Any) -> NkiTensor | None:
+    """Report an operand in HBM, where no engine computes, and return a ghost of the result."""
+    for operand in operands:
+        view = operand._access if isinstance(operand, NkiTensor) else None
+        if view is None or view.tensor.buffer.on_chip or view.tensor.number == POISON:
+            continue
+        tensor = view.tensor
+        complain(
+            "buffer-not-allowed",
+            f"`{tensor.name}` is in {tensor.buffer.value}; engines compute on tiles in SBUF and "
+            "PSUM",
+            help=f"load a tile of at most {PARTITIONS} rows first: nl.load({tensor.name}[…])",
+            about=[tensor],
+        )
+        sizes = (1,) * (2 - len(view.shape)) + view.shape
+        ghost = Tensor(POISON, tensor.name, view.dtype, sizes, Buffer.SBUF, tensor.at)
+        return NkiTensor(whole(ghost))
+    return None
+
+
 def _operator(name: str, swapped: bool = False) -> Callable[[NkiTensor, Any], Any]:
     def apply(self: NkiTensor, operand: Any) -> Any:
         if not isinstance(operand, NkiTensor | int | float):
@@ -355,6 +375,8 @@ def _operator(name: str, swapped: bool = False) -> Callable[[NkiTensor, Any], An
         if not isinstance(operand, NkiTensor | int | float):
             return NotImplemented
         function = _library_function(name, "arithmetic with tensors")
+        if (placeholder := _in_hbm(self, operand)) is not None:
+            return _record_operands(placeholder, self, operand)
         return _record_operands(
             function(operand, self) if swapped else function(self, operand), self, operand
         )

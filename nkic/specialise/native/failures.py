@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from traceback import walk_tb
 from types import TracebackType
 
-from nkic.base.diagnostics import Diagnostic, Label, make
+from nkic.base.diagnostics import Diagnostic, Label, Reporter, make
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import NOWHERE, SHIPPED, Span
 from nkic.base.suggest import respelt
 from nkic.evaluate.failures import MAX_CALLS, loop_values, shortened
 from nkic.language.texts import brief
+from nkic.language.trace import has_failed
 from nkic.specialise.native.call_sites import CallSite, CallSites
 from nkic.syntax.bindings import Resolved
 
@@ -33,6 +35,15 @@ def explain(error: KernelError, call_sites: CallSites, resolved: Resolved) -> Di
         help=error.help,
         fixes=respelt(error.help, source, span),
     )
+
+
+def follows(error: KernelError, report: Reporter) -> bool:
+    """Return whether a function of nkic's own failed because it has the result of a call that was
+    refused, and reported.
+    """
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    inside = (f for f in frames if str(f.f_globals.get("__name__", "")).startswith("nkic."))
+    return bool(report.errors) and any(has_failed(v) for f in inside for v in f.f_locals.values())
 
 
 def _span(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.base.diagnostics import CompileFailed, NkicError, Reporter
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
@@ -107,8 +107,13 @@ class _Tracer:
         call = inspect.BoundArguments(inspect.signature(function), arguments)
         try:
             result = call_sites.run(function, *call.args, **call.kwargs)
-        except KernelError as error:
-            self.report.add(failures.explain(error, self.call_sites, self.resolved))
+        except NkicError:
+            raise
+        except Exception as error:  # after errors that were reported, another one follows from them
+            if not self.report.errors and not isinstance(error, KernelError):
+                raise
+            if isinstance(error, KernelError) and not failures.follows(error, self.report):
+                self.report.add(failures.explain(error, self.call_sites, self.resolved))
             failed = CompileFailed(self.report.all)
             failed.frames = failures.user_traceback(error.__traceback__)
             raise failed from None

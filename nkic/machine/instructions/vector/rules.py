@@ -300,7 +300,8 @@ def _across_partitions(axes: tuple[int, ...]) -> Violation:
         f"`axis` is {shown_axes(axes)}, and axis 0 is the partition dimension, across which the "
         "vector engine does not reduce",
         "axis",
-        "use `nisa.tensor_partition_reduce`, or `nisa.nc_matmul` with a `stationary` of ones",
+        "reduce each row with `axis=1`; across partitions use `nisa.tensor_partition_reduce`, or "
+        "`nisa.nc_matmul` with a `stationary` of ones",
     )
 
 

@@ -1,0 +1,118 @@
+"""Every help line is a claim: follow it, compile again, and the error is gone.
+
+The examples are the kernels under tests/files and the wrong examples of the explain pages. What the
+rules of tests/harness/advised.py can follow is followed; then the diagnostic must not be there any
+more, and the advice on what comes next must not lead back to it. For an explain page, its right
+example is what a person made of the advice: it contains the code that the advice shows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from nkic.base.diagnostics import Diagnostic
+from tests.harness.advised import Source, follow
+from tests.harness.directives import Case, read_case
+from tests.harness.kernels import compile_text, run_kernel
+from tests.test_explain_pages import SHOWN, example, slug_of
+from tests.test_files import KERNELS, name
+
+STEPS = 4  # of advice followed one after the other
+
+
+def of_file(case: Case, source: Source) -> tuple[Diagnostic, ...]:
+    """Return what is said about a kernel of tests/files."""
+    return run_kernel(Case(case.path, source.text, {**case.words, **source.options}))[1]
+
+
+def of_page(warn: str, source: Source) -> tuple[Diagnostic, ...]:
+    """Return what is said about the example of a page."""
+    text = source.text
+    for word, value in source.options.items():
+        text = re.sub(rf"(?m)^# {word} = .*\n", "", text)
+        text = text.replace("# /// nkic\n", f'# /// nkic\n# {word} = "{value}"\n', 1)
+    return compile_text(text, warn=warn)
+
+
+def key(one: Diagnostic) -> tuple[str, str]:
+    return one.code.slug, one.message
+
+
+def problems(source: Source, compiled: Callable[[Source], Said]) -> Iterator[str]:
+    """Yield a line for each advice that does not help; ask for `followed` for the others."""
+    first = compiled(source)
+    before = Counter(map(key, first))
+    for diagnostic in first:
+        if (changed := follow(source, diagnostic)) is None:
+            continue
+        FOLLOWED.append(diagnostic)
+        seen = set(before) - {key(diagnostic)}
+        for step in range(STEPS):
+            after = compiled(changed)
+            elsewhere = diagnostic.code.slug == "deprecated"  # reported once, at the first use
+            count = Counter(map(key, after))[key(diagnostic)]
+            if count >= before[key(diagnostic)] and not elsewhere:
+                told = "does not help" if not step else f"leads back after {step} steps"
+                yield f"{shown(diagnostic)}: {told}\n{changed.text}"
+                break
+            if any(one.code.number.startswith("NKI01") for one in after):
+                yield f"{shown(diagnostic)}: makes a syntax error\n{changed.text}"
+                break
+            new = next((one for one in after if key(one) not in seen), None)
+            again = follow(changed, new) if new is not None else None
+            if again is None:
+                break
+            changed = again
+
+
+def shown(one: Diagnostic) -> str:
+    at = one.primary.span.line if one.primary else 0
+    return f"line {at}: {one.code.slug}: {one.message} => {one.help}"
+
+
+Said = tuple[Diagnostic, ...]
+FOLLOWED: list[Diagnostic] = []
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=name)
+def test_the_advice_in_a_file(path: Path) -> None:
+    case = read_case(path)
+    assert list(problems(Source(case.text, case.words), partial(of_file, case))) == []
+
+
+# What advice shows that is not only a word to replace: names of NKI, and named arguments.
+SHOWN_CODE = re.compile(r"\b(?:nl|nisa|ncc)\.\w+|\b[a-z_]\w*=(?=\w)")
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
+def test_the_right_example_does_what_the_advice_says(page: Path) -> None:
+    """All the code of one alternative of the advice is in it; an alternative may have none."""
+    text = page.read_text("utf-8")
+    right = example(text, "## Right")
+    for one in compile_text(example(text, "## Wrong"), warn=slug_of(page)):
+        alternatives = re.split(r"[,;]? or |; ", one.help)
+        shown_code = [SHOWN_CODE.findall(alternative) for alternative in alternatives]
+        assert any(all(code in right for code in codes) for codes in shown_code), one.help
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
+def test_the_advice_of_a_page(page: Path) -> None:
+    text = example(page.read_text("utf-8"), "## Wrong")
+    assert list(problems(Source(text), partial(of_page, slug_of(page)))) == []
+
+
+def test_most_advice_that_shows_code_is_followed() -> None:
+    """Of the help lines in the examples that can be applied without judgement, most are."""
+    sources = [
+        (Source(case.text, case.words), partial(of_file, case)) for case in map(read_case, KERNELS)
+    ]
+    followed = [
+        follow(source, one) is not None for source, compiled in sources for one in compiled(source)
+    ]
+    assert sum(followed) >= 130

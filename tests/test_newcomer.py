@@ -1,0 +1,258 @@
+"""The first three kernels of a newcomer, with a newcomer's mistakes.
+
+Each mistake is made in a kernel that is right. Following the advice, and nothing else, leads back
+to a kernel that compiles and computes what NumPy computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import erf
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import nkic
+from nkic.base.diagnostics import Diagnostic, Level
+from nkic.base.source import SourceFile
+from tests.harness.advised import Source, follow
+from tests.harness.kernels import compile_text
+
+Array = NDArray[Any]
+
+HEAD = """# /// nkic
+# kernel = "kernel"
+# [args]
+{args}# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+"""
+
+RMS_NORM = """@nki.jit
+def kernel(x, w):
+    n, d = x.shape
+    out = nl.ndarray((n, d), dtype=x.dtype, buffer=nl.shared_hbm)
+    row = nl.ndarray((128, d), dtype=w.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=row, src=w.reshape((1, d)).broadcast(0, 128))
+    for i in range(n // 128):
+        t = nl.ndarray((128, d), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=x[i * 128 : (i + 1) * 128, :])
+        square = nl.ndarray((128, d), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.activation(dst=square, op=nl.square, data=t)
+        total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_reduce(dst=total, op=nl.add, data=square, axis=1)
+        scale = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.activation(dst=scale, op=nl.rsqrt, data=total, scale=1.0 / d)
+        y = nl.ndarray((128, d), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.tensor_scalar(dst=y, data=t, op0=nl.multiply, operand0=scale)
+        nisa.tensor_tensor(dst=y, data1=y, data2=row, op=nl.multiply)
+        nisa.dma_copy(dst=out[i * 128 : (i + 1) * 128, :], src=y)
+    return out
+"""
+LINEAR = """@nki.jit
+def kernel(x, w, bias):
+    k, m = x.shape
+    n = w.shape[1]
+    out = nl.ndarray((m, n), dtype=x.dtype, buffer=nl.shared_hbm)
+    row = nl.ndarray((128, n), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=row, src=bias.reshape((1, n)).broadcast(0, 128))
+    for i in range(m // 128):
+        acc = nl.ndarray((128, n), dtype=nl.float32, buffer=nl.psum)
+        for j in range(k // 128):
+            a = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.sbuf)
+            b = nl.ndarray((128, n), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=a, src=x[j * 128 : (j + 1) * 128, i * 128 : (i + 1) * 128])
+            nisa.dma_copy(dst=b, src=w[j * 128 : (j + 1) * 128, :])
+            nisa.nc_matmul(dst=acc, stationary=a, moving=b)
+        nisa.tensor_tensor(dst=acc, data1=acc, data2=row, op=nl.add)
+        y = nl.ndarray((128, n), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.activation(dst=y, data=acc, op=nl.gelu)
+        nisa.dma_copy(dst=out[i * 128 : (i + 1) * 128, :], src=y)
+    return out
+"""
+GATE = """@nki.jit
+def kernel(x):
+    n, e = x.shape
+    out = nl.ndarray((n, e), dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in range(n // 128):
+        t = nl.ndarray((128, e), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=x[i * 128 : (i + 1) * 128, :])
+        top = nl.ndarray((128, 8), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.max8(dst=top, src=t)
+        keep = nl.ndarray((128, e), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.tensor_scalar(dst=keep, data=t, op0=nl.greater_equal, operand0=top[:, 3:4])
+        weight = nl.ndarray((128, e), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.activation(dst=weight, data=t, op=nl.exp)
+        nisa.tensor_tensor(dst=weight, data1=weight, data2=keep, op=nl.multiply)
+        total = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.tensor_reduce(dst=total, op=nl.add, data=weight, axis=1)
+        nisa.reciprocal(dst=total, data=total)
+        nisa.tensor_scalar(dst=weight, data=weight, op0=nl.multiply, operand0=total)
+        nisa.dma_copy(dst=out[i * 128 : (i + 1) * 128, :], src=weight)
+    return out
+"""
+
+
+def rms_norm(x: Array, w: Array) -> Array:
+    return x / np.sqrt((x * x).mean(1, keepdims=True)) * w
+
+
+def linear(x: Array, w: Array, bias: Array) -> Array:
+    y = x.astype(np.float32).T @ w.astype(np.float32) + bias
+    return 0.5 * y * (1 + np.vectorize(erf)(y / np.sqrt(2)))
+
+
+def gate(x: Array) -> Array:
+    weight = np.exp(x) * (x >= np.sort(x, 1)[:, -4:-3])
+    return weight / weight.sum(1, keepdims=True)
+
+
+class Task(NamedTuple):
+    """A kernel that is right, its arguments, what it computes, and how far off it may be."""
+
+    text: str
+    arguments: dict[str, Array]
+    reference: Callable[..., Array]
+    tolerance: float
+
+
+def numbers(*shape: int) -> Array:
+    return np.random.default_rng(len(shape)).standard_normal(shape, dtype=np.float32)
+
+
+BF16 = ml_dtypes.bfloat16
+TASKS = {
+    "rms_norm": Task(RMS_NORM, {"x": numbers(256, 512), "w": numbers(512)}, rms_norm, 1e-3),
+    "linear": Task(
+        LINEAR,
+        {
+            "x": (numbers(256, 256) / 16).astype(BF16),
+            "w": numbers(256, 512).astype(BF16),
+            "bias": numbers(512),
+        },
+        linear,
+        2e-2,
+    ),
+    "gate": Task(GATE, {"x": numbers(256, 64)}, gate, 1e-2),
+}
+ROW = "nl.ndarray((128, d), dtype=w.dtype"
+REPEATED = "src=w.reshape((1, d)).broadcast(0, 128)"
+# A mistake is a task, and the texts that take the place of right ones.
+MISTAKES: dict[str, tuple[str, dict[str, str]]] = {
+    "a row in one partition": ("rms_norm", {ROW: ROW.replace("128", "1"), REPEATED: "src=w"}),
+    "a row to all partitions": ("rms_norm", {REPEATED: "src=w"}),
+    "numbers as operators": ("rms_norm", {"op=nl.add": "op='add'", "op=nl.rsqrt": "op='rsqrt'"}),
+    "a column among tiles": (
+        "rms_norm",
+        {
+            "tensor_scalar(dst=y, data=t, op0=nl.multiply, operand0=scale)": "tensor_tensor("
+            "dst=y, data1=t, data2=scale, op=nl.multiply)"
+        },
+    ),
+    "a row as operand0": (
+        "rms_norm",
+        {
+            "tensor_tensor(dst=y, data1=y, data2=row, op=nl.multiply)": "tensor_scalar("
+            "dst=y, data=y, op0=nl.multiply, operand0=row)"
+        },
+    ),
+    "a bias of many columns": (
+        "linear",
+        {
+            "        nisa.tensor_tensor(dst=acc, data1=acc, data2=row, op=nl.add)\n": "",
+            "op=nl.gelu)": "op=nl.gelu, bias=row)",
+        },
+    ),
+    "a bias in one partition": (
+        "linear",
+        {
+            "        nisa.tensor_tensor(dst=acc, data1=acc, data2=row, op=nl.add)\n": "",
+            "op=nl.gelu)": "op=nl.gelu, bias=row)",
+            "row = nl.ndarray((128, n)": "row = nl.ndarray((1, n)",
+            "src=bias.reshape((1, n)).broadcast(0, 128)": "src=bias",
+        },
+    ),
+    "a matmul into SBUF": ("linear", {"buffer=nl.psum": "buffer=nl.sbuf"}),
+    "an operator by name": ("linear", {"op=nl.gelu": 'op="gelu"'}),
+    "a misspelt function": ("linear", {"op=nl.gelu": "op=nl.gelv"}),
+    "an operator of PyTorch": ("gate", {"op=nl.multiply)": "op=nl.mul)"}),
+    "half an operator": ("gate", {"op=nl.multiply)": "op=nl.mult)"}),
+    "a function as operator": ("gate", {"op=nl.add": "op=nl.sum"}),
+    "a bfloat16 column": (
+        "gate",
+        {
+            "total = nl.ndarray((128, 1), dtype=x.dtype": "total = nl.ndarray((128, 1), "
+            "dtype=nl.bfloat16"
+        },
+    ),
+    "an engine by the tool's word": (
+        "gate",
+        {
+            "op0=nl.greater_equal, operand0=top[:, 3:4])": "op0=nl.greater_equal, "
+            "operand0=top[:, 3:4], engine=nisa.engine.dve)"
+        },
+    ),
+}
+HABITS = {
+    "        top = nl.ndarray((128, 8), dtype=x.dtype, buffer=nl.sbuf)\n": "",
+    "nisa.max8(dst=top, src=t)": "top = nisa.max8(src=t)",
+}
+STEPS = 8
+
+
+def source_of(task: Task, changes: dict[str, str]) -> Source:
+    """Return the task's file with texts exchanged."""
+    rows = (
+        f'# {n} = "{a.dtype}[{", ".join(map(str, a.shape))}]"\n' for n, a in task.arguments.items()
+    )
+    text = task.text
+    for right, wrong in changes.items():
+        assert right in text
+        text = text.replace(right, wrong)
+    return Source(HEAD.format(args="".join(rows)) + text)
+
+
+def errors(source: Source) -> list[Diagnostic]:
+    return [one for one in compile_text(source.text) if one.level is Level.ERROR]
+
+
+def check(task: Task, source: Source) -> None:
+    """Check that the kernel computes what the reference does."""
+    ran = nkic.run(nkic.compile(SourceFile("kernel.py", source.text)), task.arguments)
+    expected = task.reference(*task.arguments.values())
+    actual = np.asarray(ran.outputs["output_0"]).astype(np.float32)
+    np.testing.assert_allclose(actual, expected, rtol=task.tolerance, atol=task.tolerance)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_kernels_are_right(name: str) -> None:
+    source = source_of(TASKS[name], {})
+    assert errors(source) == []
+    check(TASKS[name], source)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_advice_leads_to_a_kernel_that_is_right(name: str) -> None:
+    task, changes = TASKS[MISTAKES[name][0]], MISTAKES[name][1]
+    source = source_of(task, changes)
+    assert errors(source), "the mistake is an error"
+    for _ in range(STEPS):
+        if not (found := errors(source)):
+            break
+        changed = follow(source, found[0])
+        assert changed is not None, found[0]
+        source = changed
+    assert errors(source) == []
+    check(task, source)
+
+
+def test_a_refused_call_is_the_only_error() -> None:
+    """Its result is sliced and used: nothing more is said about that."""
+    (error,) = errors(source_of(TASKS["gate"], HABITS))
+    assert (error.code.slug, "`dst` is missing" in error.message) == ("wrong-call", True)
