@@ -210,14 +210,17 @@ def matmul(facts: Facts) -> Cost:
     passes = matmul_passes(facts, stationary, moving)
     minimum = min(facts.target.figures["issue.least"], stationary_columns)
     cycles = max(minimum, moving_columns * _slowed(facts, moving)) * passes
-    if stationary.dtype.name == "float32" and not _transposes(facts):
-        return tensor_cost(
-            facts, _not_hidden(facts, cycles, stationary_columns), stationary_columns, passes
-        )
     loading = (
         stationary_columns * _slowed(facts, stationary) / facts.target.figures["tensor.load_rate"]
     )
-    return tensor_cost(facts, max(cycles, loading), stationary_columns, passes)
+    is_loaded_in_halves = stationary.dtype.name == "float32" and not _transposes(facts)
+
+    def interval(cycles: float) -> float:
+        if is_loaded_in_halves:
+            return _not_hidden(facts, cycles, stationary_columns)
+        return max(cycles, loading)
+
+    return tensor_cost(facts, interval, cycles, stationary_columns, passes)
 
 
 def _not_hidden(facts: Facts, cycles: float, columns: int) -> float:
@@ -258,19 +261,32 @@ def transposing(facts: Facts) -> Cost:
     passes = facts.target.figures["tensor.passes_32"] if data.dtype.size == 4 else 1
     if data.dtype.size == 4 and facts.target.generation >= 3:
         passes /= 2
-    interval = max(data.partitions, min(facts.target.figures["issue.least"], data.free))
-    return tensor_cost(facts, interval * passes, data.free, passes)
+    cycles = max(data.partitions, min(facts.target.figures["issue.least"], data.free)) * passes
+    return tensor_cost(facts, lambda cycles: cycles, cycles, data.free, passes)
 
 
-def tensor_cost(facts: Facts, cycles: float, columns: int, passes: float = 1) -> Cost:
-    """Return the cost of `cycles` in the array, plus issue and fill time.
+def tensor_cost(
+    facts: Facts,
+    interval: Callable[[float], float],
+    cycles: float,
+    columns: int,
+    passes: float,
+) -> Cost:
+    """Return the cost of streaming for `cycles`, plus issue and fill time.
 
+    `interval` gives the time that the array is occupied from that of streaming, which takes longer
+    while the engine is cold; loads of stationary columns do not (implied: the limit is on the use
+    of the array, and published products over one row take the same time per column at any length).
     Issue takes some cycles per instruction; two passes are one instruction (M). The array fills
     before its first result leaves: a constant plus a cycle per column (M).
     """
     clock, figures = facts.target.clock_mhz[Engine.TENSOR], facts.target.figures
     issue = figures["tensor.issue"] * max(1.0, passes / 2)
-    return Cost(round(cycles + issue), figures["tensor.fill_ns"] + columns * 1000 / clock)
+    return Cost(
+        round(interval(cycles) + issue),
+        figures["tensor.fill_ns"] + columns * 1000 / clock,
+        cold_interval=round(interval(cycles / figures["tensor.cold_rate"]) + issue),
+    )
 
 
 @formula(UNKNOWN)

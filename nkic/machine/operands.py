@@ -176,14 +176,16 @@ class Cost(NamedTuple):
     """The time one instruction takes.
 
     `interval`, in cycles of the engine, is how long it occupies the engine. The result is available
-    `latency_ns` after that. For DMA, instead of cycles: `busy_ns` from its first byte on, on
-    `dma_engines` of the core's DMA engines at once, then `latency_ns` until the semaphore is set.
+    `latency_ns` after that; on the tensor engine, `cold_interval` takes its place while the engine
+    is cold. For DMA, instead of cycles: `busy_ns` from its first byte on, on `dma_engines` of the
+    core's DMA engines at once, then `latency_ns` until the semaphore is set.
     """
 
     interval: int = 0
     latency_ns: float = 0.0
     busy_ns: float = 0.0
     dma_engines: int = 0
+    cold_interval: int = 0
 
 
 class Effects(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from nkic.machine.clock.dma_costs import dma_trigger
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.operands import AttributeKind, Row
 from nkic.machine.operators import ACTIVATIONS
 from nkic.machine.targets import Target
@@ -22,7 +22,8 @@ from nkic.machine.targets import Target
 
 class Timing(NamedTuple):
     """Times in picoseconds. `by` is the engine that triggers a transfer; `exclusive` holds the
-    memories that other engines may not access at the same time.
+    memories that other engines may not access at the same time. On the tensor engine, `cold` is
+    `hold` while it is cold, and `use` the share of its rows at work.
     """
 
     hold: int
@@ -32,6 +33,8 @@ class Timing(NamedTuple):
     trigger: int = 0
     by: Engine = Engine.DMA
     exclusive: tuple[Buffer, ...] = ()
+    cold: int = 0
+    use: float = 1.0
 
 
 def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
@@ -40,7 +43,9 @@ def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
     latency = _ps(cost.latency_ns)
     if engine is not Engine.DMA:
         hold = round(cost.interval * 1_000_000 / target.clock_mhz[engine])
-        return Timing(hold, latency, exclusive=_exclusive(facts, engine))
+        cold = round(cost.cold_interval * 1_000_000 / target.clock_mhz[engine])
+        exclusive = _exclusive(facts, engine)
+        return Timing(hold, latency, exclusive=exclusive, cold=cold, use=_use(facts, engine))
     busy = _ps(cost.busy_ns)
     share = busy * (cost.dma_engines or target.dma_engines) // target.dma_engines
     if row.is_rendezvous:  # a rendezvous of cores has prepared descriptors and occupies no engine
@@ -56,6 +61,14 @@ def _exclusive(facts: Facts, engine: Engine) -> tuple[Buffer, ...]:
     accessed = {tile.buffer for tile in facts.tiles.values()}
     rules = (Buffer.SBUF, target.sbuf_exclusive), (Buffer.PSUM, target.psum_exclusive)
     return tuple(b for b, engines in rules if engine in engines and b in accessed)
+
+
+def _use(facts: Facts, engine: Engine) -> float:
+    """The share of the tensor engine's rows at work: its operands have a partition for each."""
+    if engine is not Engine.TENSOR:
+        return 1.0
+    rows = (tile.partitions for name, tile in facts.tiles.items() if name != "dst")
+    return max(rows, default=PARTITIONS) / PARTITIONS
 
 
 def _ps(ns: float) -> int:
@@ -98,25 +111,35 @@ class Tables:
 class Warmth:
     """The warm-up state of a core's tensor engine.
 
-    The engine starts at a fraction of its rate, reaches the full rate after some time of use, and
-    is cold again after some time without use.
+    The engine starts at a fraction of its rate, and reaches the full rate after some time of use.
+    It is cold again after some time (a window) without use, or in which it was used too little:
+    for too short a time, or by products over few rows. That rows count is implied: the profiler's
+    guide speaks of utilisation, and published products over 1 and 64 rows take twice the time of
+    those over 128.
     """
 
     def __init__(self, target: Target) -> None:
         self.up = _ps(target.figures["tensor.warm_up_ns"])
         self.down = _ps(target.figures["tensor.cool_down_ns"])
-        self.rate = target.figures["tensor.cold_rate"]
-        self.since = self.end = -self.down
+        self.least = target.figures["tensor.least_use"]
+        self.since = self.end = self.window = -self.down
+        self.used = 0.0  # in the present window
 
-    def stretched(self, start: int, hold: int) -> int:
-        """Return the actual duration of work that starts at `start` and takes `hold` when warm."""
+    def duration(self, start: int, timing: Timing) -> int:
+        """Return the actual duration of an instruction that starts at `start`."""
+        hold, cold = timing.hold, timing.cold
         if not self.up:
             return hold
         if start - self.end >= self.down:
-            self.since = start
-        cold = max(0, self.since + self.up - start)
-        cold_time = min(cold, round(hold / self.rate))
-        duration = cold_time + hold - round(cold_time * self.rate)
+            self.since = self.window = start
+            self.used = 0.0
+        elif start - self.window >= self.down:
+            if self.used <= self.least * (start - self.window):
+                self.since = start
+            self.window, self.used = start, 0.0
+        cold_time = min(max(0, self.since + self.up - start), cold)
+        duration = hold if not cold_time else cold_time + hold - cold_time * hold // cold
+        self.used += duration * timing.use
         self.end = start + duration
         return duration
 

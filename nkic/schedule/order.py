@@ -342,12 +342,12 @@ class ListScheduler:
         if cost_class.engine is Engine.SCALAR:
             return start + self.tables.loading(cost_class.table) + hold
         if cost_class.engine is Engine.TENSOR:
-            return start + self.warmth.stretched(start, hold)
+            return start + self.warmth.duration(start, cost_class.first)
         return start + hold
 
     def _transfer(self, times: Timing, lane: _Lane, queue: int, start: int) -> int:
         """Move a transfer's data, and return when they have arrived."""
-        hold, latency, lead, pool, trigger, by, _ = times
+        hold, latency, lead, pool, trigger, by, *_ = times
         if trigger:
             start = self.lanes[by].trigger(start, trigger)
         lane.free = start + pool

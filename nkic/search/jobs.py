@@ -89,7 +89,7 @@ class Cold:
         warmth = Warmth(target)
         begins = min((job.earliest for job in code if job.engine is Engine.TENSOR), default=0)
         self.end = begins + warmth.up if warmth.up else 0
-        self.rate = warmth.rate
+        self.rate = target.figures["tensor.cold_rate"]
 
     def warm_up(self, start: int, work: int) -> int:
         """Return the extra time of `work` over the full rate, from `start` on at the earliest."""

@@ -333,7 +333,7 @@ class Machine:
             done = end
         else:
             if runner.is_tensor:
-                hold = runner.warmth.stretched(start, hold)
+                hold = runner.warmth.duration(start, timing)
             if item.table:
                 hold += runner.tables.loading(item.table)
             runner.free = end = start + hold

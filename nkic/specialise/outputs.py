@@ -64,11 +64,19 @@ class Outputs:
         """Return the recorded program; `arguments` are the kernel's, for `--info`."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
-            from nkic.language.beta1.recorded import repeated, spills, splices  # rarely needed
+            from nkic.language.beta1.recorded import (  # rarely needed
+                descriptors,
+                renamed,
+                repeated,
+                spills,
+                splices,
+            )
 
             splices.finish(trace)
+            renamed.rename(trace)
             repeated.multiply(trace)
             spills.fit(trace, self.at)
+            descriptors.prepare(trace)
         outputs = self.parameters()
         refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
         return Program(

@@ -107,6 +107,13 @@ TENSOR = (
         documented(0.5, f"{PROFILER}: starts near 50 % duty"),
         minimum=0.01,
     ),
+    row(
+        "tensor.least_use",
+        "share",
+        "of its rows and time for which the engine must be used to stay, or get, warm",
+        assumed(0.5, f"{LIKE_V3}, but it has no warm-up"),
+        documented(0.5, f"{PROFILER}: less use over about 3 us engages the limit again"),
+    ),
 )
 
 

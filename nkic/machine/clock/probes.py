@@ -78,7 +78,7 @@ def _cold(count: int, times: Timing, target: Target) -> float:
     """Return the time in ns of `count` products on an initially cold tensor engine."""
     warmth, now = Warmth(target), 0
     for _ in range(count):
-        now += warmth.stretched(now, times.hold)
+        now += warmth.duration(now, times)
     return now / 1000
 
 

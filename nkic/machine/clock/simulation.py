@@ -146,13 +146,13 @@ class TimeSimulation:
 
     def _execute(self, line: Line, entry: Fields, start: int, queue: Queue) -> None:
         timing, table, _, _, waits, signals = entry
-        hold, latency, lead, _, _, _, _ = timing
+        hold, latency, lead, *_ = timing
         if line.is_dma:
             self.rings.enqueue(line, line.core, timing, start)
             done = line.moved + lead + latency
         else:
             if line.engine is Engine.TENSOR:
-                hold = line.warmth.stretched(start, hold)
+                hold = line.warmth.duration(start, timing)
             if table:
                 hold += line.tables.loading(table)
             line.free = start + hold

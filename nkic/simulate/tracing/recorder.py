@@ -132,7 +132,7 @@ class Recorder:
             return
         number, index = runner.index - self.first, len(self.events)
         idle, issued, bound, mover, tokens = self._open
-        hold, latency, lead, pool, trigger, by, _ = item.timing
+        hold, latency, lead, pool, trigger, by, *_ = item.timing
         free = runner.moved if runner.is_dma else runner.free
         start = free - hold if runner.is_dma else issued
         done = free + lead + latency

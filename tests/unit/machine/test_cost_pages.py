@@ -63,7 +63,7 @@ def cost(row: Row, target: Target, engine: Engine, changes: Settings) -> str:
     _, facts = facts_of(row.name, target, engine, **operands)
     if violations(row, facts):
         return ""
-    hold, latency, start, pool, trigger, by, _ = timing(row, facts, engine)
+    hold, latency, start, pool, trigger, by, *_ = timing(row, facts, engine)
     issued = f"{hold / 1000:g}+{latency / 1000:g}"
     if engine is not Engine.DMA:
         return issued

@@ -243,14 +243,35 @@ def test_a_change_of_table_is_a_load(names: tuple[str, ...], tables: int) -> Non
 
 def test_the_tensor_engine_warms_up_and_cools_down() -> None:
     """Half rate for 6.6 us, then the full rate, until it is idle for 3 us."""
-    warmth, us = Warmth(TRN2), 1_000_000
-    assert warmth.stretched(0, us) == 2 * us
-    assert warmth.stretched(2 * us, 2 * us) == 4 * us
-    # 0.6 us at half rate do 0.3 of the work, the other 0.7 take 0.7.
-    assert warmth.stretched(6 * us, us) == 1.3 * us
-    assert warmth.stretched(int(7.3 * us), us) == us
-    assert warmth.stretched(int(11.2 * us), us) == us, "2.9 us of rest"
-    assert warmth.stretched(int(15.2 * us), us) == 2 * us, "3 us of rest"
+    warmth = Warmth(TRN2)
+
+    def us(start: float, hold: float, use: float = 1.0) -> float:
+        timing = Timing(int(hold * US), 0, cold=int(2 * hold * US), use=use)
+        return warmth.duration(int(start * US), timing) / US
+
+    assert us(0, 1) == 2
+    assert us(2, 2) == 4
+    assert us(6, 1) == 1.3, "warm after 6.6 us"
+    assert us(7.3, 1) == 1
+    assert us(9, 1) == 1, "0.7 us of rest"
+    assert us(13, 1) == 2, "3 us of rest"
+
+
+@pytest.mark.parametrize(("use", "hold"), [(0.5, 2.0), (1 / 128, 2.0), (0.75, 1.0), (1.0, 1.0)])
+def test_products_over_few_rows_leave_the_tensor_engine_cold(use: float, hold: float) -> None:
+    warmth, now = Warmth(TRN2), 0
+    work = Timing(US, 0, cold=2 * US, use=use)
+    for _ in range(20):
+        now += warmth.duration(now, work)
+    assert warmth.duration(now, work) == hold * US
+
+
+def test_a_tensor_engine_in_use_for_less_than_half_of_the_time_is_cold() -> None:
+    """Even if it never rests for long enough to cool down."""
+    warmth, work = Warmth(TRN2), Timing(US // 10, 0, cold=US // 5)
+    for start in range(0, 30 * US, US // 2):
+        duration = warmth.duration(start, work)
+    assert duration == US // 5
 
 
 def test_a_machine_file_changes_the_time() -> None:

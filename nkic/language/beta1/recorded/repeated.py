@@ -5,6 +5,8 @@ nl.broadcast_to; architecture guide, alternative uses of the tensor engine): a p
 Its result is in PSUM. If a single instruction reads it and can read PSUM, it does, as in the
 tutorial's profiles, where PSUM is full of such rows; otherwise the result is copied to SBUF. The
 library's shuffle and copies remain if the tensor engine cannot read the row, or PSUM has no space.
+The copies run on the vector engine (implied: of published selective scans, those that copy such
+rows take as much longer as the vector engine would, though the scalar engine has less to do).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from nkic.language.beta1.tiles import Tile
 from nkic.language.tensors.views import whole
 from nkic.language.trace import Trace
 from nkic.machine.dtypes import FLOAT32, DType
+from nkic.machine.engines import Engine
 from nkic.machine.memory import MEMORIES, PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.rules import violations
 
@@ -134,6 +137,12 @@ def _writes(item: Instruction, tile: Tensor) -> bool:
     )
 
 
+def _on_vector(item: Instruction) -> Instruction:
+    """Give a copy that names no engine to the vector engine."""
+    copies = item.row.name == "tensor_copy" and item.engine is None
+    return item._replace(engine=Engine.VECTOR) if copies else item
+
+
 class _Rewriter:
     """A rewriter that replaces broadcasts by products."""
 
@@ -155,7 +164,8 @@ class _Rewriter:
         while index < len(self.items):
             item, plan = self.items[index], self.plans.get(index)
             if plan is None:
-                rewritten.append(bodies.substituted(item, self.replacements))
+                moved = bodies.substituted(item, self.replacements)
+                rewritten.append(moved if moved.operands == item.operands else _on_vector(moved))
             else:
                 self._repeat(plan, item)
             index = index + 1 if plan is None else plan.end
@@ -177,6 +187,9 @@ class _Rewriter:
             else:
                 destination = Tile(part_of(whole(tile), (0, start), shape))
                 self._add(at, "tensor_copy", destination, src=Tile(whole(result)))
+                copy = self.trace.body.pop()
+                assert isinstance(copy, Instruction)
+                self.trace.body.append(_on_vector(copy))
 
     def _ones(self, row: View, tile: Tensor, at: Instruction) -> Tile:
         """Return ones in the row's partition, one per partition of the tile."""
