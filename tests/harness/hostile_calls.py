@@ -218,9 +218,7 @@ def _uses(chance: random.Random) -> Iterator[str]:
     yield chance.choice(lines)
 
 
-def _lines(
-    profile: Profile, declared: list[str], uses: list[str], target: Target
-) -> Iterator[str]:
+def _lines(profile: Profile, declared: list[str], uses: list[str], target: Target) -> Iterator[str]:
     root = "neuronxcc." if profile is Profile.BETA1 else ""
     yield f"import {root}nki as nki" if root else "import nki"
     for module, short in SHORT.items():
