@@ -27,7 +27,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def whole(value: Any, noun: str) -> int:
+def whole_number(value: Any, noun: str) -> int:
     """Return a number of a kernel as an int. Raises `KernelError`; `noun` names the number."""
     number = plain(value)
     if isinstance(number, float) and number.is_integer():
@@ -40,4 +40,4 @@ def whole(value: Any, noun: str) -> int:
 def whole_numbers(values: Any, noun: str) -> tuple[int, ...]:
     """Return the numbers of a tuple or list as ints, or one number as a tuple of one."""
     listed = values if isinstance(values, tuple | list) else (values,)
-    return tuple(whole(value, f"each number of {noun}") for value in listed)
+    return tuple(whole_number(value, f"each number of {noun}") for value in listed)

@@ -38,7 +38,7 @@ HOSTILE = """
     nl.ndarray nl nisa np nl.ds(0,4) nl.ds(-5,2**40) nl.tile_size nki.jit np.float32 np.zeros((2,2))
     np.zeros((0,5)) np.eye(3,k=-9) np.ones((1,)*9) np.ones(6).reshape((3,2)) np.array(5) np.array([])
     f p h i u b o r f[0:1] f[:,0:1] f[5:3] f[:,0] p[:,0:4] h[0] h[0:64,0:8]
-"""
+"""  # noqa: E501
 PLAUSIBLE = {
     "dst": "f p h o", "src": "f p h a", "op": "nl.add nl.multiply nl.maximum 'add' nl.exp",
     "dtype": "nl.float32 nl.bfloat16 nl.int32 nl.uint8 'float16'", "shape": "(128,16) (64,) (1,8)",
@@ -218,9 +218,7 @@ def _uses(chance: random.Random) -> Iterator[str]:
     yield chance.choice(lines)
 
 
-def _lines(
-    profile: Profile, declared: list[str], uses: list[str], target: Target
-) -> Iterator[str]:
+def _lines(profile: Profile, declared: list[str], uses: list[str], target: Target) -> Iterator[str]:
     root = "neuronxcc." if profile is Profile.BETA1 else ""
     yield f"import {root}nki as nki" if root else "import nki"
     for module, short in SHORT.items():

@@ -17,7 +17,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.base.text import plural
 from nkic.ir.tensors import Dynamic, View
 from nkic.language.beta1.indices import NO_AXES, ONE, Dim, Index, as_index, merged
-from nkic.language.hosted import plain, whole
+from nkic.language.hosted import plain, whole_number
 from nkic.language.tensors import reshapes
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.views import ViewError, on_chip
@@ -132,7 +132,7 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
 
 
 def _ds(item: DynamicSlice, tile_of: Any) -> Part:
-    count = whole(item.size, "the size of nl.ds")
+    count = whole_number(item.size, "the size of nl.ds")
     source = tile_of(item.start)
     if source is not None:
         return AtRunTime(source, Index(0, (Dim(count, 1 if count > 1 else 0),)))

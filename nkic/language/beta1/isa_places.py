@@ -33,7 +33,7 @@ from nkic.language.beta1.moving import (
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import reduce_cmd
-from nkic.language.hosted import whole, whole_numbers
+from nkic.language.hosted import whole_number, whole_numbers
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine import dtypes
@@ -256,7 +256,7 @@ def local_gather(
         )
     count = indices.shape[1] * 16
     if num_valid_indices is not None:
-        count = whole(num_valid_indices, "num_valid_indices")
+        count = whole_number(num_valid_indices, "num_valid_indices")
     sizes = (count,) if num_elem_per_idx == 1 else (count, num_elem_per_idx)
     output = new((source.shape[0], *sizes), source.dtype)
     return result(

@@ -32,7 +32,7 @@ from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
-from nkic.language.hosted import plain, whole, whole_numbers
+from nkic.language.hosted import plain, whole_number, whole_numbers
 from nkic.language.names import num_programs
 from nkic.language.trace import active
 from nkic.machine import dtypes
@@ -351,7 +351,7 @@ def instances(axes: Any = None) -> int:
 
 def nc(count: Any) -> int:
     """`nl.nc(n)`: a dimension of a grid that is distributed over cores."""
-    return whole(count, "the number of cores")
+    return whole_number(count, "the number of cores")
 
 
 def spmd_dim(*dims: Any) -> int:

@@ -18,7 +18,7 @@ from nkic.language.beta1.access import Axes
 from nkic.language.beta1.indices import NO_AXES, as_index, constant
 from nkic.language.beta1.masks import Mask, bounding, whole
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.hosted import whole, whole_numbers
+from nkic.language.hosted import whole_number, whole_numbers
 from nkic.language.tensors import reshapes, views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
@@ -113,7 +113,7 @@ class Tile(NkiTensor):
             for position in sorted(whole_numbers(axis, "axis")):
                 result = result.expand_dims(position)
             return result
-        axis = whole(axis, "axis")
+        axis = whole_number(axis, "axis")
         at = axis if axis >= 0 else axis + len(self.shape) + 1
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 

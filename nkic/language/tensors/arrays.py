@@ -107,10 +107,10 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
         k: int = 0,
         dtype: Any = None,
     ) -> ConstantArray:
-        columns = N if M is None else M
-        allow(max(N, 0) * max(columns, 0))
-        rows = (column == row + k for row in range(N) for column in range(columns))
-        return _packed(map(int, rows), (N, columns), _kind(dtype or dtypes.FLOAT32))
+        (rows,), (columns,) = _sizes(N), _sizes(N if M is None else M)
+        allow(max(rows, 0) * max(columns, 0))
+        ones = (int(column == row + k) for row in range(rows) for column in range(columns))
+        return _packed(ones, (rows, columns), _kind(dtype or dtypes.FLOAT32))
 
     def array(values: Any, dtype: Any = None) -> ConstantArray:
         if isinstance(values, ConstantArray):
@@ -144,7 +144,7 @@ def _sizes(shape: Any) -> Sizes:
     for size in sizes:
         if not isinstance(size, int):
             raise TypeError(f"'{type(size).__name__}' object cannot be interpreted as an integer")
-    return sizes
+    return tuple(int.__index__(size) for size in sizes)
 
 
 def _kind(dtype: Any) -> DType:

@@ -20,7 +20,7 @@ from nkic.language.tensors import views
 from nkic.language.tensors.arrays import ConstantArray, is_array
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import MAX_RANK, Buffer
 
 MAX_BYTES = 256 << 20
 
@@ -39,6 +39,9 @@ def shared_constant(constant: Any) -> NkiTensor:
         )
     if not array.shape or not array.size:
         raise KernelError("bad-shape", f"a constant must have elements; shape is {array.shape}")
+    if array.ndim > MAX_RANK:
+        text = f"a tensor has at most {MAX_RANK} dimensions, not {array.ndim}"
+        raise KernelError("bad-shape", text, help="reshape the array")
     return NkiTensor(views.whole(active().constant(array.shape, array.dtype, array._data)))
 
 

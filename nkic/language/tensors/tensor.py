@@ -221,7 +221,8 @@ class NkiTensor(Identical):
             _require(_NEW_METHODS[operation])
         active().recording()
         try:
-            return NkiTensor(patterns.unless_indirect(self._access, operation, *args))
+            plain_args = (_plain(arg) for arg in args)
+            return NkiTensor(patterns.unless_indirect(self._access, operation, *plain_args))
         except ViewError as error:
             return self._report(error)
         except (TypeError, ValueError) as error:
@@ -480,3 +481,10 @@ def _source(value: Any, buffer: Buffer) -> View | Register:
             help="slice the tensor of indices down to one element",
         )
     return index
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of a kernel as an int of Python's, which compares and hashes as one."""
+    if type(value) is int or not isinstance(value, int | tuple | list) or hasattr(value, "_fields"):
+        return value
+    return int(value) if isinstance(value, int) else tuple(map(_plain, value))
