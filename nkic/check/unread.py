@@ -158,14 +158,12 @@ class _Finder:
         """Return the instruction as one for nothing, or None if something of it is used."""
         if instruction.number in self.used or instruction.row.is_rendezvous:
             return None
-        operands, uses = self.accesses.of(instruction)
-        touches = [(operands[index], reads, writes) for index, reads, writes in uses]
-        tiles = [t for t in touches if type(t[0]) is AccessPattern]
-        written = [pattern for pattern, _, writes in tiles if writes]
-        if not written or len(written) == len(tiles):
+        touches = self.accesses.touches(instruction)
+        written = [touch.pattern for touch in touches if touch.writes]
+        if not written or len(written) == len(touches):
             return None
-        if any(pattern.tensor.number in self.skipped for pattern in written):  # type: ignore[union-attr]
+        if any(pattern.tensor.number in self.skipped for pattern in written):
             return None
         if state_effects(instruction, self.target).writes:
             return None
-        return _Unread((instruction, written[0]), self.by.get(instruction.number))  # type: ignore[arg-type]
+        return _Unread((instruction, written[0]), self.by.get(instruction.number))

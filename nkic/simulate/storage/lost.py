@@ -1,9 +1,9 @@
 """Remarks on numbers that an instruction loses: overflow, saturation, integers that are rounded.
 
 Finding them costs little where there are none. Arithmetic and conversions signal that something was
-lost (`machine/lost.py`), and only then the elements are looked at. Integers of 32 bits pass through
-float32 in `Tile.load` and `Tile.put` alone, so that every instruction that computes with them is
-covered by these two.
+lost (`machine.rounding.LOST`), and only then the elements are looked at. Integers of 32 bits pass
+through float32 in `Tile.load` and `Tile.put` alone, so that every instruction that computes with
+them is covered by these two.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from nkic.base.text import grouped
 from nkic.machine.codecs import decode, round_to_grid
 from nkic.machine.dtypes import DType
-from nkic.machine.lost import LOST
 from nkic.machine.operands import Depends, Row
 from nkic.machine.operators import ALU
+from nkic.machine.rounding import LOST
 from nkic.simulate.numerics.alu import ARITHMETIC
 from nkic.simulate.remarks import Remark, Remarks
 
@@ -160,7 +160,7 @@ def note(
     )
     for name, tile in reversed(tiles.items()):
         computes = whole and tile in written and is_rounded(tile.dtype) and not row.copies
-        exact = _exact(operands, attributes) if computes else None
+        exact = _exact(row, operands, attributes) if computes else None
         tile.notes = Notes(row, name, remarks, converts, computes, exact, read)
 
 
@@ -172,29 +172,22 @@ def _is_whole(value: Any) -> bool:
 
 
 def _exact(
-    operands: Mapping[str, Any], attributes: Mapping[str, Any]
+    row: Row, operands: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> Callable[[], Array] | None:
-    """Return a function that computes the result of up to two operators in float64, or None."""
-    if "data1" in operands and "op" in attributes:
-        stages, first = [(attributes["op"], "data2", False)], operands["data1"]
-    elif "data" in operands and "op0" in attributes:
-        stages = [
-            (attributes[f"op{n}"], f"operand{n}", attributes.get(f"reverse{n}", False))
-            for n in "01"
-            if attributes.get(f"op{n}") is not None
-        ]
-        first = operands["data"]
-    else:
+    """Return a function that computes the result of the row's operators in float64, or None."""
+    stages = [
+        (attributes[op], operands[name], bool(reverse) and attributes[reverse])
+        for op, name, reverse in row.stages
+        if attributes[op] is not None
+    ]
+    if not stages or not all(op in ARITHMETIC for op, _, _ in stages):
         return None
-    if not all(op in ARITHMETIC and name in operands for op, name, _ in stages):
-        return None
-
     function: Callable[[str], Callable[..., Any]] = ARITHMETIC.__getitem__
 
     def compute() -> Array:
-        result = _doubles(first)
-        for op, name, reverse in stages:
-            other = np.broadcast_to(_doubles(operands[name]), result.shape)
+        result = _doubles(operands[row.first])
+        for op, operand, reverse in stages:
+            other = np.broadcast_to(_doubles(operand), result.shape)
             left, right = (other, result) if reverse and ALU[op].arity == 2 else (result, other)
             result = np.empty(result.shape)
             function(op)(left, right, result)
