@@ -172,9 +172,8 @@ def run(
     `fill` generates missing inputs ("zeros", "randn(0)", …), `cast` converts other element types.
     Other options, as in `nki-run`: `init_check`, `race_check`, `precise_fp`, `accumulate`,
     `report_error_bound`, `machine`, `max_cycles`, `max_memory` (bytes), `timeout` (seconds),
-    `limits`, `levels`, and
-    `dump`, `watch` and `expect_at` to inspect the run. Raises `RunError`; warnings are issued as
-    `NkicWarning`.
+    `limits`, `levels` of warnings, and `dump`, `watch` and `expect_at` to inspect the run. Raises
+    `RunError`; warnings are issued as `NkicWarning`.
     """
     options.check("run", call_options, Running, fill=fill)
     return _run(artifact, [inputs], fill, cast, call_options)[0]

@@ -18,9 +18,9 @@ from nkic.ir.effects import Operands, Uses, accesses_of
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.operands import Depends
-from nkic.machine.patterns import Dims, bounds, elements, merged, repeats
+from nkic.machine.patterns import Dims, elements, merged, repeats, run
 
-MAX_ELEMENTS = 1 << 20  # elements of a pattern; larger ones are not looked at
+MAX_ELEMENTS = 1 << 16  # elements, or contiguous pieces, of a pattern that is looked at
 # Rows that write elements while they read others. A reduction writes when it has read a partition.
 _STREAMING = (Depends.ELEMENTWISE, Depends.TRANSPOSED)
 
@@ -99,10 +99,14 @@ def _differ(dst: AccessPattern, sources: Sequence[tuple[str, AccessPattern]]) ->
 
 def _repeat_alike(dims: Dims, source: Dims) -> bool:
     """Return whether a source repeats its elements wherever the destination does."""
-    return len(dims) == len(source) and all(
-        num == other_num and (step != 0 or other == 0)
-        for (step, num), (other, other_num) in zip(dims, source, strict=True)
-    ) and not repeats(tuple(pair for pair in dims if pair[0]))
+    return (
+        len(dims) == len(source)
+        and all(
+            num == other_num and (step != 0 or other == 0)
+            for (step, num), (other, other_num) in zip(dims, source, strict=True)
+        )
+        and not repeats(tuple(pair for pair in dims if pair[0]))
+    )
 
 
 def _twice(name: str, dst: AccessPattern) -> str:
@@ -141,32 +145,46 @@ def _overlap(dst: AccessPattern, source: AccessPattern) -> bool:
 
     An operand of one element per partition is read before the first result is written.
     """
-    if elements(source.dims) == 1 < elements(dst.dims) and dst.tensor.on_chip:
+    on_chip = dst.tensor.on_chip
+    if on_chip and elements(source.dims) == 1 < elements(dst.dims):
         return False
-    if dst.start >= source.start + source.partitions or source.start >= dst.start + dst.partitions:
-        if dst.tensor.on_chip:
-            return False
-    low, high = dst.extent()
-    source_low, source_high = source.extent()
-    if low >= source_high or source_low >= high:
+    ends = dst.start + dst.partitions, source.start + source.partitions
+    if on_chip and min(ends) <= max(dst.start, source.start):
         return False
-    mine, other = merged(dst.dims), merged(source.dims)
-    if (dst.start, dst.offset, mine, dst.dtype.size) == (
-        *(source.start, source.offset, other, source.dtype.size),
-    ):
+    (low, high), (other_low, other_high) = dst.extent(), source.extent()
+    if low >= other_high or other_low >= high:
         return False
-    if max(elements(mine), elements(other)) > MAX_ELEMENTS:
-        return False
+    mine, other = (merged(dst.dims), dst.dtype.size), (merged(source.dims), source.dtype.size)
     distance = source.offset * source.dtype.size - dst.offset * dst.dtype.size
-    return _share_bytes((mine, dst.dtype.size), (other, source.dtype.size), distance)
+    is_same = mine == other and dst.start == source.start and distance == 0
+    return not is_same and _share_bytes(mine, other, distance)
 
 
 @lru_cache(maxsize=1024)
 def _share_bytes(one: tuple[Dims, int], other: tuple[Dims, int], distance: int) -> bool:
-    """Return whether two patterns of elements of a size share bytes; `other` is `distance` later."""
-    mine = _bytes(*one)
-    return any(byte + distance in mine for byte in _bytes(*other))
+    """Return whether two patterns of elements of a size share bytes; `other` is `distance` later.
+
+    False if there are too many pieces to tell.
+    """
+    pieces = [(*_pieces(*one), 0), (*_pieces(*other), distance)]
+    if any(elements(dims) > MAX_ELEMENTS for dims, _, _ in pieces):
+        return False
+    ranges = sorted(
+        (start * size + shift, (start * size + shift) + length, owner)
+        for owner, ((dims, length, shift), size) in enumerate(
+            zip(pieces, (one[1], other[1]), strict=True)
+        )
+        for start in set(_visited(dims))
+    )
+    ends = [-(1 << 63)] * 2  # of the pieces of each pattern so far
+    for start, end, owner in ranges:
+        if start < ends[1 - owner]:
+            return True
+        ends[owner] = max(ends[owner], end)
+    return False
 
 
-def _bytes(dims: Dims, size: int) -> set[int]:
-    return {offset * size + byte for offset in _visited(dims) for byte in range(size)}
+def _pieces(dims: Dims, size: int) -> tuple[Dims, int]:
+    """Return the pattern of the contiguous pieces of a pattern, and their length in bytes."""
+    length = run(dims)
+    return (dims if length == 1 else dims[:-1]), length * size

@@ -5,8 +5,9 @@ loop, or one caller of a function, often has no use for a result. A matmul that 
 which nothing has read is reported wherever it occurs: it was meant to accumulate.
 
 Constants are not reported: kernels clear tiles that later instructions mostly fill. Nor are
-instructions of which anything else is used: a second result, or registers of the engine. Of
-several cores, only memory on chip is looked at, since the others may read what is in HBM.
+instructions of which anything else is used: a second result, or registers of the engine. Shared
+HBM is not looked at, where an output may have been meant (NKI0254), and of several cores only
+memory on chip, since the others may read what is in HBM.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nkic.ir.effects import Accesses, accesses_of, state_effects
 from nkic.ir.overlap import MAX_CELLS, box
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.memory import Buffer
 
 Write = tuple[Instruction, AccessPattern]
 
@@ -96,6 +98,7 @@ class _Finder:
             tensor.number
             for tensor in self.accesses.first
             if tensor.number in known
+            or tensor.buffer is Buffer.SHARED_HBM
             or (len(lowered.cores) > 1 and not tensor.on_chip)
             or self._is_coarse(tensor)
         }
@@ -107,7 +110,7 @@ class _Finder:
     def follow(self, body: Body) -> None:
         """Follow a body in program order, and each device loop twice: iterations follow another."""
         for item in body:
-            if type(item) is Instruction:
+            if isinstance(item, Instruction):
                 self._instruction(item)
             else:
                 self.follow(item.body)
@@ -155,14 +158,12 @@ class _Finder:
         """Return the instruction as one for nothing, or None if something of it is used."""
         if instruction.number in self.used or instruction.row.is_rendezvous:
             return None
-        operands, uses = self.accesses.of(instruction)
-        touches = [(operands[index], reads, writes) for index, reads, writes in uses]
-        tiles = [t for t in touches if type(t[0]) is AccessPattern]
-        written = [pattern for pattern, _, writes in tiles if writes]
-        if not written or len(written) == len(tiles):
+        touches = self.accesses.touches(instruction)
+        written = [touch.pattern for touch in touches if touch.writes]
+        if not written or len(written) == len(touches):
             return None
-        if any(pattern.tensor.number in self.skipped for pattern in written):  # type: ignore[union-attr]
+        if any(pattern.tensor.number in self.skipped for pattern in written):
             return None
         if state_effects(instruction, self.target).writes:
             return None
-        return _Unread((instruction, written[0]), self.by.get(instruction.number))  # type: ignore[arg-type]
+        return _Unread((instruction, written[0]), self.by.get(instruction.number))

@@ -2,7 +2,9 @@
 
 The runner finds every such read (NKI0901); this finds those that are certain before there is data.
 One that the runner is certain to refuse is an error by default: the instruction runs, and either
-nothing that it reads was written, or all of its result depends on each byte. It is conservative about inexact patterns: a write initialises everything it may touch, and a read
+nothing that it reads was written, or all of its result depends on each byte.
+
+It is conservative about inexact patterns: a write initialises everything it may touch, and a read
 is checked only if it touches every byte of its box.
 """
 

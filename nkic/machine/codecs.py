@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import BFLOAT16, BOOL, FLOAT8_E8M0FNU, FLOAT32, TFLOAT32, DType
-from nkic.machine.lost import LOST
-from nkic.machine.rounding import rounder
+from nkic.machine.rounding import LOST, rounder
 from nkic.machine.scratch import BLOCK, blocks, scratch
 
 Array = NDArray[Any]

@@ -238,6 +238,8 @@ class Row:
     - `maps`: an element of dst is a function only of the elements at the same place, wherever that
       place is, and of numbers.
     - `copies`: dst is src, element by element in the order of both.
+    - `first` and `stages`: the operand that elementwise arithmetic begins with, and for each of its
+      operators the attribute, the second operand, and the attribute that swaps the two, if any.
     - `coalesces`: one call takes several tensors in HBM.
     - `channel`: the attribute that holds the channel number; each channel is a call.
     - `loads_until`: the last profile that accepts a tensor in place of a register, and loads it.
@@ -279,6 +281,8 @@ class Row:
     moves: bool = False
     maps: bool = False
     copies: bool = False
+    first: str = ""
+    stages: tuple[tuple[str, str, str], ...] = ()
     coalesces: bool = False
     channel: str = ""
     loads_until: Profile | None = None

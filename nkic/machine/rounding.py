@@ -8,6 +8,7 @@ overflow are tested first, because they are rare and fixing them up is slow.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from math import inf
@@ -17,11 +18,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import BOOL, FLOAT8_E8M0FNU, FLOAT32, DType
-from nkic.machine.lost import LOST
 from nkic.machine.scratch import scratch
 
 Floats = NDArray[np.float32]
 Rounder = Callable[[Floats, Floats], None]
+
+
+class _Lost(threading.local):
+    """Signals that a computation of this thread has lost numbers, set where it happens.
+
+    Arithmetic sets `computed` when an operation on numbers gives infinity or NaN; NumPy tells, from
+    the flags of the processor. Conversion to an element type sets `stored` when a number is beyond
+    the type's range. Both are cheap: whoever asks then looks for the elements.
+    """
+
+    computed = False
+    stored = False
+
+
+LOST = _Lost()
+
+
+def note_computed(kind: str, flags: int) -> None:
+    """Set `LOST.computed`; the form is that of `numpy.errstate(call=…)`."""
+    LOST.computed = True
+
 
 _SMALL = 1 << 14  # elements that are all tested as fast as some
 

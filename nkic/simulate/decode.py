@@ -21,10 +21,10 @@ from nkic.machine.operands import Row
 from nkic.machine.operators import SummationOrder
 from nkic.machine.targets import Target
 from nkic.neff.records import InstructionRecord, PatternRecord
-from nkic.simulate import lost
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.scratch import Scratch
+from nkic.simulate.storage import lost
 from nkic.simulate.storage.memory import Memory
 from nkic.simulate.tile import Tile
 

@@ -79,9 +79,7 @@ class IndirectOperand(NamedTuple):
         found = []
         for row, place in enumerate(places):
             earlier = first.setdefault(place, row) if kept[row] else row
-            if earlier != row and (
-                self.reads or rows[row].tobytes() != rows[earlier].tobytes()
-            ):
+            if earlier != row and (self.reads or rows[row].tobytes() != rows[earlier].tobytes()):
                 found.append(row)
         return found
 

@@ -30,13 +30,13 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.neff.places import source_of
 from nkic.neff.records import Executable, LoopRecord, PatternRecord
-from nkic.simulate import lost
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused, UnsetRegister
 from nkic.simulate.faults import called_from, fault
 from nkic.simulate.options import RunOptions
 from nkic.simulate.races import RaceDetector
+from nkic.simulate.storage import lost
 from nkic.simulate.storage.shadow import Shadow
 from nkic.simulate.storage.unwritten import Unwritten
 from nkic.simulate.streams import Item, Runner, nothing, unlimited

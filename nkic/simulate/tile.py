@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from nkic.machine.codecs import decode, encode, round_to_grid
 from nkic.machine.dtypes import FLOAT32, DType
-from nkic.machine.lost import LOST
 from nkic.machine.patterns import merged, repeats
+from nkic.machine.rounding import LOST
 from nkic.neff.records import PatternRecord
-from nkic.simulate.lost import Notes, is_rounded
+from nkic.simulate.storage.lost import Notes, is_rounded
 from nkic.simulate.storage.memory import Memory
 
 Array = NDArray[np.float32]

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from nkic.machine.lost import note_computed
+from nkic.machine.rounding import note_computed
 
 # Elements in a ufunc's buffer for type conversion. With a larger buffer, NumPy 2.3 and later copy
 # an operand that is broadcast along shorter rows, which doubles the time of a row.
@@ -33,10 +33,12 @@ _BUFFER = 1024
 def quiet() -> Iterator[None]:
     """Silence warnings of NaN, overflow and division by zero, and give ufuncs a small buffer.
 
-    `LOST` tells that an operation on numbers gave infinity or NaN (`machine/lost.py`). No result depends on the buffer: reductions never convert types (`reduction.py`).
+    `machine.rounding.LOST` tells that an operation on numbers gave infinity or NaN. No result
+    depends on the buffer: reductions never convert types (`reduction.py`).
     """
-    modes = dict.fromkeys(("divide", "over", "invalid"), "call")
-    with np.errstate(under="ignore", call=note_computed, **modes):  # type: ignore[call-overload]
+    with np.errstate(
+        divide="call", over="call", invalid="call", under="ignore", call=note_computed
+    ):
         before = np.setbufsize(_BUFFER)
         try:
             yield

@@ -114,7 +114,12 @@ HANDOVER = """\
     nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=t)
     return out
 """
-ODD = ("deprecated", "read-unwritten", "result-not-read")  # warnings that some kernels here cause
+ODD = (
+    "deprecated",
+    "read-unwritten",
+    "read-never-written",
+    "result-not-read",
+)  # warnings that some kernels here cause
 HALVES = DATA[:128], DATA[128:]
 
 

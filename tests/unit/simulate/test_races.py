@@ -82,7 +82,7 @@ def test_python_asks_for_the_check() -> None:
     made = nkic.Artifact(compiled(f"{SCATTER}\n{BARRIER}\nnisa.dma_copy(y, shared[0:128])"))
     inputs = {"a": DATA, "at": BOTH}
     nkic.run(made, inputs)
-    with pytest.raises(nkic.RunError, match="NKI0642.*core 1 writes `shared` while core 0 writes"):
+    with pytest.raises(nkic.RunError, match=r"NKI0642.*core 1 writes `shared` while core 0 writes"):
         nkic.run(made, inputs, race_check=True)
 
 

@@ -321,7 +321,10 @@ def test_module_values_start_afresh_in_every_instance() -> None:
     text = (
         "SEEN = []\n"
         + HEAD
-        + ("@nki.jit\ndef kernel(a):\n    SEEN.append(nl.program_id(0))\n    print(SEEN)\n")
+        + (
+            "@nki.jit\ndef kernel(a):\n    assert a.shape\n"
+            "    SEEN.append(nl.program_id(0))\n    print(SEEN)\n"
+        )
     )
     made = program(text, request("a=float32[4]", grid=(2,)))
     assert made.messages == ("[0]\n", "[1]\n")

@@ -89,6 +89,8 @@ ROWS = (
         name="tensor_tensor",
         opcode=42,
         maps=True,
+        first="data1",
+        stages=(("op", "data2", ""),),
         depends=Depends.ELEMENTWISE,
         doc="dst = data1 op data2, element by element.",
         parameters=("dst", "data1", "data2", "op", "engine", "name"),
@@ -110,6 +112,8 @@ ROWS = (
         name="tensor_scalar",
         opcode=43,
         maps=True,
+        first="data",
+        stages=integers.STAGES,
         depends=Depends.ELEMENTWISE,
         doc="dst = (data op0 operand0) op1 operand1, each operand a number or one per partition.",
         parameters=(
@@ -151,6 +155,8 @@ ROWS = (
         name="scalar_tensor_tensor",
         opcode=44,
         maps=True,
+        first="data",
+        stages=integers.STAGES,
         depends=Depends.ELEMENTWISE,
         doc="dst = (data op0 operand0) op1 operand1, operand1 a tile like data.",
         parameters=(

@@ -15,7 +15,6 @@ from nkic.machine.codecs import decode
 from nkic.machine.engines import Engine
 from nkic.machine.operators import ALU, SummationOrder
 from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.lost import is_rounded
 from nkic.simulate.numerics.scan import tensor_tensor_scan as scan
 from nkic.simulate.numerics.statistics import bn_aggr as aggregated
 from nkic.simulate.numerics.statistics import bn_stats as statistics
@@ -38,6 +37,7 @@ from nkic.simulate.semantics.copying import (
     fill_step,
 )
 from nkic.simulate.semantics.summing import Reduction
+from nkic.simulate.storage.lost import is_rounded
 from nkic.simulate.tile import Tile
 
 

@@ -1,9 +1,9 @@
 """Remarks on numbers that an instruction loses: overflow, saturation, integers that are rounded.
 
 Finding them costs little where there are none. Arithmetic and conversions signal that something was
-lost (`machine/lost.py`), and only then the elements are looked at. Integers of 32 bits pass through
-float32 in `Tile.load` and `Tile.put` alone, so that every instruction that computes with them is
-covered by these two.
+lost (`machine.rounding.LOST`), and only then the elements are looked at. Integers of 32 bits pass
+through float32 in `Tile.load` and `Tile.put` alone, so that every instruction that computes with
+them is covered by these two.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from nkic.base.text import grouped
 from nkic.machine.codecs import decode, round_to_grid
 from nkic.machine.dtypes import DType
-from nkic.machine.lost import LOST
 from nkic.machine.operands import Depends, Row
 from nkic.machine.operators import ALU
+from nkic.machine.rounding import LOST
 from nkic.simulate.numerics.alu import ARITHMETIC
 from nkic.simulate.remarks import Remark, Remarks
 
@@ -41,7 +41,8 @@ class Notes:
 
     `converts`: the instruction only converts its source to a type narrower than float32, so that
     rounding is what it is for. `whole`: it computes 32-bit integers of integers. `exact` returns
-    the result in float64, for instructions whose operators are known.
+    the result in float64, for instructions whose operators are known; others choose one of their
+    `sources`, or may have rounded it.
     """
 
     row: Row
@@ -50,6 +51,7 @@ class Notes:
     converts: bool = False
     whole: bool = False
     exact: Callable[[], Array] | None = None
+    sources: Sequence[Any] = ()
 
     def read(self, raw: Array, values: Array) -> None:
         """Note the integers of `raw` that are not in `values`, which float32 has rounded."""
@@ -93,6 +95,9 @@ class Notes:
         large = (np.abs(values) >= EXACT) & (values <= dtype.highest) & (values >= dtype.lowest)
         if self.exact is not None and large.any():
             large &= self.exact().reshape(values.shape) != values
+        elif large.any():
+            for source in self.sources:  # a maximum, for example, is one of them
+                large &= ~np.isin(values, _doubles(source).astype(np.float32))
         if large.any():
             self.add(
                 "inexact-integer",
@@ -155,45 +160,37 @@ def note(
     )
     for name, tile in reversed(tiles.items()):
         computes = whole and tile in written and is_rounded(tile.dtype) and not row.copies
-        exact = _exact(operands, attributes) if computes else None
-        tile.notes = Notes(row, name, remarks, converts, computes, exact)
+        exact = _exact(row, operands, attributes) if computes else None
+        tile.notes = Notes(row, name, remarks, converts, computes, exact, read)
 
 
 def _is_whole(value: Any) -> bool:
     """Return whether an operand holds integers."""
     if hasattr(value, "notes"):
         return bool(value.dtype.is_integer)
-    return not isinstance(value, float) or value.is_integer()
+    return value is None or (isinstance(value, int | float) and float(value).is_integer())
 
 
 def _exact(
-    operands: Mapping[str, Any], attributes: Mapping[str, Any]
+    row: Row, operands: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> Callable[[], Array] | None:
-    """Return a function that computes the result of up to two operators in float64, or None."""
-    if "data1" in operands and "op" in attributes:
-        stages, first = [(attributes["op"], "data2", False)], operands["data1"]
-    elif "data" in operands and "op0" in attributes:
-        stages = [
-            (attributes[f"op{n}"], f"operand{n}", attributes.get(f"reverse{n}", False))
-            for n in "01"
-            if attributes.get(f"op{n}") is not None
-        ]
-        first = operands["data"]
-    else:
+    """Return a function that computes the result of the row's operators in float64, or None."""
+    stages = [
+        (attributes[op], operands[name], bool(reverse) and attributes[reverse])
+        for op, name, reverse in row.stages
+        if attributes[op] is not None
+    ]
+    if not stages or not all(op in ARITHMETIC for op, _, _ in stages):
         return None
-    if not all(op in ARITHMETIC and name in operands for op, name, _ in stages):
-        return None
+    function: Callable[[str], Callable[..., Any]] = ARITHMETIC.__getitem__
 
     def compute() -> Array:
-        result = _doubles(first)
-        for op, name, reverse in stages:
-            other = _doubles(operands[name])
-            if other.ndim and other.shape[1] != result.shape[1] != 1:
-                other = np.broadcast_to(other, result.shape)
-            pair = (other, result) if reverse and ALU[op].arity == 2 else (result, other)
-            out = np.empty(result.shape)
-            ARITHMETIC[op](*(np.broadcast_to(one, out.shape) for one in pair), out)  # type: ignore[arg-type]
-            result = out
+        result = _doubles(operands[row.first])
+        for op, operand, reverse in stages:
+            other = np.broadcast_to(_doubles(operand), result.shape)
+            left, right = (other, result) if reverse and ALU[op].arity == 2 else (result, other)
+            result = np.empty(result.shape)
+            function(op)(left, right, result)
         return result
 
     return compute
@@ -203,9 +200,8 @@ def _doubles(value: Any) -> Array:
     """Return an operand in float64, (partitions, elements) for a tile."""
     if not hasattr(value, "notes"):
         return np.array(float(value or 0))
-    if value.grid is not None:
-        return value.window.astype(np.float64).reshape(value.partitions, -1)
-    return value.window.reshape(value.partitions, -1).astype(np.float64)
+    doubles: Array = value.window.reshape(value.partitions, -1).astype(np.float64)
+    return doubles
 
 
 # ---- infinity and NaN that arithmetic makes ----
@@ -247,7 +243,9 @@ def _look(row: Row, name: str, tile: Any, read: Sequence[Any], remarks: Remarks)
     if made.any():
         number, count = float(values[made][0]), int(np.count_nonzero(made))
         text = f"computes {'NaN' if np.isnan(number) else f'{number:g}'} of numbers, at "
-        Notes(row, name, remarks).add("becomes-not-finite", f"{text}{_index(made)} of `{name}`", count)
+        Notes(row, name, remarks).add(
+            "becomes-not-finite", f"{text}{_index(made)} of `{name}`", count
+        )
 
 
 def _values(tile: Any) -> Array:
