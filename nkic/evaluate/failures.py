@@ -182,7 +182,7 @@ def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagn
 # Errors about Python features that the closed world lacks, by slug and by message.
 _UNSUPPORTED = frozenset({"hidden-attribute", "host-module", "not-in-nki"})
 _UNSUPPORTED_TEXT = re.compile(
-    "'ndarray'|'(DType|OtherType)' object is not callable|`numpy` has no"
+    "'DType' object is not callable|`numpy` has no|@: '\\w+' and 'ndarray'"
 )
 
 
@@ -372,11 +372,7 @@ def _with_advice(reason: _Reason) -> _Reason:
 
 _ADVICE = [
     ("NoneType", attributes.NONE_ADVICE),
-    ("'ndarray'", "use lists of numbers: there is no arithmetic with NumPy's arrays here"),
-    (
-        "'(DType|OtherType)' object is not callable",
-        "convert the number with `float(x)` or `int(x)`",
-    ),
+    ("'DType' object is not callable", "convert the number with `float(x)` or `int(x)`"),
     ("object is not callable", "remove the parentheses: it is a value"),
     ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
     ("not enough values|too many values", "compare the number of values with the targets"),
