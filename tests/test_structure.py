@@ -60,6 +60,7 @@ ON_DEMAND = {
         "nkic.language.beta1.tiles",
     },  # only for its kernels
     "specialise/closed.py": {"nkic.specialise"},
+    "specialise/numpy/values.py": {"numpy"},
     "specialise/outputs.py": {"nkic.language.beta1", "nkic.language.beta1.recorded"},
     "specialise/stage.py": {"nkic.specialise"},
     "nki/arrays.py": {"nkic.nki.jax_calls"},  # JAX

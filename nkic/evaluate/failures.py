@@ -196,7 +196,7 @@ def explain(failure: Failure) -> Diagnostic:
 # Errors about Python features that the closed world lacks, by slug and by message.
 _UNSUPPORTED = frozenset({"hidden-attribute", "host-module", "not-in-nki"})
 _UNSUPPORTED_TEXT = re.compile(
-    "'ndarray'|'(DType|OtherType)' object is not callable|`numpy` has no"
+    "'DType' object is not callable|`numpy` has no|@: '\\w+' and 'ndarray'"
 )
 
 
@@ -387,11 +387,7 @@ def _with_advice(reason: _Reason) -> _Reason:
 _ADVICE = [
     ("'NkiInstruction'", "an instruction does not return a tensor: use the dst that it wrote"),
     ("NoneType", attributes.NONE_ADVICE),
-    ("'ndarray'", "use lists of numbers: there is no arithmetic with NumPy's arrays here"),
-    (
-        "'(DType|OtherType)' object is not callable",
-        "convert the number with `float(x)` or `int(x)`",
-    ),
+    ("'DType' object is not callable", "convert the number with `float(x)` or `int(x)`"),
     ("object is not callable", "remove the parentheses: it is a value"),
     ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
     ("not enough values|too many values", "compare the number of values with the targets"),

@@ -202,7 +202,12 @@ class Interpreter:
 
 # Modules whose functions kernel code calls, and the modules that stand in for NumPy.
 _BOUNDARY = frozenset(
-    {"nkic.specialise.surface", "nkic.specialise.numpy_names", "nkic.language.tensors.arrays"}
+    {
+        "nkic.specialise.surface",
+        "nkic.specialise.numpy.values",
+        "nkic.specialise.numpy.functions",
+        "nkic.specialise.numpy.names",
+    }
 )
 
 

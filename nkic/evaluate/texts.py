@@ -66,7 +66,7 @@ def text(m: Machine, value: Any) -> str:
             return str.__str__(value)
         if isinstance(value, ErrorInstance):
             return _error_text(m, value)
-    if isinstance(value, Enum):
+    if kind in m.formatting or isinstance(value, Enum):
         return str(value)
     return representation(m, value)
 

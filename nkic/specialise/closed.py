@@ -21,8 +21,10 @@ from nkic.language.trace import Failed, Trace
 from nkic.language.versions import memories
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
-from nkic.specialise import numpy_names, surface
+from nkic.specialise import surface
 from nkic.specialise.iterations import Iterations
+from nkic.specialise.numpy import functions, values
+from nkic.specialise.numpy import names as numpy
 from nkic.syntax.bindings import Resolved
 
 PROVIDED = provided_modules((*provide.MODULES, "numpy"))
@@ -120,16 +122,15 @@ def interpreter(
     limits: Limits | None = None,
 ) -> Interpreter:
     """Return an interpreter that supports the API's values."""
-    beta1 = resolved.profile is Profile.BETA1
-    numpy = numpy_names.with_operators() if beta1 else numpy_names.table()
-    result = Interpreter(resolved, {"numpy": numpy, **spaces}, report, show=show, limits=limits)
+    modules = {"numpy": numpy.table(), **spaces}
+    result = Interpreter(resolved, modules, report, show=show, limits=limits)
     machine = result.machine
-    machine.classes |= surface.classes() | numpy_names.classes()
-    machine.callables |= surface.callers()
+    machine.classes |= surface.classes() | numpy.classes()
+    machine.callables |= surface.callers() | numpy.callers()
     machine.vectorcalls |= surface.CALLED_BY_PLACE
     machine.items |= surface.READ
     machine.hints.append(surface.hint)
-    machine.formatting = frozenset({numpy_names.NumpyFloat, DType})
-    machine.quiet = (DType, Buffer)
+    machine.formatting = frozenset({*numpy.classes(), DType})
+    machine.quiet = (DType, values.NumpyDType, functions.Function, Buffer)
     machine.refused = (Failed,)
     return result

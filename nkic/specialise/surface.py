@@ -36,7 +36,6 @@ from nkic.language.objects import Decorator, Kernel, ReplicaGroup
 from nkic.language.provide import TensorAnnotation
 from nkic.language.registers import VirtualRegister
 from nkic.language.scalars import NkiScalar, ScalarLoad, ScalarStore
-from nkic.language.tensors.arrays import ConstantArray
 from nkic.language.tensors.creation import ParDim, TensorClass, make_tensor, ndarray
 from nkic.language.tensors.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
 from nkic.language.tensors.indexing import DynamicSlice
@@ -79,7 +78,6 @@ SURFACE: dict[type, str] = {
         sbuf_fmax_bytes sbuf_fmax psum_fmax total_available_sbuf_size
     """,
     NoReorder: "__enter__ __exit__",
-    ConstantArray: "dtype shape ndim size reshape astype",
     Operator: "name __name__",
     Kernel: "with_schedule __getitem__ __name__",
     Decorator: "__name__",
@@ -90,7 +88,6 @@ SURFACE: dict[type, str] = {
     configs.AddressRotation: "name value",
     **dict.fromkeys(ENUMS.values(), "name value"),
 }
-_SHOWN_NAMES: dict[type, str] = {ConstantArray: "ndarray"}
 # Classes that kernels may call, or pass to isinstance.
 _CALLABLE_CLASSES = (
     *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
@@ -143,7 +140,7 @@ def class_of(host: type, text: str) -> Class:
     members = {name: _member(host, name) for name in words(text)}
     makes = host in _CALLABLE_CLASSES or issubclass(host, Enum)
     result = Class(
-        _SHOWN_NAMES.get(host, host.__name__),
+        host.__name__,
         (OBJECT,),
         members,
         payload=host,

@@ -41,6 +41,7 @@ class Done:
     value: Any = None
     said: tuple[Diagnostic, ...] = ()
     log: list[str] = field(default_factory=list)
+    steps: int = 0  # of the budget
 
     @property
     def slugs(self) -> list[str]:
@@ -179,6 +180,7 @@ def run(
     except CompileFailed as failed:
         done.said = failed.diagnostics
     done.printed = "".join(printed)
+    done.steps = made.machine.limits.steps - made.machine.left
     return done
 
 

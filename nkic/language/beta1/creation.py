@@ -20,8 +20,8 @@ from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.dtypes_api import as_buffer, as_dtype
 from nkic.language.hosted import plain
 from nkic.language.tensors import creation
-from nkic.language.tensors.arrays import ConstantArray, makers
-from nkic.language.tensors.constant_data import _of_numpy
+from nkic.language.tensors.arrays import identity
+from nkic.language.tensors.constant_data import data_of
 from nkic.language.tensors.constant_data import shared_constant as constant_tensor
 from nkic.language.tensors.creation import ParDim
 from nkic.language.tensors.tensor import NkiTensor
@@ -187,21 +187,15 @@ def shared_constant(constant: Any, dtype: Any = None) -> Tile:
     """Return a tensor in HBM with the contents of an array."""
     if isinstance(constant, NkiTensor):
         return tile(constant)
-    wanted = None if dtype is None else as_dtype(dtype)
-    return Tile(
-        constant_tensor(constant if wanted is None else _converted(constant, wanted))._access
-    )
-
-
-def _converted(constant: Any, dtype: DType) -> Any:
-    array = _of_numpy(constant)
-    return array.astype(dtype) if isinstance(array, ConstantArray) else array
+    data = None if dtype is None else data_of(constant)
+    array = constant if data is None else data.astype(as_dtype(dtype))
+    return Tile(constant_tensor(array)._access)
 
 
 def shared_identity_matrix(n: int, dtype: Any = "uint8") -> Tile:
     """Return the identity matrix in HBM, for nl.load."""
-    array = makers(lambda count: None)["identity"](n, dtype=as_dtype(dtype))
-    return shared_constant(array)
+    active().budget.charge(n * n)
+    return shared_constant(identity(n, as_dtype(dtype)))
 
 
 def device_print(prefix: str, x: Any, *, mask: Any = None) -> None:

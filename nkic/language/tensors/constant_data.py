@@ -16,6 +16,7 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import Tensor
 from nkic.language.dtypes_api import as_dtype
+from nkic.language.hosted import plain
 from nkic.language.tensors import views
 from nkic.language.tensors.arrays import ConstantArray, is_array
 from nkic.language.tensors.tensor import NkiTensor
@@ -29,26 +30,29 @@ def shared_constant(constant: Any) -> NkiTensor:
     """Return a tensor in shared HBM with this data; interned by its contents."""
     if isinstance(constant, NkiTensor) and constant._access.tensor.buffer is Buffer.SHARED_HBM:
         return constant  # an array of the running program: an input in HBM
-    array = _read(constant) if isinstance(constant, str) else _of_numpy(constant)
-    if not isinstance(array, ConstantArray):
+    array = _read(constant) if isinstance(constant, str) else data_of(constant)
+    if array is None:
         raise KernelError(
             "argument-kind",
             f"a constant must be a NumPy array or the path of a .npy file, not {constant!r}",
             argument="constant",
             position=0,
         )
-    if not array.shape or not array.size:
+    if not array.shape or not array.data:
         raise KernelError("bad-shape", f"a constant must have elements; shape is {array.shape}")
-    if array.ndim > MAX_RANK:
-        text = f"a tensor has at most {MAX_RANK} dimensions, not {array.ndim}"
+    if len(array.shape) > MAX_RANK:
+        text = f"a tensor has at most {MAX_RANK} dimensions, not {len(array.shape)}"
         raise KernelError("bad-shape", text, help="reshape the array")
-    return NkiTensor(views.whole(active().constant(array.shape, array.dtype, array._data)))
+    return NkiTensor(views.whole(active().constant(array.shape, array.dtype, array.data)))
 
 
-def _of_numpy(value: Any) -> Any:
-    """Convert a NumPy array to a kernel's. NumPy's default 64-bit numbers become 32-bit ones."""
-    if not is_array(value) or isinstance(value, ConstantArray):
+def data_of(value: Any) -> ConstantArray | None:
+    """Copy an array, whose 64-bit numbers become 32-bit ones; None if the value is none."""
+    if isinstance(value, ConstantArray):
         return value
+    if not is_array(value):
+        return None
+    value = plain(value)
     narrow = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(value.dtype.name)
     if narrow is not None:
         narrowed = value.astype(narrow)

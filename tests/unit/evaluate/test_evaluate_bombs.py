@@ -157,7 +157,6 @@ x = x * 2 ^ 1
 EXPLODING = """
 isinstance('', x)
 issubclass(str, x)
-np.minimum(x, y)
 asdict(A(x))
 astuple(A([x]))
 """

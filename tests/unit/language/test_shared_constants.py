@@ -129,7 +129,7 @@ def test_what_is_no_constant(tmp_path: Path) -> None:
         assert slug == "constant-file" and said in message, message
     assert refused("3.0")[0] == "argument-kind"
     assert refused("np.zeros((0, 4), np.float32)")[0] == "bad-shape"
-    assert refused("np.zeros(4, np.float64)")[0] == "unknown-dtype"
+    assert refused("np.array([1 << 40])")[0] == "wrong-value"
     assert refused("np.array([300], dtype=np.uint8)")[0] == "wrong-value"
     assert refused("np.array([[1, 2], [3]])")[0] == "wrong-value"
 
@@ -143,4 +143,4 @@ def test_a_constant_may_be_returned() -> None:
 
 def test_a_nan_stays_one_in_bfloat16() -> None:
     array = ConstantArray(FLOAT32, (1,), b"\xff\xff\xff\x7f").astype(BFLOAT16)
-    assert np.isnan(np.frombuffer(array._data, ml_dtypes.bfloat16)).all()
+    assert np.isnan(np.frombuffer(array.data, ml_dtypes.bfloat16)).all()
