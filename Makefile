@@ -50,7 +50,7 @@ fuzz: $(STAMP)  ## fuzz what reads strangers' files: make fuzz [TARGET=parse] [S
 # Pages of tests/data that are made by asking the code (docs/mutation.md).
 PAGES := tests/property/test_stage_pages.py tests/unit/machine/test_cost_pages.py \
 	tests/unit/machine/instructions/test_rule_limits.py tests/unit/neff/test_verify_fields.py \
-	tests/unit/allocate/test_addresses.py
+	tests/unit/allocate/test_addresses.py tests/unit/cli/test_options.py
 
 bless: $(STAMP)  ## accept the present output as expected; review it with git diff
 	NKIC_BLESS=1 $(PY) -m pytest -n 0 tests/test_files.py $(PAGES) $(ARGS)

@@ -55,7 +55,8 @@ PICTURES = (
     ),
     Picture(
         "timeline",
-        "nki-run fast.neff --fill 'randn(0)' --timeline -O output_0=@out.npy --no-verdict -q",
+        "nki-run profile fast.neff --fill 'randn(0)' --report timeline -o output_0=@out.npy "
+        "--no-verdict -q",
         ("nkic once.py --arg 'lhsT=bf16[512,512]' --arg 'rhs=bf16[512,1024]' -o fast.neff",),
     ),
 )

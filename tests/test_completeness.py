@@ -151,6 +151,7 @@ SPEAKS_OF_ROWS = (
 HOMONYMS = {
     "evaluate/library/itertools.py": {"accumulate"},
     "api/running.py": {"accumulate"},
+    "cli/nki_run/options.py": {"iota"},
     "language/enums.py": {"perf_mode"},
     "language/meanings.py": {"reciprocal"},
     "language/names.py": {"tile_size"},

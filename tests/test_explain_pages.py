@@ -139,8 +139,9 @@ def test_commands_that_are_right_have_options_that_exist(page: Path) -> None:
     for words in re.findall(r"`((?:nkic|nki-run) [^`]*)`", right):
         for part in re.split(r"[|;]", words):
             tool, *rest = shlex.split(part)
-            known = {name for option in COMMANDS[tool].params for name in option.opts}
-            known |= {name for option in COMMANDS[tool].params for name in option.secondary_opts}
+            command = COMMANDS[tool].commands.get(rest[0], COMMANDS[tool])
+            known = {name for option in command.table for name in option.opts}
+            known |= {name for option in command.table for name in option.secondary_opts}
             assert [word for word in rest if word[:1] == "-" != word and word not in known] == []
 
 

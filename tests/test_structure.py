@@ -33,18 +33,18 @@ ON_DEMAND = {
         path: {"tomllib"}
         for path in ("base/project.py", "machine/clock/machine_file.py", "specialise/inline.py")
     },
+    "base/render/__init__.py": {"nkic.base.render"},  # most commands report nothing
     "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after signal handlers
+    "cli/common/help.py": {"click.shell_completion"},
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"nkic.limits.table"},
     "cli/common/pages.py": {  # terminals
         *("rich", "rich.console", "rich.markdown", "rich.table", "rich.text"),
     },
-    "cli/common/session.py": {"nkic.base.render"},
-    "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help runs without the runner
-    "cli/nki_run/carry_out.py": {
-        "nkic.cli.nki_run.calibrating",  # NumPy
-        "nkic.cli.nki_run.running",
-    },
+    "cli/common/session.py": {"nkic.base.render", "nkic.limits.table"},
+    "cli/common/table.py": {"click.shell_completion"},
+    "cli/nki_run/__init__.py": {"nkic.cli.nki_run"},  # --help runs without the runner
+    "cli/nki_run/carry_out.py": {"nkic.cli.nki_run", "nkic.cli.nki_run.running"},  # NumPy
     "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
     "cli/nkic/__init__.py": {"nkic.cli.nkic", "nkic.cli.nkic.carry_out"},
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst

@@ -12,7 +12,7 @@ from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.compiling import TracedCompilation, compile_options, of_live, request_options_of
 from nkic.api.errors import CompileError, raising, refuse
-from nkic.api.options import Calling, Preparing, Running
+from nkic.api.options import Calling, Compiling, Preparing, Running
 from nkic.api.running import Result, run, run_ranks
 from nkic.api.tracebacks import boundary
 
@@ -43,6 +43,7 @@ class Prepared:
 
 
 @boundary
+@options.documented(Compiling, Preparing)
 def prepare(
     function: Any,
     args: Sequence[Any] = (),
@@ -94,6 +95,7 @@ def _check_arguments(args: Any, kwargs: Any) -> None:
 
 
 @boundary
+@options.documented(Compiling, Preparing, Running)
 def call(
     function: Any,
     args: Sequence[Any] = (),
@@ -109,6 +111,7 @@ def call(
 
 
 @boundary
+@options.documented(Compiling, Preparing, Running)
 def call_ranks(
     function: Any,
     inputs: Sequence[Sequence[Any] | Mapping[str, Any]],

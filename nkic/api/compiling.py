@@ -138,6 +138,7 @@ def _paths(loader: Loader | LiveLoader) -> Callable[[str], str]:
 
 
 @boundary
+@options.documented(Compiling)
 def compile(
     kernel: Any,
     *,

@@ -27,7 +27,7 @@ from nkic.specialise.request import TensorType
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType})
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-_SHOWN = 80  # characters of a value in --info
+_SHOWN = 80  # characters of a value in nki-run inspect
 _MAX_DEPTH = 100
 
 

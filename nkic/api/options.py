@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import index
-from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
 
 from nkic.api.errors import CompileError, RunError, raising, refuse
 from nkic.base.diagnostics import bad_value
@@ -102,6 +102,20 @@ class Running(TypedDict, total=False):
 
 class Calling(Preparing, Running, total=False):
     """Options of a call: those of compiling and those of running."""
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def documented(*kinds: type) -> Callable[[Function], Function]:
+    """Return a decorator that adds these options to a function's documentation, for `help`."""
+
+    def decorated(function: Function) -> Function:
+        texts = [f"{kind.__name__} options: {kind.__doc__}" for kind in kinds]
+        function.__doc__ = "\n".join([str(function.__doc__).rstrip(), "", *texts])
+        return function
+
+    return decorated
 
 
 def machine_of(machine: Machine) -> MachineFile | None:

@@ -99,7 +99,7 @@ class Result:
 
     @property
     def json(self) -> str:
-        """The report as `nki-run --json` prints it."""
+        """The report as `nki-run --json --no-verdict` prints it."""
         return run_report.as_json(self.run)
 
     @cached_property
@@ -117,7 +117,7 @@ class Result:
 
     @property
     def page(self) -> str:
-        """The report of `nki-run --report html=FILE`: one self-contained page."""
+        """The report of `nki-run profile --report html=FILE`: one self-contained page."""
         if self.insight is None or self.executable is None:
             raise ValueError("the run was too long to be recorded, so there is no report of it")
         return page(self.insight, self.run, self.executable.sources)
@@ -159,6 +159,7 @@ class Result:
 Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
 
 
+@options.documented(Running)
 def run(
     artifact: Artifact,
     inputs: Inputs = None,
@@ -179,6 +180,7 @@ def run(
     return _run(artifact, [inputs], fill, cast, call_options)[0]
 
 
+@options.documented(Running)
 def run_ranks(
     artifact: Artifact,
     inputs: Sequence[Inputs],
@@ -202,6 +204,7 @@ _OF_ONE_RUN = (
 )
 
 
+@options.documented(Running)
 def fuzz_order(
     artifact: Artifact,
     inputs: Inputs = None,
@@ -213,7 +216,7 @@ def fuzz_order(
     **call_options: Unpack[Running],
 ) -> None:
     """Run a compiled kernel in `orders` other orders that its semaphores allow, like `nki-run
-    --fuzz-order`.
+    debug --fuzz-order`.
 
     Raises `RunError` with the two racing lines if one of them gives different outputs. The same
     `seed` tries the same orders.

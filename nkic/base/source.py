@@ -7,6 +7,7 @@ offsets) are converted on input and output.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -89,3 +90,7 @@ class SourceFile:
         first = self.line(span.line)[span.column - 1 :]
         middle = [self.line(n) for n in range(span.line + 1, span.end_line)]
         return "\n".join([first, *middle, self.line(span.end_line)[: span.end_column - 1]])
+
+
+Sources = Callable[[str], SourceFile | None]
+"""Returns the file of a path in spans, or None if it cannot be shown."""

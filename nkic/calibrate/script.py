@@ -17,12 +17,12 @@ from nkic.machine.memory import PARTITIONS
 from nkic.machine.operands import AttributeKind
 
 HEAD = '''\
-"""Microkernels for `nki-run --calibrate`. On a machine with a Neuron device:
+"""Microkernels for `nki-run calibrate`. On a machine with a Neuron device:
 
     python microkernels.py profiles       # runs and profiles each, and writes profiles/NAME.json
-    nki-run --calibrate profiles > machine.toml
+    nki-run calibrate profiles > machine.toml
 
-Written by `nki-run --print microkernels`.
+Written by `nki-run calibrate --print microkernels`.
 """
 
 import os

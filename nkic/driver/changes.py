@@ -1,4 +1,4 @@
-"""The changes that each stage made to the program's text, for --print-changed."""
+"""The changes that each stage made to the program's text, for `--report changes`."""
 
 from __future__ import annotations
 

@@ -137,8 +137,8 @@ class Program:
     constants: Mapping[int, bytes] = field(default_factory=dict)
     addresses: Mapping[int, Address] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
-    arguments: Mapping[str, str] = field(default_factory=dict)  # as shown by --info
-    notes: Mapping[str, str] = field(default_factory=dict)  # compilation settings, for --info
+    arguments: Mapping[str, str] = field(default_factory=dict)  # for people
+    notes: Mapping[str, str] = field(default_factory=dict)  # how it was compiled, for people
     returned: Returned = None
     reads: Mapping[str, str] = field(default_factory=dict)
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Mapping
 from contextlib import suppress
 
-from nkic.limits.table import LIMITS
+from nkic.limits.table import LEAST_MEMORY, LIMITS, MEASURED, Values
 
 SPARE = 5  # seconds of processor time between the warning signal and the one that kills
 
 
-def apply(values: Mapping[str, int | None]) -> None:
+def apply(values: Values) -> None:
     """Apply every limit that has a value; lower limits set by the system are kept."""
     for name, value in values.items():
         number = LIMITS[name].number
-        if number is not None and value is not None:
-            _lower(number, value)
+        if number is not None and number != MEASURED and value is not None:
+            _lower(number, max(int(value), LEAST_MEMORY if name == "memory" else 0))
 
 
 def _lower(number: int, value: int) -> None:

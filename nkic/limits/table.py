@@ -1,6 +1,7 @@
 """The table of limits: the names of `--limit NAME=VALUE`, and their defaults.
 
-docs/security.md prints the same table; a test compares the two.
+The help of both commands lists them, and docs/security.md prints the same table; a test compares
+the two.
 """
 
 from __future__ import annotations
@@ -22,16 +23,21 @@ GIB = 1 << 30
 NONE = "none"
 OPTION = "--limit"
 THREADS = "OPENBLAS_NUM_THREADS"
+LEAST_MEMORY = 256 << 20  # bytes of address space
 SPARE_SECONDS = 60  # of processor time beyond the time limit, for starting and ending the command
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 _PLAIN = re.compile(r"\d{1,15}")
+_PARTS = re.compile(r"\d{1,15}(?:\.\d{1,6})?")
+MEASURED = -1
+Values = Mapping[str, float | None]  # by name; a whole number of everything but time
 
 
 @dataclass(frozen=True)
 class Limit:
     """A row of the table.
 
-    `number` is the system's resource number, None for limits counted by the interpreter of kernels.
+    `number` is the system's resource number, MEASURED for what the command itself measures, and
+    None for what the interpreter of kernels counts.
     `defaults` maps tools to values; None means no limit.
     """
 
@@ -39,53 +45,79 @@ class Limit:
     number: int | None
     meaning: str
     unit: str  # bytes, seconds, or what is counted
-    defaults: Mapping[str, int | None]
+    defaults: Values
     when: str = ""  # conditions on the default
-    minimum: int = 0  # with less, libraries abort the process
+    minimum: int = 0
     maximum: int | None = None  # with more, Python's own stack would overflow first
+    removable: bool = True  # whether `none` is a value
 
-    def read(self, text: str) -> int | None:
+    def read(self, text: str) -> float | None:
         """Parse a value; None for `none`. Raises `ValueError`."""
-        if text == NONE and self.number is not None:
+        text = text.strip()
+        if text == NONE and self.removable:
             return None
         if self.unit == "bytes":
             return size_of(text)
-        if not _PLAIN.fullmatch(text.strip()):
+        if not (_PARTS if self.name == TIME else _PLAIN).fullmatch(text):
             raise ValueError(text)
-        return int(text)
+        return int(text) if _PLAIN.fullmatch(text) else float(text)
 
-    def shown(self, value: int | None) -> str:
+    def shown(self, value: float | None) -> str:
         """Return a value in words: `8.0 GiB`, `900 seconds`, `512`."""
         if value is None:
             return NONE
         if self.unit == "bytes":
-            return size(value)
-        return f"{grouped(value)} {self.unit}" if self.unit == "seconds" else grouped(value)
+            return size(int(value))
+        if self.unit == "seconds":
+            return f"{value:,g} {self.unit}"
+        return grouped(int(value))
 
 
-def _both(value: int | None) -> dict[str, int | None]:
+def _both(value: int | None) -> dict[str, float | None]:
     return {"nkic": value, "nki-run": value}
 
 
 def _evaluation(name: str, meaning: str, unit: str, maximum: int | None = None) -> Limit:
     """Return a limit on evaluating a kernel. It cannot be `none`: evaluation has to end."""
     value: int = getattr(DEFAULT_LIMITS, name)
-    return Limit(name, None, meaning, unit, {"nkic": value}, maximum=maximum)
+    return Limit(name, None, meaning, unit, {"nkic": value}, maximum=maximum, removable=False)
 
 
+TIME = "time"
 LIMITS = {
     limit.name: limit
     for limit in (
         Limit(
-            *("memory", resource.RLIMIT_AS, "address space", "bytes"),
+            *(TIME, MEASURED, "elapsed time", "seconds"),
+            {"nkic": 900, "nki-run": None},
+            "from reading the first file to the end of the compilation or the run",
+        ),
+        Limit(
+            *("memory", resource.RLIMIT_AS, "address space, and the arrays of a run", "bytes"),
             {"nkic": 8 * GIB, "nki-run": None},
             "at most the machine's memory, or what its control group allows",
-            256 << 20,
+        ),
+        Limit(
+            *("errors", MEASURED, "errors after which a compilation gives up", "errors"),
+            {"nkic": 20},
+            minimum=1,
+            removable=False,
+        ),
+        Limit(
+            *("cycles", MEASURED, "simulated time", "cycles"),
+            {"nki-run": None},
+            minimum=1,
+        ),
+        Limit(
+            *("iterations", MEASURED, "iterations of a loop whose end a run decides", "iterations"),
+            {"nki-run": 1_000_000},
+            minimum=1,
+            removable=False,
         ),
         Limit(
             *("cpu", resource.RLIMIT_CPU, "processor time", "seconds"),
             {"nkic": 900 + SPARE_SECONDS, "nki-run": 24 * 3600},
-            f"nkic: {SPARE_SECONDS} more than --time-limit",
+            f"nkic: {SPARE_SECONDS} more than `{TIME}`",
         ),
         Limit("core", resource.RLIMIT_CORE, "size of a core dump", "bytes", _both(0)),
         Limit("files", resource.RLIMIT_NOFILE, "open files", "files", _both(512)),
@@ -114,9 +146,14 @@ def of(tool: str) -> dict[str, Limit]:
     return {name: limit for name, limit in LIMITS.items() if tool in limit.defaults}
 
 
-def read(tool: str, options: Sequence[str]) -> dict[str, int | None]:
+def default(tool: str, name: str) -> float | None:
+    """Return the value of a limit that is not given."""
+    return LIMITS[name].defaults.get(tool)
+
+
+def read(tool: str, options: Sequence[str]) -> dict[str, float | None]:
     """Parse the values of `--limit`, by name. Raises `UsageFailed`."""
-    parsed: dict[str, int | None] = {}
+    parsed: dict[str, float | None] = {}
     limits = of(tool)
     for option in options:
         name, _, text = option.partition("=")
@@ -131,30 +168,33 @@ def read(tool: str, options: Sequence[str]) -> dict[str, int | None]:
         except ValueError:
             example = "4GiB" if limit.unit == "bytes" else "600"
             advice = f"for example {OPTION} {name}={example}"
-            advice += f", or {OPTION} {name}={NONE}" if limit.number is not None else ""
+            advice += f", or {OPTION} {name}={NONE}" if limit.removable else ""
             raise bad_value(
                 f"{OPTION} {option}: expected a number of {limit.unit}", advice
             ) from None
-        if value is not None and value < limit.minimum:
-            raise bad_value(f"{OPTION} {option}: must be at least {limit.shown(limit.minimum)}")
+        if name == TIME and value == 0:
+            raise bad_value(f"{OPTION} {option}: must be more than 0")
+        # With less address space, libraries abort the process; a run is judged by its arrays first.
+        minimum = LEAST_MEMORY if (tool, name) == ("nkic", "memory") else limit.minimum
+        if value is not None and value < minimum:
+            raise bad_value(f"{OPTION} {option}: must be at least {limit.shown(minimum)}")
         if value is not None and limit.maximum is not None and value > limit.maximum:
             raise bad_value(f"{OPTION} {option}: must be at most {limit.shown(limit.maximum)}")
     return parsed
 
 
-def values(
-    tool: str, explicit: Mapping[str, int | None], seconds: float | None, environ: Mapping[str, str]
-) -> dict[str, int | None]:
+def values(tool: str, explicit: Values, environ: Mapping[str, str]) -> dict[str, float | None]:
     """Return the value of every limit of a command, by name: the given one, or the default.
 
-    `seconds` is the value of --time-limit, if the tool has one. Raises `UsageFailed`.
+    Raises `UsageFailed`.
     """
     limits = {name: limit.defaults[tool] for name, limit in of(tool).items()}
     available = machine_memory()
     sizes = [number for number in (limits["memory"], available) if number is not None]
     limits["memory"] = min(sizes, default=None)
-    if seconds is not None:
-        limits["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
+    if tool == "nkic" and TIME in explicit:
+        seconds = explicit[TIME]
+        limits["cpu"] = None if seconds is None else int(min(seconds, 1e9)) + SPARE_SECONDS
     if environ.get(THREADS, "1") != "1":
         if explicit.get("processes") == 0:
             text = (
@@ -182,8 +222,8 @@ def _control_group() -> int:
     return int(_CGROUP.read_text())
 
 
-def evaluation(given: Mapping[str, int | None]) -> Limits:
+def evaluation(given: Values) -> Limits:
     """Return the limits on evaluating a kernel."""
     names = {field.name for field in fields(Limits)} - {"memory"}  # the process is limited by it
-    explicit = {name: value for name, value in given.items() if name in names and value is not None}
+    explicit = {n: int(value) for n, value in given.items() if n in names and value is not None}
     return replace(DEFAULT_LIMITS, **explicit)

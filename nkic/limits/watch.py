@@ -26,7 +26,7 @@ SHARE = 0.8  # of the memory available when the compilation starts
 OWN = 128 << 20  # bytes that compiling the smallest kernel may take
 _INTERVAL = 0.05
 _HELP = "move loops over data to the device: `nl.fori_loop`; or try smaller shapes"
-_LATER = f"{_HELP}; --time-limit sets another limit"
+_LATER = f"{_HELP}; `--limit time=SECONDS` sets another limit"
 Found = TypeVar("Found")
 _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 

@@ -57,7 +57,7 @@ class SectionEntry(NamedTuple):
 
 
 class Port(NamedTuple):
-    """A parameter or result of the kernel for `--info`: dtype and buffer are names."""
+    """A parameter or result of the kernel for `nki-run inspect`: dtype and buffer are names."""
 
     name: str
     dtype: str

@@ -1,4 +1,4 @@
-"""Description of a file without decoding its program, for `--info`.
+"""Description of a file without decoding its program, for `nki-run inspect`.
 
 It supports every minor version of the format, including newer ones. Rows that the vendor's
 NeffHeader table also has use its names.
@@ -25,7 +25,9 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Info:
-    """The contents of `--info`. `bytes` is the size of the file; notes and files are optional."""
+    """What `nki-run inspect` shows. `bytes` is the size of the file; notes and files are
+    optional.
+    """
 
     header: Header
     bytes: int

@@ -54,5 +54,5 @@ def resolve(
 
 
 def list_kernels(entry: SourceFile, parse: Parse) -> tuple[Kernel, ...]:
-    """Return the kernels of a file in source order, for `--list-kernels`."""
+    """Return the kernels of a file in source order, for `--print kernels`."""
     return kernels(bind("__kernel__", entry, parse(entry)))

@@ -350,12 +350,14 @@ class Machine:
                 self._cycle_limit(item)
 
     def _cycle_limit(self, item: Item) -> NoReturn:
-        message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"
+        message = (
+            f"the program runs longer than {self.options.max_cycles:,} cycles (`--limit cycles`)"
+        )
         span = source_of(self.executable, item.record.place)
         raise LimitHit([make("cycle-limit", message, span, help="raise the limit, or drop it")])
 
     def _time_limit(self) -> NoReturn:
-        message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
+        message = f"the simulation took longer than {self.options.timeout_s:g} s (`--limit time`)"
         loops = [(r.iterations[-1], r.loops[-1].record) for r in self.runners if r.loops]
         span, notes = None, []
         if loops:
@@ -369,7 +371,7 @@ class Machine:
         """Raise LimitHit for a loop with a run-time bound that does not end."""
         state = "its register is not 0 yet" if loop.condition is not None else "has not ended"
         times = plural(iterations, "time")
-        message = f"this loop has run {times} and {state}: more than --max-iterations allows"
+        message = f"this loop has run {times} and {state}: more than `--limit iterations` allows"
         diagnostic = make(
             "loop-limit",
             message,

@@ -61,7 +61,7 @@ class Outputs:
         return moving.copied_to_hbm(value)
 
     def program(self, arguments: dict[str, str]) -> Program:
-        """Return the recorded program; `arguments` are the kernel's, for `--info`."""
+        """Return the recorded program; `arguments` are the kernel's, for `nki-run inspect`."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
             from nkic.language.beta1.recorded import (  # rarely needed

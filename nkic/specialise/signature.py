@@ -41,7 +41,7 @@ class BoundArguments:
     values: dict[str, Any]
 
     def shown(self) -> dict[str, str]:
-        """Return every argument as text, for `--info`."""
+        """Return every argument as text, for `nki-run inspect`."""
         texts = {name: str(kind) for name, kind in self.tensors.items()}
         texts |= {name: repr(value) for name, value in self.values.items()}
         return {p.name: texts.get(p.name, p.default) for p in self.parameters}

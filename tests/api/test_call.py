@@ -21,7 +21,7 @@ import pytest
 
 import nkic.nki
 from nkic import api
-from nkic.api import cache, names
+from nkic.api import cache, names, options
 from nkic.base.levels import DEFAULT, Wish
 from nkic.nki import modules
 from tests.api import kernels as k
@@ -471,3 +471,10 @@ def test_a_machine_gives_figures_of_time(tmp_path: Path) -> None:
 def test_a_machine_that_says_nothing_of_use_is_refused(machine: Any, said: str) -> None:
     with pytest.raises(api.CompileError, match=said):
         api.call(k.scaled, (X, 4.5), machine=machine)
+
+
+@pytest.mark.parametrize("function", [api.call, api.call_ranks])
+def test_help_names_every_option(function: Any) -> None:
+    names = options.Calling.__annotations__
+    assert len(names) > 20
+    assert [name for name in names if f"`{name}`" not in function.__doc__] == []

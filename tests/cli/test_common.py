@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,12 +24,13 @@ from nkic.cli.common import help, streams
 ROOT = Path(__file__).resolve().parents[2]
 
 # A tool whose argument selects what it does.
-DEMO = '''
+DEMO = """
 import os, sys, time
-import click
+from dataclasses import dataclass
 from nkic.base import diagnostics as d, files
 from nkic.base.source import SourceFile, Span
-from nkic.cli.common import Option, Session, Tool, run, shared_options
+from nkic.cli.common import Session, Tool, run
+from nkic.cli.common.table import option
 
 SOURCE = SourceFile("k.py", "a = 1\\nb = f(x)\\n")
 CALL = Span("k.py", 2, 5, 2, 9)
@@ -82,19 +84,23 @@ ACTIONS = {
     )},
 }
 
-@click.command(cls=Tool, examples=[("demo ok", "do nothing")], epilog="No telemetry.")
-@click.argument("action", type=click.Choice(tuple(ACTIONS)), metavar="ACTION")
-@click.option("--output", cls=Option, group="Output", common=True, metavar="PATH", help="Where.")
-@shared_options
-@click.pass_obj
-def demo(session, action, output):
-    """Does as it is told."""
+@dataclass
+class Line:
+    action: str = option("ACTION", "What.")
+    output: "str | None" = option("--output PATH", "Where.", group="Output", common=True)
+    kind: "str | None" = option(
+        "--kind KIND", "Form.", values={"round": "a circle", "square": "four sides"}
+    )
+
+def act(line, session):
     session.sources = {"k.py": SOURCE}.get
-    return ACTIONS[action](session)
+    return ACTIONS[line.action](session)
+
+demo = Tool(Line, act, "Does as it is told.", examples=[("demo ok", "do nothing")])
 
 if __name__ == "__main__":
     sys.exit(run(demo, "demo"))
-'''
+"""
 
 
 @pytest.fixture(scope="session")
@@ -321,7 +327,7 @@ def test_usage_errors(tool: Demo, arguments: list[str], first_line: str) -> None
 
 
 def test_crash_is_one_line_and_a_report(tool: Demo) -> None:
-    done = tool("crash", "--crash-dir", "reports", NKIC_DEMO="1")
+    done = tool("crash", NKIC_DEMO="1", NKIC_CRASH_DIR="reports")
     (line,) = done.stderr.splitlines()
     (report,) = (tool.folder / "reports").iterdir()
     assert line.startswith(
@@ -332,9 +338,11 @@ def test_crash_is_one_line_and_a_report(tool: Demo) -> None:
         run = json.loads(archive.read("run.json"))
         assert archive.read("attached/kernel.py") == b"a = 1\nb = f(x)\n"
         assert b"ZeroDivisionError" in archive.read("traceback.txt")
-    assert run["arguments"] == ["crash", "--crash-dir", "reports"]
+    assert run["arguments"] == ["crash"]
     assert run["version"] == __version__
-    assert run["environment"] == {"NKIC_CACHE": "0", "NKIC_DEMO": "1"}
+    assert run["environment"] == {
+        "NKIC_CACHE": "0", "NKIC_CRASH_DIR": "reports", "NKIC_DEMO": "1"
+    }  # fmt: skip
 
 
 def test_same_crash_gives_the_same_report(tool: Demo) -> None:
@@ -381,10 +389,10 @@ def test_help_in_two_sizes(tool: Demo) -> None:
     assert len(brief.splitlines()) <= 24
     assert brief.endswith("More: demo --help\n")
     assert "--output PATH" in brief
-    assert "--crash-dir" not in brief
-    for words in ("Does as it is told.", "Output:", "--crash-dir DIR", "Exit codes:", "demo ok"):
+    assert "--verbose" not in brief and "a circle" not in brief
+    for words in ("Does as it is told.", "Output:", "--verbose", "Exit codes:", "demo ok"):
         assert words in long
-    assert long.rstrip().endswith("No telemetry.")
+    assert re.search("--kind KIND +Form.\n +round +a circle\n +square +four sides\n", long)
     for number, _ in help.EXIT_CODES:
         assert f"  {number} " in long
 
@@ -410,6 +418,10 @@ def test_completion(tool: Demo) -> None:
         "--message-format",
         "--message-file",
     ]
+    done = tool(_DEMO_COMPLETE="bash_complete", COMP_WORDS="demo --kind s", COMP_CWORD="2")
+    assert done.stdout == "plain,square\n"
+    done = tool(_DEMO_COMPLETE="bash_complete", COMP_WORDS="demo --explain NKI05", COMP_CWORD="2")
+    assert "plain,NKI0501\n" in done.stdout
 
 
 @pytest.mark.parametrize(

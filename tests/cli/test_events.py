@@ -72,7 +72,7 @@ def test_every_type_is_published() -> None:
 def test_what_the_commands_write(nkic: Run, folder: Path, capfd: Any) -> None:
     (folder / "k.py").write_text(KERNEL, encoding="utf-8")
     json_form = ("--message-format", "json")
-    ran = nkic("k.py", "--time-passes", *json_form)
+    ran = nkic("k.py", "--time", *json_form)
     compiled = events(ran.err)
     assert compiled.keys() == {"print", "diagnostic", "timings", "artifact"}
     assert compiled["print"]["message"] == "compiled"

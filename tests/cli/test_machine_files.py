@@ -1,4 +1,4 @@
-"""--machine, --print machine, --print microkernels, --calibrate."""
+"""--machine, and the subcommand calibrate."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def test_what_is_wrong_with_it_is_said(nki: Run, folder: Path) -> None:
 
 
 def test_the_figures_are_printed_with_standing_and_source(nki: Run, folder: Path) -> None:
-    lines = nki("--print", "machine").out.splitlines()
+    lines = nki("calibrate", "--print", "machine").out.splitlines()
     assert lines[0].split() == [
         *("target", "parameter", "value", "unit", "standing", "source", "meaning"),
     ]
     assert len(lines) == 1 + 3 * (1 + len(TABLE))
     Path("m.toml").write_text(TEXT, "utf-8")
-    found = json.loads(nki("--print", "machine", "--machine", "m.toml", "--json").out)
+    found = json.loads(nki("calibrate", "--print", "machine", "--machine", "m.toml", "--json").out)
     given = [row for row in found["machine"] if row["standing"] == "given"]
     assert {(row["parameter"], row["value"]) for row in given} == {("dma.done_ns", 1298.0)}
 
 
 def test_the_microkernels_are_printed(nki: Run) -> None:
-    text = nki("--print", "microkernels").out
+    text = nki("calibrate", "--print", "microkernels").out
     compile(text, "microkernels.py", "exec")
     assert "@nki.jit" in text
 
@@ -66,30 +66,26 @@ def test_the_microkernels_are_printed(nki: Run) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("--print", "machine", "kernel.neff"),
-        ("--print", "machine", "--info"),
+        ("profiles", "--print", "machine"),
         ("--print", "microkernels", "--machine", "m.toml"),
-        ("--calibrate", "profiles", "--inputs", "a.npz"),
-        ("--calibrate", "profiles", "--print", "machine"),
-        ("kernel.neff", "--info", "--machine", "m.toml"),
-        ("kernel.neff", "--target", "trn1"),
         ("--print", "machine", "--target", "trn1"),
         ("--print", "microkernels", "--json"),
-        ("--calibrate", "profiles", "--json"),
+        ("profiles", "--json"),
+        ("profiles", "--machine", "m.toml"),
     ],
 )
 def test_what_would_be_ignored_is_refused(nki: Run, words: tuple[str, ...]) -> None:
-    refused(nki(*words), 2, "conflicting-options")
+    refused(nki("calibrate", *words), 2, "conflicting-options")
 
 
 def test_a_folder_without_profiles_is_refused(nki: Run, folder: Path) -> None:
-    assert "no profile of a microkernel" in refused(nki("--calibrate", "."), 2, "bad-value")
+    assert "no profile of a microkernel" in refused(nki("calibrate", "."), 2, "bad-value")
 
 
 def test_the_compiler_schedules_by_it_and_says_so(nki: Run, folder: Path) -> None:
     Path("k.py").write_text(KERNEL, "utf-8")
     Path("m.toml").write_text(TEXT, "utf-8")
     assert run(compiler, "nkic", ("k.py", "-o", "other.neff", "--machine", "m.toml")) == 0
-    assert read_machine("m.toml", TEXT).hash in nki("other.neff", "--info").out
+    assert read_machine("m.toml", TEXT).hash in nki("inspect", "other.neff").out
     found = json.loads(nki("other.neff", *RUN[1:], "--machine", "m.toml", "--json").out)
     assert found["resources"]["cycles"] == found["cycles"], "est. is of that machine"

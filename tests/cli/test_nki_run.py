@@ -81,7 +81,7 @@ def test_outputs_are_the_same_bytes_every_time(nki: Run, folder: Path) -> None:
 
 
 def test_outputs_as_float32(nki: Run, folder: Path) -> None:
-    nki(*RUN, "--outputs", "o.npz", "--outputs-as", "f32", "-O", "output_1=@one.npy")
+    nki(*RUN, "--outputs", "o.npz", "--outputs-as", "f32", "-o", "output_1=@one.npy")
     with np.load("o.npz") as found:
         assert np.array_equal(found["output_1"], B.astype(np.float32) + 1)
         assert json.loads(bytes(found["__nki_dtypes__"]))["output_1"] == "float32"
@@ -89,7 +89,7 @@ def test_outputs_as_float32(nki: Run, folder: Path) -> None:
 
 
 def test_single_outputs(nki: Run, folder: Path) -> None:
-    done = nki(*RUN, "-O", "output_1=-", "-O", "output_0=@o.npy")
+    done = nki(*RUN, "-o", "output_1=-", "-o", "output_0=@o.npy")
     assert done.out.startswith("output_1 bfloat16[4, 16]\n[[ 1.  2.  3.")
     assert np.array_equal(np.load("o.npy"), 2 * A)
 
@@ -98,7 +98,7 @@ def test_outputs_can_be_inputs(nki: Run, folder: Path) -> None:
     nki(*RUN, "--outputs", "o.npz")
     with np.load("o.npz") as found:
         np.savez("next.npz", a=found["a"], b=found["output_1"])
-    assert nki("kernel.neff", "--inputs", "next.npz", "-O", "a=@a.npy").code == 0
+    assert nki("kernel.neff", "--inputs", "next.npz", "-o", "a=@a.npy").code == 0
     assert np.array_equal(np.load("a.npy"), 4 * A)
 
 
@@ -120,7 +120,7 @@ def test_json_report(nki: Run, folder: Path) -> None:
     record = json.loads(done.out)
     assert done.code == 1  # b is not the input of e.npz
     assert (record["schema"], record["kernel"], record["target"]) == (1, "scale", "trn2")
-    assert record["id"] == json.loads(nki("kernel.neff", "--info", "--json").out)["artifact_id"]
+    assert record["id"] == json.loads(nki("inspect", "kernel.neff", "--json").out)["artifact_id"]
     assert record["cycles"] == pytest.approx(record["time_ns"] * 1.2, abs=1)
     assert record["engines"]["core0.vector"]["instructions"] == 2
     assert record["inputs"] == [
@@ -168,7 +168,15 @@ def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(running, "simulate_ranks", spy)
     nki(*RUN)
-    nki(*RUN, "--max-cycles", "100000", "--timeout", "9.5", "--no-init-check", "--no-precise-fp")
+    nki(
+        *RUN,
+        "--limit",
+        "cycles=100000",
+        "--limit",
+        "time=9.5",
+        "--no-init-check",
+        "--no-precise-fp",
+    )
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     nki(*RUN)
     nki(*RUN, "--precise-fp", "--accumulate", "pairwise", "--report-error-bound", "-q")
@@ -212,13 +220,13 @@ def test_nan_fails_and_is_named(nki: Run) -> None:
     np.savez("e.npz", output_0=np.full((128, 8), np.nan), output_1=B.astype(np.float32) + 1)
     words = ("kernel.neff", "--inputs", "data.npz", "-i", "a=poison", "--expected", "e.npz")
     assert "output `output_0`: 1,024 of 1,024 elements" in refused(nki(*words), 1, "outputs-differ")
-    assert nki(*words, "--equal-nan").code == 0
+    assert nki(*words, "--compare", "equal-nan").code == 0
 
 
 def test_fail_on(nki: Run) -> None:
     words = ("kernel.neff", "--inputs", "data.npz", "-i", "a=poison")
-    assert nki(*words, "--fail-on", "inf").code == 0
-    done = nki(*words, "--fail-on", "nan,inf")
+    assert nki(*words, "--fail-if", "inf").code == 0
+    done = nki(*words, "--fail-if", "nan,inf")
     assert done.code == 5
     assert "output `a` has 1,024 nan elements" in done.err
 
@@ -241,6 +249,9 @@ def test_bless_writes_what_expected_takes(nki: Run, folder: Path) -> None:
         (("--rtol", "outptu_0=1"), "bad-value", "no output `outptu_0`"),
         (("--rtol", "1", "--rtol", "2"), "bad-value", "--rtol is given twice"),
         (("--compare", "clsoe"), "bad-value", "did you mean `close`?"),
+        (("--compare", "a=equal-nan"), "bad-value", "it is for all outputs"),
+        (("--compare", "ulp,max-ulp:-1"), "bad-value", "--compare max-ulp: `-1` is not a number"),
+        (("--compare", "max-ulp:3"), "conflicting-options", "`--compare max-ulp` does not apply"),
         (("--min-pass-rate", "95"), "bad-value", "not a number from 0 to 1"),
         (("--compare", "exact", "--rtol", "1"), "conflicting-options", "`--rtol` does not apply"),
         (
@@ -259,30 +270,32 @@ def test_rules_that_make_no_sense(nki: Run, words: tuple[str, ...], slug: str, s
 
 
 def test_info(nki: Run) -> None:
-    done = nki("kernel.neff", "--info")
+    done = nki("inspect", "kernel.neff")
     assert (done.code, done.err) == (0, "")
     assert re.search(r"^Input b +bfloat16\[4, 16\] in shared_hbm$", done.out, re.MULTILINE)
     assert re.search(r"^code +\d+ +[\d.]+% +ok$", done.out, re.MULTILINE)
 
 
 def test_disasm(nki: Run) -> None:
-    assert nki("kernel.neff", "--disasm").out.count("dma_copy") == 4
-    done = nki("kernel.neff", "--disasm", "--engine", "dve", "--lines", "15:16", "--json")
+    assert nki("inspect", "kernel.neff", "--disasm").out.count("dma_copy") == 4
+    done = nki(
+        "inspect", "kernel.neff", "--disasm", "--engine", "dve", "--lines", "15:16", "--json"
+    )
     (item,) = json.loads(done.out)["items"]
     assert (item["opcode"], item["nki_source_location"]) == ("tensor_scalar", "k.py:15")
     assert "there is no engine `vectro`" in refused(
-        nki("kernel.neff", "--disasm", "--engine", "vectro"), 2, "bad-value"
+        nki("inspect", "kernel.neff", "--disasm", "--engine", "vectro"), 2, "bad-value"
     )
 
 
 def test_verify(nki: Run, artifact: bytes) -> None:
-    done = nki("kernel.neff", "--verify")
+    done = nki("inspect", "kernel.neff", "--check")
     assert done == Ran(0, "container and hashes: ok\nschema: ok\nprogram: ok\n", "")
-    assert json.loads(nki("kernel.neff", "--verify", "--json").out)["verified"] is True
+    assert json.loads(nki("inspect", "kernel.neff", "--check", "--json").out)["verified"] is True
     changed = bytearray(artifact)
     changed[len(changed) // 2] ^= 1
     Path("kernel.neff").write_bytes(changed)
-    done = nki("kernel.neff", "--verify")
+    done = nki("inspect", "kernel.neff", "--check")
     assert (done.code, done.out) == (3, "")
     assert done.err.startswith("error[NKI0804]: `kernel.neff`: ")
     assert nki(*RUN).code == 3

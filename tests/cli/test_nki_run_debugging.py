@@ -76,7 +76,8 @@ def folder(made: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 def test_every_write_is_dumped_with_its_place_and_time(nki: Run, folder: Path) -> None:
-    done = nki(*RUN, "--dump-all", "d", "--report", "json=p.json", "--counters", "c.parquet")
+    reports = ("--report", "json=p.json", "--report", "counters=c.parquet")
+    done = nki("debug", *RUN, "--dump", "all=d", *reports)
     assert done.code == 0, done.err
     rows = json.loads((folder / "d" / "index.json").read_text())["writes"]
     assert [row["number"] for row in rows] == list(range(12))
@@ -113,7 +114,7 @@ def _times_are_those_of_the_trace(rows: list[dict[str, Any]]) -> None:
 
 
 def test_dumps_of_some_lines(nki: Run, folder: Path) -> None:
-    done = nki(*RUN, "--dump-all", "d", "--lines", f"{HALVE}:{STORE}", "-q")
+    done = nki("debug", *RUN, "--dump", f"all@{HALVE}:{STORE}=d", "-q")
     assert (done.code, done.err) == (0, "")
     rows = json.loads((folder / "d" / "index.json").read_text())["writes"]
     assert {row["line"] for row in rows} == {HALVE, STORE}
@@ -122,14 +123,16 @@ def test_dumps_of_some_lines(nki: Run, folder: Path) -> None:
         "index.json",
         "out.npz",
     ]
-    refused(nki(*RUN, "--lines", "1:2"), 2, "conflicting-options")
+    refused(nki("debug", *RUN, "--dump", "all@1:x=d"), 2, "bad-value")
     (folder / "file").write_text("")
-    refused(nki(*RUN, "--dump-all", "file"), 2, "cannot-write")
+    refused(nki("debug", *RUN, "--dump", "all=file"), 2, "cannot-write")
 
 
 def test_a_watch_tells_every_change(nki: Run) -> None:
     part = f"acc[0, 4:{8}]"
-    done = nki(*RUN, "--watch", part, "--message-format", "json", "-O", "output_0=@o.npy")
+    done = nki(
+        "debug", *RUN, "--changes", part, "--message-format", "json", "-o", "output_0=@o.npy"
+    )
     events = [json.loads(line) for line in done.err.splitlines()]
     told = [event for event in events if event.get("type") == "watch"]
     # The first write of each acc changes the whole watched part, which was uninitialised. Later
@@ -141,7 +144,7 @@ def test_a_watch_tells_every_change(nki: Run) -> None:
         assert (event["min"], event["max"]) == (values.min(), values.max())
         assert event["changed"] == np.count_nonzero(values)
         assert event["engine"] == "core0.vector" and event["region"] == [[0, 128], [0, 8]]
-    shown = nki(*RUN, "--watch", "y").err
+    shown = nki("debug", *RUN, "--changes", "y").err
     assert (
         f"y  line {LOAD_B} (i=0)  " in shown
         and "wrote [0:128, 0:8], 1,024 elements changed" in shown
@@ -151,11 +154,11 @@ def test_a_watch_tells_every_change(nki: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--watch", "ac"), "did you mean `acc`?"),
-        (("--watch", "acc[200]"), "index 200 is outside axis 0 of `acc`"),
-        (("--watch", "acc[0, 0, 0]"), "`acc` has 2 dimensions"),
-        (("--watch", "acc[x]"), "names no tensor"),
-        (("--dump-tensor", f"acc@{LOAD}=a.npz"), f"written in lines {ADD}, {SUBTRACT}, {HALVE}"),
+        (("--changes", "ac"), "did you mean `acc`?"),
+        (("--changes", "acc[200]"), "index 200 is outside axis 0 of `acc`"),
+        (("--changes", "acc[0, 0, 0]"), "`acc` has 2 dimensions"),
+        (("--changes", "acc[x]"), "names no tensor"),
+        (("--dump", f"acc@{LOAD}=a.npz"), f"written in lines {ADD}, {SUBTRACT}, {HALVE}"),
         (("--expect-at", "1=r.npz"), f"the nearest lines that do: {LOAD}"),
         (("--expect-at", "x"), "expected LINE=FILE.npz"),
         (("--break", "1"), f"the nearest lines with one: {LOAD}"),
@@ -172,11 +175,11 @@ def test_what_is_not_there_is_refused_with_what_is(
 def test_conflicts(nki: Run) -> None:
     for words in (
         ("--break", "20", "--json"),
-        ("--seed", "3"),
-        ("--rtol", "0.1"),
+        ("--changes", "acc", "--outputs-as", "f32"),
+        ("--changes", "acc", "--rtol", "0.1"),
         ("--break", "20", "--inputs", "-"),
     ):
-        refused(nki("kernel.neff", "--no-verdict", *words), 2, "conflicting-options")
+        refused(nki("debug", "kernel.neff", "--no-verdict", *words), 2, "conflicting-options")
 
 
 # A reference's intermediates
@@ -185,16 +188,16 @@ def test_conflicts(nki: Run) -> None:
 @pytest.fixture
 def reference(nki: Run) -> dict[str, Any]:
     """Return the dump of a correct run."""
-    assert nki(*RUN, "--dump-tensor", f"acc@{HALVE}=r.npz", "-q").code == 0
+    assert nki("debug", *RUN, "--dump", f"acc@{HALVE}=r.npz", "-q").code == 0
     return {name: array.copy() for name, array in np.load("r.npz").items()}
 
 
 def test_a_run_is_as_a_reference_that_was_dumped(nki: Run, reference: dict[str, Any]) -> None:
     assert np.array_equal(reference["acc"], [SUM[:128] / 2, SUM[128:] / 2])
-    done = nki(*RUN, "--expect-at", f"{HALVE}=r.npz")
+    done = nki("debug", *RUN, "--expect-at", f"{HALVE}=r.npz")
     assert done.code == 0 and "--expect-at: 2 comparisons, all as expected" in done.err
     np.savez("last.npz", acc=reference["acc"][1])  # in acc's shape after the last write
-    assert nki(*RUN, "--expect-at", f"{HALVE}=last.npz").code == 0
+    assert nki("debug", *RUN, "--expect-at", f"{HALVE}=last.npz").code == 0
 
 
 def test_the_first_line_where_they_part(nki: Run, reference: dict[str, Any]) -> None:
@@ -203,15 +206,19 @@ def test_the_first_line_where_they_part(nki: Run, reference: dict[str, Any]) -> 
     np.savez("wrong.npz", acc=wrong)
     np.savez("x.npz", x=[A[:128], A[128:] + 1])
     at = ("--expect-at", f"{HALVE}=wrong.npz")
-    text = refused(nki(*RUN, *at, "-O", "output_0=@o.npy"), 1, "intermediate-differs")
+    text = refused(nki("debug", *RUN, *at, "-o", "output_0=@o.npy"), 1, "intermediate-differs")
     assert f"k.py:{HALVE}:9: error" in text
     assert f"after line {HALVE}, `acc` differs from `wrong.npz`: 1 of 1,024" in text
     assert "written the 2nd time (i=1) at " in text and "1 comparison before it agreed" in text
     assert "first: [3, 5] is" in text and "off by 0.25" in text
-    text = refused(nki(*RUN, *at, "--expect-at", f"{LOAD}=x.npz"), 1, "intermediate-differs")
+    text = refused(
+        nki("debug", *RUN, *at, "--expect-at", f"{LOAD}=x.npz"), 1, "intermediate-differs"
+    )
     assert f"after line {LOAD}, `x`" in text and "1 after it did not" in text
-    assert nki(*RUN, *at, "--atol", "acc=0.25").code == 0
-    assert "did you mean `acc`?" in refused(nki(*RUN, *at, "--atol", "ac=1"), 2, "bad-value")
+    assert nki("debug", *RUN, *at, "--atol", "acc=0.25").code == 0
+    assert "did you mean `acc`?" in refused(
+        nki("debug", *RUN, *at, "--atol", "ac=1"), 2, "bad-value"
+    )
 
 
 def test_elements_that_nobody_has_written_yet_are_left_out(
@@ -220,19 +227,23 @@ def test_elements_that_nobody_has_written_yet_are_left_out(
     there = np.full((2, 128, 8), np.nan, np.float32)
     there[:, :, :4] = SUM.reshape(2, 128, 8)[:, :, :4]
     np.savez("half.npz", acc=there)
-    assert nki(*RUN, "--expect-at", f"{ADD}=half.npz").code == 0
-    assert nki(*RUN, "--expect-at", f"{SUBTRACT}=half.npz").code == 1
+    assert nki("debug", *RUN, "--expect-at", f"{ADD}=half.npz").code == 0
+    assert nki("debug", *RUN, "--expect-at", f"{SUBTRACT}=half.npz").code == 1
 
 
 def test_a_reference_must_fit(nki: Run, reference: dict[str, Any]) -> None:
     np.savez("one.npz", acc=reference["acc"][:1])
-    text = refused(nki(*RUN, "--expect-at", f"{HALVE}=one.npz"), 4, "expected-does-not-fit")
+    text = refused(
+        nki("debug", *RUN, "--expect-at", f"{HALVE}=one.npz"), 4, "expected-does-not-fit"
+    )
     assert "holds 1 array, and the line writes the tensor 2 times" in text
     np.savez("wide.npz", acc=np.zeros((128, 9), np.float32))
-    text = refused(nki(*RUN, "--expect-at", f"{HALVE}=wide.npz"), 4, "expected-does-not-fit")
+    text = refused(
+        nki("debug", *RUN, "--expect-at", f"{HALVE}=wide.npz"), 4, "expected-does-not-fit"
+    )
     assert "is float32[128, 9], not float32[128, 8]" in text
     np.savez("other.npz", c=np.zeros((128, 8), np.float32))
-    refused(nki(*RUN, "--expect-at", f"{HALVE}=other.npz"), 2, "bad-value")
+    refused(nki("debug", *RUN, "--expect-at", f"{HALVE}=other.npz"), 2, "bad-value")
 
 
 # The prompt
@@ -246,7 +257,7 @@ def prompt(folder: Path, commands: str, *words: str) -> tuple[int, str]:
 
 def test_a_prompt_shows_what_tensors_hold(folder: Path) -> None:
     commands = "print x[0:2, 0]\nprint acc\nstep\nprint acc[1]\ntime\nquit\n"
-    code, out = prompt(folder, commands, "--break", f"k.py:{SUBTRACT}", "-O", "output_0=@o.npy")
+    code, out = prompt(folder, commands, "--break", f"k.py:{SUBTRACT}", "-o", "output_0=@o.npy")
     lines = out.splitlines()
     assert code == 0 and not (folder / "o.npy").exists()
     assert lines[0].startswith(f"k.py:{SUBTRACT}: tensor_tensor on core0.vector is about to start")
@@ -259,7 +270,7 @@ def test_a_prompt_shows_what_tensors_hold(folder: Path) -> None:
 
 def test_a_prompt_goes_step_by_step(folder: Path) -> None:
     commands = "step 2\nnext\ncontinue 3\ncontinue\nbreak\nclear\nwhere\nfoo\nstep x\nc\n"
-    code, out = prompt(folder, commands, "--break", f"{HALVE}", "-O", "output_0=@o.npy")
+    code, out = prompt(folder, commands, "--break", f"{HALVE}", "-o", "output_0=@o.npy")
     assert code == 0 and np.array_equal(np.load("o.npy"), SUM / 2)
     stops = [line for line in out.splitlines() if "is about to start" in line]
     assert stops[0].startswith(f"kernel.py:{HALVE}") or stops[0].startswith(f"k.py:{HALVE}")
@@ -308,7 +319,7 @@ def lost(executable: Executable, stream: str) -> Executable:
 
 
 def test_orders_of_a_sound_file_give_the_same(nki: Run) -> None:
-    done = nki(*RUN, "--fuzz-order", "12", "--seed", "5")
+    done = nki("debug", *RUN, "--fuzz-order", "12:5")
     assert done.code == 0, done.err
     assert (
         "--fuzz-order: 12 other orders of seed 5 "

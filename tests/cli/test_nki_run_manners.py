@@ -74,18 +74,24 @@ def test_cast_is_remarked(nki: Run, folder: Path) -> None:
         ((*RUN, "--outputs", "no/folder/o.npz"), 2, "cannot-write"),
         ((*RUN, "--outputs", "/dev/full"), 2, "cannot-write"),
         ((*RUN, "--outputs", "."), 2, "cannot-write"),
-        ((*RUN, "-O", "output_2=-"), 2, "bad-value"),
-        ((*RUN, "-O", "output_0"), 2, "bad-value"),
-        ((*RUN, "--max-cycles", "10"), 6, "cycle-limit"),
-        ((*RUN, "--max-cycles", "0"), 2, "bad-value"),
-        ((*RUN, "--timeout", "nan"), 2, "bad-value"),
-        ((*RUN, "--max-memory", "1M"), 6, "memory-limit"),
-        ((*RUN, "--max-memory", "much"), 2, "bad-value"),
-        ((*RUN, "--fail-on", "all"), 2, "bad-value"),
-        ((*RUN, "--info"), 2, "conflicting-options"),
-        (("kernel.neff", "--info", "--disasm"), 2, "conflicting-options"),
-        (("kernel.neff", "--info", "--no-init-check"), 2, "conflicting-options"),
-        ((*RUN, "--engine", "vector"), 2, "conflicting-options"),
+        ((*RUN, "-o", "output_2=-"), 2, "bad-value"),
+        ((*RUN, "-o", "output_0="), 2, "bad-value"),
+        ((*RUN, "--limit", "cycles=10"), 6, "cycle-limit"),
+        ((*RUN, "--limit", "cycles=0"), 2, "bad-value"),
+        ((*RUN, "--limit", "time=nan"), 2, "bad-value"),
+        ((*RUN, "--limit", "memory=1M"), 6, "memory-limit"),
+        ((*RUN, "--limit", "memory=much"), 2, "bad-value"),
+        ((*RUN, "--fail-if", "all"), 2, "bad-value"),
+        (("inspect", *RUN), 2, "unknown-option"),
+        (("inspect", "kernel.neff", "--check", "--disasm"), 2, "conflicting-options"),
+        (("inspect", "kernel.neff", "--no-init-check"), 2, "unknown-option"),
+        (("inspect", "kernel.neff", "--engine", "vector"), 2, "conflicting-options"),
+        ((*RUN, "--engine", "vector"), 2, "unknown-option"),
+        (("debug", *RUN), 2, "missing-argument"),
+        ((*RUN, "--inputs", "e.npz"), 2, "bad-value"),
+        (("compare", "a.json"), 2, "missing-argument"),
+        (("inspect",), 2, "missing-argument"),
+        (("calibrate",), 2, "missing-argument"),
         ((*RUN, "--rtol", "1"), 2, "conflicting-options"),
         ((*RUN, "--outputs-as", "f32"), 2, "conflicting-options"),
         ((*RUN, "--outputs", "-", "--json"), 2, "conflicting-options"),
@@ -135,7 +141,8 @@ def test_faults_of_the_program_end_with_5(nki: Run, folder: Path) -> None:
 
 def test_internal_errors_end_with_70(nki: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "simulate_ranks", lambda *_: 1 // 0)
-    assert "ZeroDivisionError" in refused(nki(*RUN, "--crash-dir", "."), 70, "internal-error")
+    monkeypatch.setenv("NKIC_CRASH_DIR", ".")
+    assert "ZeroDivisionError" in refused(nki(*RUN), 70, "internal-error")
 
 
 def test_interrupted_writing_leaves_nothing(
@@ -155,7 +162,7 @@ def test_a_closed_pipe_ends_quietly(folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     child = subprocess.Popen(
-        [sys.executable, "-m", "nkic.cli.nki_run", "kernel.neff", "--disasm"],
+        [sys.executable, "-m", "nkic.cli.nki_run", "inspect", "kernel.neff", "--disasm"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=write,
         stderr=subprocess.PIPE,

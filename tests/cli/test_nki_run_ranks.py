@@ -49,7 +49,7 @@ def ranks(folder: Path) -> None:
 
 
 def test_every_rank_reads_and_writes_its_own(nki: Run) -> None:
-    done = nki(*WORDS, "--outputs", "o{rank}.npz", "-O", "output_0=@o{rank}.npy")
+    done = nki(*WORDS, "--outputs", "o{rank}.npz", "-o", "output_0=@o{rank}.npy")
     assert done.code == 0, done.err
     for rank in range(3):
         assert np.array_equal(np.load(f"o{rank}.npz")["output_0"], A.sum(axis=0))
@@ -84,10 +84,10 @@ def test_json_holds_every_rank(nki: Run) -> None:
 
 def test_what_would_be_lost_or_read_twice_is_refused(nki: Run) -> None:
     refused(nki(*WORDS, "--outputs", "o.npz"), 2, "bad-value")
-    refused(nki(*WORDS, "-O", "output_0=@o.npy"), 2, "bad-value")
+    refused(nki(*WORDS, "-o", "output_0=@o.npy"), 2, "bad-value")
     refused(nki("ranks.neff", "--ranks", "3", "--inputs", "-"), 2, "bad-value")
     refused(nki("ranks.neff", "--inputs", "a{rank}.npz"), 2, "bad-value")
-    refused(nki("ranks.neff", "--info", "--ranks", "2"), 2, "conflicting-options")
+    refused(nki("inspect", "ranks.neff", "--ranks", "2"), 2, "unknown-option")
 
 
 def test_too_few_ranks(nki: Run) -> None:

@@ -215,7 +215,7 @@ def test_target_from_option_block_environment(
 def test_kernels_are_chosen_by_name(nkic: Run, folder: Path) -> None:
     second = KERNEL.split("\n\n\n")[1].replace("double", "again")
     (folder / "k.py").write_text(f"{KERNEL}\n\n{second}")
-    assert nkic("k.py", "--list-kernels") == Ran(
+    assert nkic("k.py", "--print", "kernels") == Ran(
         0, "double(a, factor=2.0)\nagain(a, factor=2.0)\n", ""
     )
     assert "again(a, factor=2.0)" in failure(nkic("k.py"), 1, "which-kernel")
@@ -325,7 +325,7 @@ def test_an_old_artifact_stays_when_the_kernel_is_rejected(nkic: Run, folder: Pa
 
 def test_as_many_errors_as_wanted(nkic: Run, folder: Path) -> None:
     (folder / "k.py").write_text(FIVE)
-    ran = nkic("k.py", "--arg", "a=float32[256,64]", "--max-errors", "2")
+    ran = nkic("k.py", "--arg", "a=float32[256,64]", "--limit", "errors=2")
     assert ran.err.count(": error[") == 2
 
 
@@ -386,15 +386,16 @@ def test_what_the_kernel_prints_goes_to_standard_error(nkic: Run, folder: Path) 
 
 
 def test_times_of_all_stages(nkic: Run) -> None:
-    lines = nkic("k.py", "--time-passes").err.splitlines()
+    lines = nkic("k.py", "--time").err.splitlines()
     assert [line.split()[0] for line in lines] == ["stage", *pipeline.STAGES, "total"]
 
 
 def test_an_internal_error_is_ours(
     nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("NKIC_CRASH_DIR", str(folder / "crash"))
     monkeypatch.setattr(prove, "prove_addresses", lambda *made: ["two tensors overlap"])
-    ran = nkic("k.py", "--crash-dir", str(folder / "crash"))
+    ran = nkic("k.py")
     said = failure(ran, 70, "internal-error")
     assert "allocate produced a wrong program: two tensors overlap" in said
     [report] = (folder / "crash").iterdir()
@@ -407,8 +408,9 @@ def test_an_internal_error_is_ours(
 def test_an_audit_of_the_schedule_is_heeded_too(
     nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("NKIC_CRASH_DIR", str(folder))
     monkeypatch.setattr(prove, "prove_order", lambda *made: ["a", "b"])
-    ran = nkic("k.py", "--crash-dir", str(folder))
+    ran = nkic("k.py")
     assert "schedule produced a wrong program: a, and 1 more" in failure(ran, 70, "internal-error")
 
 
@@ -417,12 +419,13 @@ def test_what_a_kernel_takes_and_may_take(nkic: Run, folder: Path) -> None:
     done = nkic("k.py", "--report", "resources", "-o", "k.neff")
     assert done.code == 0
     assert "of 26.0 MiB hold data in one step" in done.out and "k.py:" in done.out
-    assert nkic("k.py", "--report", "resources=r.json", "--max", "sbuf=90%,psum=8").code == 0
+    limits = ("--fail-if", "sbuf_peak>90%,psum_banks>8")
+    assert nkic("k.py", "--report", "resources=r.json", *limits).code == 0
     record = json.loads((folder / "r.json").read_text())
     assert record["tensors"] and record["resources"]["target"] == "trn2"
     (folder / "k.neff").unlink()
-    done = nkic("k.py", "--max", "sbuf=1B")
+    done = nkic("k.py", "--fail-if", "sbuf_peak>1B")
     assert done.code == 1 and "NKI1008" in done.err and not (folder / "k.neff").exists()
-    for words in (("--max", "hbm=1"), ("--max", "psum=1KiB"), ("--report", "all")):
+    for words in (("--fail-if", "hbm>1"), ("--fail-if", "psum_banks>1KiB"), ("--report", "all")):
         assert "NKI0003" in nkic("k.py", *words).err
-    assert "NKI0009" in nkic("k.py", "--check", "--max", "sbuf=1%").err
+    assert "NKI0009" in nkic("k.py", "--check", "--fail-if", "sbuf_peak>1%").err

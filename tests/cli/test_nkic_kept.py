@@ -97,7 +97,7 @@ def test_what_changed_is_compiled(kept: Path, nkic: Run, compiles: list[str], wh
     [
         *(("--const", "factor=3.0"), ("--target", "trn1"), ("--serial",), ("-O", "2")),
         *(("-W", "06"), ("-o", "other.neff"), ("--limit", "steps=100000"), ("--embed-source",)),
-        *(("--no-cache",), ("--time-passes",), ("--max", "sbuf=90%"), ("--emit", "neff")),
+        *(("--no-cache",), ("--time",), ("--fail-if", "sbuf_peak>90%"), ("--emit", "neff")),
     ],
 )
 def test_other_words_are_compiled(

@@ -155,7 +155,7 @@ def test_without_the_library_the_line_that_installs_it(
         (["old.py", "--verify"], "`--verify` needs `--migrate`"),
         (["old.py", "--in-place"], "`--in-place` needs `--migrate`"),
         (["old.py", "--migrate", "--in-place", "-o", "x.py"], "both say where"),
-        (["old.py", "--migrate", "--check"], "`--migrate` writes source, not a program"),
+        (["old.py", "--migrate", "--serial"], "`--migrate` writes source, not a program"),
         (["--migrate", "old.py"], "`nkic old.py --migrate`"),
         (["old.py", "--migrate", "0.3"], "the source is written for NKI 0.5"),
         (["old.py", "--migrate", "0.9"], "no version `0.9`"),

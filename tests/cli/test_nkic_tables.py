@@ -1,4 +1,4 @@
-"""--print and --list-kernels for programs, and errors for unknown settings."""
+"""--print for programs, and errors for unknown settings."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def test_the_other_tables(nkic: Run) -> None:
 
 
 def test_kernels_for_programs_and_in_any_version(nkic: Run) -> None:
-    text = nkic("k.py", "--list-kernels").out
-    found = json.loads(nkic("k.py", "--list-kernels", "--json").out)
+    text = nkic("k.py", "--print", "kernels").out
+    found = json.loads(nkic("k.py", "--print", "kernels", "--json").out)
     assert found["kernels"] == [{"name": "double", "signature": text.rstrip("\n")}]
     for version in ("beta2", "0.3", "0.6"):
-        assert nkic("k.py", "--list-kernels", "--nki", version).out == text
-    error = failure(nkic("k.py", "--list-kernels", "--nki", "0.99"), 2, "bad-argument")
+        assert nkic("k.py", "--print", "kernels", "--nki", version).out == text
+    error = failure(nkic("k.py", "--print", "kernels", "--nki", "0.99"), 2, "bad-argument")
     assert "there is no version `0.99` of NKI" in error
-    failure(nkic("k.py", "--list-kernels", "--target", "trn1"), 2, "conflicting-options")
+    failure(nkic("k.py", "--print", "kernels", "--target", "trn1"), 2, "conflicting-options")
 
 
 def test_json_of_nothing(nkic: Run) -> None:

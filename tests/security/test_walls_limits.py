@@ -89,15 +89,15 @@ def nkic(folder: Path, *words: str, **environ: str) -> subprocess.CompletedProce
 
 
 def test_time_ends_one_operation_that_no_signal_reaches(folder: Path) -> None:
-    code, said = ended(started(folder, ENDLESS, "--time-limit", "0.5"))
+    code, said = ended(started(folder, ENDLESS, "--limit", "time=0.5"))
     assert code == 6
     first = said.splitlines()[0]
-    assert first.startswith("k.py:7:5: error[NKI0904]: nkic takes more than --time-limit 0.5 s")
-    assert "--time-limit sets another limit" in said
+    assert first.startswith("k.py:7:5: error[NKI0904]: nkic takes more than 0.5 s (`--limit time`)")
+    assert "--limit time=SECONDS sets another limit" in said
 
 
 def test_the_message_comes_in_the_form_that_was_asked_for(folder: Path) -> None:
-    words = ("--time-limit", "0.5", "--message-format", "short")
+    words = ("--limit", "time=0.5", "--message-format", "short")
     code, said = ended(started(folder, ENDLESS, *words))
     assert code == 6
     assert re.fullmatch(r"k\.py:7:5: error\[NKI0904\]: .*\n", said)
@@ -119,7 +119,7 @@ def test_the_runner_is_ended_too(folder: Path) -> None:
         ("start_nkic", "start_nki_run"),
     ):
         script = script.replace(name, other)
-    words = ("k.neff", "--fill", "zeros", "--timeout", "0.5", "--outputs", "o.npz")
+    words = ("k.neff", "--fill", "zeros", "--limit", "time=0.5", "--outputs", "o.npz")
     done = subprocess.run(
         [sys.executable, "-c", script, *words],
         cwd=folder,
@@ -129,7 +129,7 @@ def test_the_runner_is_ended_too(folder: Path) -> None:
         timeout=60,
     )
     assert (done.returncode, done.stdout) == (6, "stuck\n"), done.stderr
-    assert "error[NKI0904]: nki-run takes more than --timeout 0.5 s" in done.stderr
+    assert "error[NKI0904]: nki-run takes more than 0.5 s (`--limit time`)" in done.stderr
     assert not (folder / "o.npz").exists()
 
 
@@ -236,7 +236,7 @@ LIMITS_SEEN = """
 
 def test_what_a_worker_may_take(folder: Path) -> None:
     """Core dumps, files, processor time: both the soft and the hard limit."""
-    child = started(folder, LIMITS_SEEN, "--time-limit", "40")
+    child = started(folder, LIMITS_SEEN, "--limit", "time=40")
     ended(child)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = 512 if most == resource.RLIM_INFINITY else min(512, most)
@@ -296,16 +296,16 @@ def test_words() -> None:
 
 def test_values_follow_the_machine_and_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "machine_memory", lambda: 4 << 30)
-    found = table.values("nkic", {}, 100.5, {})
+    found = table.values("nkic", {"time": 100.5}, {})
     assert (found["memory"], found["cpu"], found["processes"]) == (4 << 30, 160, 0)
-    assert table.values("nki-run", {}, None, {})["memory"] == 4 << 30
-    assert table.values("nki-run", {}, None, {table.THREADS: "4"})["processes"] is None
+    assert table.values("nki-run", {}, {})["memory"] == 4 << 30
+    assert table.values("nki-run", {}, {table.THREADS: "4"})["processes"] is None
     with pytest.raises(UsageFailed, match="cannot be used together"):
-        table.values("nki-run", {"processes": 0}, None, {table.THREADS: "4"})
-    assert table.values("nkic", {"memory": None, "cpu": 7}, 100, {})["memory"] is None
+        table.values("nki-run", {"processes": 0}, {table.THREADS: "4"})
+    assert table.values("nkic", {"memory": None, "cpu": 7}, {})["memory"] is None
     monkeypatch.setattr(table, "machine_memory", lambda: 64 << 30)
-    assert table.values("nkic", {}, 100, {})["memory"] == 8 << 30
-    assert table.values("nki-run", {}, None, {})["memory"] == 64 << 30
+    assert table.values("nkic", {}, {})["memory"] == 8 << 30
+    assert table.values("nki-run", {}, {})["memory"] == 64 << 30
 
 
 class System:

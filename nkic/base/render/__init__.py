@@ -1,7 +1,7 @@
 """Rendering of diagnostics: for people (human, short), programs (JSON lines) and services.
 
 Services use workflow commands of GitHub, or SARIF, which is a single document: `sarif.log` creates
-it at the end.
+it at the end. The formats are imported when something is reported.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from nkic.base.diagnostics import Diagnostic, Level
-from nkic.base.render import github, human, json_lines, short
-from nkic.base.render.human import Sources
 from nkic.base.render.paint import PLAIN, Paint
 from nkic.base.render.places import from_root
+from nkic.base.source import Sources
 from nkic.base.text import plural
 
 __all__ = ["FORMATS", "PLAIN", "SARIF", "Paint", "Sources", "render", "summary"]
@@ -29,6 +28,8 @@ def render(
 
     In the human format, a blank line separates them.
     """
+    from nkic.base.render import github, human, json_lines, short
+
     if format == "github":
         return "".join(github.line(d, from_root) for d in diagnostics)
     if format == "json":
@@ -46,6 +47,6 @@ def summary(diagnostics: Sequence[Diagnostic], max_errors: int = 0) -> str:
     counts = Counter(d.level for d in diagnostics)
     if max_errors and counts[Level.ERROR] >= max_errors:
         remainder = summary([d for d in diagnostics if d.level is not Level.ERROR])
-        stop = f"{plural(max_errors, Level.ERROR.value)}, and gave up: --max-errors shows more"
+        stop = f"{plural(max_errors, Level.ERROR.value)}, and gave up: --limit errors=N shows more"
         return f"{stop}; {remainder}" if remainder else stop
     return ", ".join(plural(counts[level], level.value) for level in Level if counts[level])

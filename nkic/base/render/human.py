@@ -11,17 +11,14 @@ kernel.py:12:9: error[NKI0501]: …
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from nkic.base.diagnostics import Diagnostic, Fix, Label
 from nkic.base.render.excerpt import ShownLabel, excerpt, gutter_line, shows, source_line
 from nkic.base.render.paint import PLAIN, Paint
 from nkic.base.render.short import header, position
-from nkic.base.source import SourceFile, Span
+from nkic.base.source import SourceFile, Sources, Span
 from nkic.base.text import clean
-
-Sources = Callable[[str], SourceFile | None]
-"""Returns the file of a path in spans, or None if it cannot be shown."""
 
 
 def render(diagnostic: Diagnostic, sources: Sources, paint: Paint = PLAIN) -> str:

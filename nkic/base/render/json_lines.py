@@ -10,8 +10,7 @@ import json
 
 from nkic.base.diagnostics import Diagnostic, Fix, Label
 from nkic.base.render import human
-from nkic.base.render.human import Sources
-from nkic.base.source import Span
+from nkic.base.source import Sources, Span
 
 SCHEMA = 1
 
@@ -33,11 +32,6 @@ def line(diagnostic: Diagnostic, sources: Sources) -> str:
         count=diagnostic.count,
         rendered=human.render(diagnostic, sources),
     )
-
-
-def artifact(kind: str, path: str, **properties: object) -> str:
-    """Return the event for a written file. `properties` may have `sha256` and `bytes`."""
-    return event("artifact", kind=kind, path=path, **properties)
 
 
 def event(type: str, /, **fields: object) -> str:

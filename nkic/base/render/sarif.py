@@ -19,8 +19,7 @@ from urllib.parse import quote
 from nkic import __version__
 from nkic.base import explain
 from nkic.base.diagnostics import Code, Diagnostic, Fix, Label, Level
-from nkic.base.render.human import Sources
-from nkic.base.source import Span
+from nkic.base.source import Sources, Span
 from nkic.base.text import grouped
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -9,21 +9,25 @@ import click
 from click.core import ParameterSource
 
 from nkic.base.diagnostics import UsageFailed, bad_value, make
+from nkic.cli.common.options import Shared
+from nkic.cli.common.table import Row, rows
 
-Given = Mapping[str, str]  # the spelling on the command line, by the option's own name
+Given = Mapping[str, str]  # the spelling on the command line, by field
 
 
 def given_options() -> Given:
-    """Return the options and arguments given to the running command, in the order of --help.
+    """Return the options and arguments given to the running command, in the order of its table.
 
-    An option counts even if its value equals the default; an environment variable does not count.
-    Raises `UsageFailed` for an empty value, such as that of an unset variable of the shell.
+    An option counts even if its value equals the default; shared options do not count. Raises
+    `UsageFailed` for an empty value, such as that of an unset variable of the shell.
     """
     context = click.get_current_context()
+    shared = rows(Shared)
     given = [
         parameter
-        for parameter in context.command.params
+        for parameter in context.command.get_params(context)
         if parameter.expose_value
+        and parameter.name not in shared
         and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
     ]
     for parameter in given:
@@ -49,32 +53,27 @@ def _spelling(parameter: click.Parameter, value: Any) -> str:
     return next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
 
 
+def refuse_by_table(table: Mapping[str, Row], given: Given, mode: str = "") -> None:
+    """Raise `UsageFailed` for the first option that the mode does not accept, or that lacks what it
+    needs. `mode` is the name in `Row.modes`, by default the field that is given.
+    """
+    field = next((name for name, row in table.items() if row.does and name in given), None)
+    mode = mode or field or ""
+    for name, spelling in given.items():
+        if field is not None and name != field and mode not in table[name].modes.split():
+            refuse_pair(given[field], spelling, f"`{given[field]}` {table[field].does}")
+    for name, spelling in given.items():
+        required = table[name].needs
+        if required and not any(other in given for other in required):
+            needed = " or ".join(f"`{table[other].name}`" for other in required)
+            fail(f"`{spelling}` needs {needed}", f"add {needed}, or leave out `{spelling}`")
+
+
 def refuse(given: Given, option: str, others: Iterable[str], why: str) -> None:
     """Raise `UsageFailed` for the first of `others` that is given together with `option`."""
     for name in others:
         if name in given:
             refuse_pair(option, given[name], why)
-
-
-def refuse_all_but(given: Given, option: str, accepted: Iterable[str], does: str) -> None:
-    """Raise `UsageFailed` for the first option that `option` does not accept beside it.
-
-    `does`: what `option` does, as in `writes nothing`.
-    """
-    allowed = {*accepted}
-    refuse(given, option, [name for name in given if name not in allowed], f"`{option}` {does}")
-
-
-def needs(given: Given, names: Iterable[str], required: str) -> None:
-    """Raise `UsageFailed` for the first of `names` that is given: all of them need another
-    option.
-    """
-    for name in names:
-        if name in given:
-            fail(
-                f"`{given[name]}` needs `{required}`",
-                f"add `{required}`, or leave out `{given[name]}`",
-            )
 
 
 def refuse_pair(option: str, other: str, why: str, help: str = "") -> NoReturn:

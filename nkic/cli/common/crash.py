@@ -103,7 +103,7 @@ def _write_report(error: Exception, session: Session) -> Path:
     contents = {"traceback.txt": _trace(error) + "\n", "run.json": _run(session)}
     contents |= {f"attached/{name}": text for name, text in session.attachments.items()}
     hash = sha256(repr(sorted(contents.items())).encode()).hexdigest()[:12]
-    folder = session.crash_dir or os.environ.get("NKIC_CRASH_DIR") or tempfile.gettempdir()
+    folder = os.environ.get("NKIC_CRASH_DIR") or tempfile.gettempdir()
     Path(folder).mkdir(parents=True, exist_ok=True)
     # Never through a link or over a file: mkstemp creates the file it opens.
     number, path = tempfile.mkstemp(".zip", f"nkic-crash-{hash}-", folder)

@@ -13,7 +13,6 @@ from nkic.limits import places
 from nkic.limits.watcher import Ended, Reason
 
 LIMIT, INTERNAL = 6, 70
-TIME_OPTIONS = {"nkic": "--time-limit", "nki-run": "--timeout"}
 
 
 def report(ended: Ended, tool: str, argv: list[str]) -> int:
@@ -33,8 +32,8 @@ def report(ended: Ended, tool: str, argv: list[str]) -> int:
 def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
     span = places.read(ended.page.seen)
     if ended.reason is Reason.TIME:
-        text = f"{tool} takes more than {TIME_OPTIONS[tool]} {ended.page.seconds:g} s"
-        advice = f"a single operation takes that long; {TIME_OPTIONS[tool]} sets another limit"
+        text = f"{tool} takes more than {ended.page.seconds:g} s (`--limit time`)"
+        advice = "a single operation takes that long; --limit time=SECONDS sets another limit"
         return _timely(f"{text}, and does not stop by itself", span, advice)
     if ended.reason is Reason.CPU:
         advice = "--limit cpu=SECONDS sets another limit"

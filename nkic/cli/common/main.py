@@ -91,7 +91,7 @@ def _invoke(command: click.Command, session: Session) -> int:
     if completed is not None:
         return completed
     with command.make_context(session.tool, list(session.argv), obj=session) as ctx:
-        return command.invoke(ctx) or 0
+        return ctx.command.invoke(ctx) or 0
 
 
 def _complete(command: click.Command, tool: str) -> int | None:

@@ -1,146 +1,113 @@
-"""The options that both tools share."""
+"""The options that both tools share; the `Session` takes their values."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
-import click
-
-from nkic import __version__
-from nkic.base import explain
-from nkic.base.levels import Wish
+from nkic.base import diagnostics, explain
+from nkic.base.levels import DEFAULT, Settings, Wish
 from nkic.base.render import FORMATS
-from nkic.cli.common import pages
-from nkic.cli.common.help import Tool, adding, option
-from nkic.cli.common.session import Session
 from nkic.cli.common.streams import COLOUR_CHOICES
+from nkic.cli.common.table import Values, option, whole
 
 
-def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Store the option's value in the session, under the option's name."""
-    setattr(ctx.ensure_object(Session), str(param.name), value)
+def codes(incomplete: str) -> Values:
+    """Return all codes that begin like the incomplete word, with their titles."""
+    rows = diagnostics.codes().values()
+    names = {name: row for row in rows for name in (row.number, row.slug)}
+    return {n: explain.title(row) for n, row in names.items() if n.startswith(incomplete)}
 
 
-def _adjust_verbosity(ctx: click.Context, param: click.Parameter, value: int) -> None:
-    session = ctx.ensure_object(Session)
-    session.verbosity += value if param.name == "verbose" else -value
+def _limits(tool: str) -> Values:
+    from nkic.limits.table import of  # rarely wanted
+
+    return {
+        name: f"{limit.meaning}  [default: {limit.shown(limit.defaults[tool])}]"
+        for name, limit in of(tool or "nkic").items()
+    }
 
 
-def _wishes(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
-    """Handle -W, -A and -D; `-Werror` and `-Werror=CODE` are values of -W."""
-    session, wish = ctx.ensure_object(Session), Wish(param.opts[0])
-    for value in values:
-        name, equals, code = value.partition("=")
-        if wish is not Wish.WARN or name != "error":
-            session.levels = session.levels.adding(wish, value)
-        elif equals:
-            session.levels = session.levels.adding(Wish.DENY, code)
-        else:
-            session.levels = replace(session.levels, all_errors=True)
+_message = partial(option, group="Messages")
+_level = partial(_message, complete=codes)
+_help = partial(option, group="Help")
 
 
-def _limits(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
-    session = ctx.ensure_object(Session)
-    session.limit = values
-    if values:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shared:
+    """The values of the shared options, by name."""
+
+    message_format: str = _message(
+        "--message-format",
+        "Format of the messages on standard error.  [default: human]",
+        values=dict.fromkeys(FORMATS, ""),
+        only=True,
+        default="human",
+        common=True,
+    )
+    message_file: str | None = _message(
+        "--message-file PATH",
+        "Also write the messages to PATH: SARIF if it ends in .sarif, else JSON lines.",
+        writes=whole,
+    )
+    warn: tuple[str, ...] = _level(
+        "-W CODE",
+        "Warn about CODE, even if it is off by default. -Werror: treat every warning as an error; "
+        "-Werror=CODE: only this one. CODE is a number, a name or a family (05).",
+    )
+    allow: tuple[str, ...] = _level("-A CODE", "Suppress the warning CODE.")
+    deny: tuple[str, ...] = _level("-D CODE", "Treat the warning CODE as an error.")
+    color: str = _message(
+        "--color",
+        "Colour; auto respects NO_COLOR, FORCE_COLOR and whether the output is a terminal.  "
+        "[default: auto]",
+        values=dict.fromkeys(COLOUR_CHOICES, ""),
+        only=True,
+        default="auto",
+    )
+    quiet: int = _message("-q, --quiet", "Print less.", counts=True)
+    verbose: int = _message("-v, --verbose", "Print more.", counts=True)
+    limit: tuple[str, ...] = option(
+        "--limit NAME=VALUE",
+        "Stop when the command takes more than this; `none` removes a limit that may be removed.",
+        group="Limits",
+        values=_limits,
+        common=True,
+    )
+
+    explain: str | None = _help(
+        "--explain CODE",
+        "Explain a message's code, such as NKI0501; `all` prints every page.",
+        common=True,
+        complete=codes,
+    )
+    version: bool = _help("--version", "Print name and version.")
+    h: bool = _help("-h", "Show the short help.")
+    help: bool = _help("--help", "Show this help.")
+
+    def levels(self) -> Settings:
+        """Return the levels of warnings; `-Werror` and `-Werror=CODE` are values of -W. Raises
+        `UsageFailed`.
+        """
+        settings = DEFAULT
+        for value in self.warn:
+            name, equals, code = value.partition("=")
+            if name != "error":
+                settings = settings.adding(Wish.WARN, value)
+            elif equals:
+                settings = settings.adding(Wish.DENY, code)
+            else:
+                settings = replace(settings, all_errors=True)
+        for wish, values in ((Wish.ALLOW, self.allow), (Wish.DENY, self.deny)):
+            for value in values:
+                settings = settings.adding(wish, value)
+        return settings
+
+    def limits(self, tool: str) -> Mapping[str, float | None]:
+        """Return the limits that are given, by name. Raises `UsageFailed`."""
+        if not self.limit:
+            return {}
         from nkic.limits.table import read  # rarely wanted
 
-        session.limits = read(session.tool, values)
-
-
-def _print_and_leave(ctx: click.Context, text: str) -> None:
-    click.echo(text, color=True)  # colour has already been decided
-    ctx.exit()
-
-
-def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        _print_and_leave(ctx, f"{ctx.info_name} {__version__}")
-
-
-def _help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
-    """Print the help: all of it for --help, the common options for -h."""
-    if wanted and param.name == "h" and isinstance(ctx.command, Tool):
-        _print_and_leave(ctx, ctx.command.brief_help(ctx).rstrip())
-    elif wanted:
-        _print_and_leave(ctx, ctx.get_help())
-
-
-def _explain(ctx: click.Context, param: click.Parameter, wanted: str | None) -> None:
-    if wanted is not None:
-        colour = ctx.ensure_object(Session).color
-        _print_and_leave(ctx, pages.markdown(explain.page(wanted), colour).rstrip())
-
-
-_message = partial(option, "Messages", expose_value=False)
-_level = partial(_message, metavar="CODE", multiple=True, callback=_wishes)
-_about = partial(option, "Help", expose_value=False, is_eager=True)
-_OPTIONS = (
-    _message(
-        "--message-format",
-        "format",
-        type=click.Choice(FORMATS),
-        default="human",
-        show_default=True,
-        callback=_store,
-        common=True,
-        help="Format of the messages on standard error.",
-    ),
-    _message(
-        "--message-file",
-        metavar="PATH",
-        callback=_store,
-        help="Also write the messages to PATH: SARIF if it ends in .sarif, else JSON lines.",
-    ),
-    _level(
-        "-W",
-        "warn",
-        help="Warn about CODE, even if it is off by default. -Werror: treat every warning as an "
-        "error; -Werror=CODE: only this one. CODE is a number, a name or a family (05).",
-    ),
-    _level("-A", "allow", help="Suppress the warning CODE."),
-    _level("-D", "deny", help="Treat the warning CODE as an error."),
-    _message(
-        "--color",
-        type=click.Choice(COLOUR_CHOICES),
-        default="auto",
-        show_default=True,
-        callback=_store,
-        help="Colour; auto respects NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
-    ),
-    _message("-q", "--quiet", count=True, callback=_adjust_verbosity, help="Print less."),
-    _message("-v", "--verbose", count=True, callback=_adjust_verbosity, help="Print more."),
-    _message(
-        "--crash-dir",
-        metavar="DIR",
-        envvar="NKIC_CRASH_DIR",
-        callback=_store,
-        help="Folder for the report of an internal error. [env: NKIC_CRASH_DIR]",
-    ),
-    option(
-        "Limits",
-        "--limit",
-        metavar="NAME=VALUE",
-        multiple=True,
-        callback=_limits,
-        expose_value=False,
-        help="Limit the command's use of the machine (memory, cpu, core, files, file-size, "
-        "processes; `none` for no limit), and in nkic the evaluation of a kernel (steps, length, "
-        "bits, width, depth).",
-    ),
-    _about(
-        "--explain",
-        metavar="CODE",
-        callback=_explain,
-        common=True,
-        help="Explain a message's code, such as NKI0501; `all` prints every page.",
-    ),
-    _about("--version", is_flag=True, callback=_version, help="Print name and version."),
-    _about("-h", is_flag=True, callback=_help, help="Show the short help."),
-    _about("--help", is_flag=True, callback=_help, help="Show this help."),
-)
-
-# A decorator that adds them. Their values go to the `Session`, not to the decorated function.
-shared_options = adding(_OPTIONS)
+        return read(tool, self.limit)

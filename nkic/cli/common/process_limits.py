@@ -14,25 +14,25 @@ from nkic.limits import own, table, watcher
 from nkic.limits.page import NEVER
 
 
-def warn_of_variables(session: Session) -> None:
-    """Report variables that look like settings of nkic but are not."""
-    warnings = levels.apply(environment.unknown(os.environ), session.levels)
+def warn_of_settings(session: Session) -> None:
+    """Report variables that look like settings of nkic but are not, and old spellings."""
+    found = [*environment.unknown(os.environ), *session.renamed]
+    warnings = levels.apply(found, session.levels)
     if any(diagnostic.level is Level.ERROR for diagnostic in warnings):
         raise UsageFailed(warnings)
     if warnings and session.verbosity >= 0:
         session.report(warnings)
 
 
-def set_limits(session: Session, seconds: float | None) -> None:
-    """Set every limit of this process; `seconds` is the option for time.
+def set_limits(session: Session) -> None:
+    """Set every limit of this process.
 
     Does nothing if the process does not belong to the command, as in tests.
     """
     if not session.own_process:
         return
-    cpu = seconds if session.tool == "nkic" else None
-    own.apply(table.values(session.tool, session.limits, cpu, os.environ))
-    page = watcher.page()
+    own.apply(table.values(session.tool, session.limits, os.environ))
+    page, seconds = watcher.page(), session.limit("time")
     if page is not None and seconds is not None:
         page.limit(time.monotonic() + seconds, seconds)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.levels import DEFAULT, SPEED_FAMILY, Settings
-from nkic.base.render import FORMATS, SARIF, Sources, json_lines, render, summary
-from nkic.base.render.github import harmless
+from nkic.base.render import FORMATS, SARIF, render, summary
 from nkic.base.render.places import from_root
-from nkic.base.source import SourceFile
+from nkic.base.source import SourceFile, Sources
 from nkic.base.text import clean, plural
 from nkic.cli.common.streams import COLOUR_CHOICES, paint_for
+
+if TYPE_CHECKING:
+    from nkic.cli.common.options import Shared
 
 
 def _no_source(path: str) -> SourceFile | None:
@@ -36,10 +39,10 @@ class Session:
     message_file: str | None = None
     color: str = "auto"
     verbosity: int = 0
-    crash_dir: str | None = None
-    limit: tuple[str, ...] = ()
-    """The words of --limit; `limits` holds their values."""
-    limits: dict[str, int | None] = field(default_factory=dict)
+    limits: Mapping[str, float | None] = field(default_factory=dict)
+    """The limits that the command line sets."""
+    renamed: list[Diagnostic] = field(default_factory=list)
+    """Warnings of options in the spelling of an earlier release."""
     own_process: bool = False
     """Whether the process serves this command alone, so that irrevocable limits may be set."""
     max_errors: int = 0
@@ -64,10 +67,23 @@ class Session:
         session.color = color if color in COLOUR_CHOICES else session.color
         return session
 
+    def adopt(self, shared: Shared) -> None:
+        """Take the values of the shared options. Raises `UsageFailed`."""
+        self.format, self.color = shared.message_format, shared.color
+        self.message_file = shared.message_file
+        self.verbosity = shared.verbose - shared.quiet
+        self.levels, self.limits = shared.levels(), shared.limits(self.tool)
+
+    def limit(self, name: str) -> float | None:
+        """Return the value of a limit; None for none."""
+        from nkic.limits.table import default  # --help runs without it
+
+        return self.limits[name] if name in self.limits else default(self.tool, name)
+
     def report(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Write diagnostics to standard error, and keep their machine form for --message-file."""
         if self.message_file is not None:
-            self._json_lines += [json_lines.line(d, self.sources) for d in diagnostics]
+            self._json_lines.append(render(diagnostics, "json", self.sources))
         if self.format != SARIF:
             paint = paint_for(sys.stderr, self.color)
             _write(self._gap() + render(diagnostics, self.format, self.sources, paint))
@@ -79,10 +95,7 @@ class Session:
 
     def artifact(self, kind: str, path: str, **fields: object) -> None:
         """Report to programs that a file was written; `status` tells people."""
-        line = json_lines.artifact(kind, path, **fields)
-        self._json_lines.append(line)
-        if self.format == "json":
-            _write(line)
+        self._tell_programs("artifact", kind=kind, path=path, **fields)
 
     def wrote(self, kind: str, path: str) -> None:
         """Report that a file was written: to programs, and to people who asked for details."""
@@ -100,12 +113,18 @@ class Session:
 
     def tell(self, type: str, text: str, /, **fields: object) -> None:
         """Report requested information: `text` to people, an event of this type to programs."""
+        self._tell_programs(type, **fields)
+        if self.verbosity >= 0 and self.format not in ("json", SARIF):
+            _write(self._for_people(clean(text, keep="\n\t")))
+
+    def _tell_programs(self, type: str, /, **fields: object) -> None:
+        """Keep an event for --message-file, and write it in the format for programs."""
+        from nkic.base.render import json_lines  # --help runs without it
+
         line = json_lines.event(type, **fields)
         self._json_lines.append(line)
         if self.format == "json":
             _write(line)
-        elif self.verbosity >= 0 and self.format != SARIF:
-            _write(self._for_people(clean(text, keep="\n\t")))
 
     def close(self) -> None:
         """Write the summary line for people, and the file for machines: SARIF if its name says
@@ -143,7 +162,11 @@ class Session:
 
     def _for_people(self, text: str) -> str:
         """Escape a kernel's text so that it cannot give commands to the service that reads it."""
-        return (harmless(text) if self.format == "github" else text) + "\n"
+        if self.format == "github":
+            from nkic.base.render import github
+
+            text = github.harmless(text)
+        return text + "\n"
 
     def _gap(self) -> str:
         """The blank line between two diagnostics, and before the summary, in the human format."""

@@ -7,17 +7,20 @@ import re
 import click
 
 from nkic.base.diagnostics import Diagnostic, make
-from nkic.base.suggest import Guess, did_you_mean
+from nkic.base.suggest import did_you_mean
+from nkic.cli.common.help import Tool
+from nkic.cli.common.old import spelt
+from nkic.cli.common.table import Option
 
 
 def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
     """Return Click's error as a diagnostic, with the nearest option if one was misspelt."""
-    advice = f"`{tool} --help` shows every option"
+    context = getattr(error, "ctx", None)
+    advice = f"`{context.command_path if context else tool} --help` shows every option"
     if isinstance(error, click.NoSuchOption):
-        near = did_you_mean(error.option_name, _option_names(error.ctx))
-        if not (isinstance(near, Guess) and near.sure):
-            near = _as_value(error.option_name, error.ctx) or near
-        return make("unknown-option", f"no such option: `{error.option_name}`", help=near or advice)
+        near = context and isinstance(context.command, Tool) and _near(error, context.command, tool)
+        text = f"no such option: `{error.option_name}`"
+        return make("unknown-option", text, help=near or advice)
     if isinstance(error, click.MissingParameter):
         return make("missing-argument", f"missing {_name(error)}", help=advice)
     if isinstance(error, click.BadParameter):
@@ -25,24 +28,26 @@ def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
     return make("bad-usage", _sentence(error.format_message().removeprefix("Got ")), help=advice)
 
 
-def _option_names(ctx: click.Context | None) -> list[str]:
-    params = ctx.command.get_params(ctx) if ctx else []
-    return [name for param in params for name in (*param.opts, *param.secondary_opts)]
+def _near(error: click.NoSuchOption, command: Tool, tool: str) -> str:
+    """Return where an unknown option belongs: to a subcommand, to an option that takes it as a
+    value, or to the nearest name.
+    """
+    name, word = error.option_name, error.option_name.lstrip("-")
+    for other, subcommand in command.suite.commands.items():
+        if name in _names(subcommand):
+            return f"it is an option of `{tool} {other}`"
+    if (now := command.suite.old.get(name)) is not None:
+        return f"it is now spelt `{spelt(tool, now)}`"
+    for param in command.table:
+        row = param.row if isinstance(param, Option) else None
+        if row is not None and word in row.listed(tool):
+            value = str(row.metavar).partition("=")[2].strip("]…,")
+            return f"did you mean `{row.name} {word}{'=' * bool(value)}{value}`?"
+    return did_you_mean(name, _names(command))
 
 
-# Options that take one of several words: `--html` may mean `--report html=FILE`.
-_OF_WORDS = {"KIND=FILE": "{}=FILE", "NAME=VALUE": "{}=VALUE", "WHAT": "{}"}
-
-
-def _as_value(word: str, ctx: click.Context | None) -> str:
-    """Return the option whose help names `word` as one of its values, as advice, or ""."""
-    value = word.lstrip("-").partition("=")[0]
-    for param in ctx.command.get_params(ctx) if ctx else []:
-        form = _OF_WORDS.get(str(getattr(param, "metavar", "")))
-        described = str(getattr(param, "help", ""))
-        if form and re.search(rf"(?<![\w=-]){re.escape(value)}(?=[,;.=)])", described):
-            return f"did you mean `{param.opts[0]} {form.format(value)}`?"
-    return ""
+def _names(command: Tool) -> list[str]:
+    return [name for param in command.table for name in (*param.opts, *param.secondary_opts)]
 
 
 def _name(error: click.BadParameter) -> str:

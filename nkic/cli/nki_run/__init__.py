@@ -9,31 +9,25 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import click
-
 from nkic.base.collector import without_collector
-from nkic.cli.common import Session, Tool, run, shared_options
+from nkic.cli.common import Session, Tool
+from nkic.cli.common import run as run_command
 from nkic.cli.common.lazy import bind_lazily
-from nkic.cli.nki_run.options import CommandLine, own_options
+from nkic.cli.nki_run import options
 
-EXAMPLES = (
-    (
-        "nki-run kernel.neff --inputs data.npz --outputs results.npz",
-        "run the kernel on these arrays",
-    ),
-    (
-        "nki-run kernel.neff --inputs data.npz --expected e.npz",
-        "also compare the outputs with these",
-    ),
-    (
-        "nki-run kernel.neff --fill 'randn(0)' --json",
-        "run it on random numbers; print the report as JSON",
-    ),
-    ("nki-run kernel.neff --info", "describe the file and its inputs"),
-)
 LAZY_MODULES = (
     *("nkic.cli.nki_run.comparing", "nkic.cli.nki_run.debugging", "nkic.cli.nki_run.dumping"),
     *("nkic.cli.nki_run.fuzzing", "nkic.cli.nki_run.inspecting", "nkic.cli.nki_run.reporting"),
+    "nkic.report.views.profile",
+)
+EXAMPLES = (
+    ("nki-run kernel.neff --inputs data.npz --outputs results.npz", "run it on these arrays"),
+    ("nki-run kernel.neff --inputs data.npz --expected e.npz", "also compare the outputs"),
+    (
+        "nki-run profile kernel.neff --fill 'randn(0)' --report html=run.html",
+        "write a page that shows where the time goes",
+    ),
+    ("nki-run inspect kernel.neff", "describe the file and its inputs"),
 )
 HELP = """Run a compiled NKI kernel on a simulated Trainium, and report values and cycles.
 
@@ -42,18 +36,56 @@ make this tool execute code, write anywhere, or take more memory than the kernel
 Reading uninitialised bytes is an error. The same file and inputs give the same outputs and cycles
 on every machine. Nothing is sent over the network.
 """
+_TOO = "Every option of `nki-run run` is taken, too."
+_COMMANDS = {
+    "run": (options.CommandLine, HELP),
+    "compare": (
+        options.CompareLine,
+        "Compare two runs (files of --json), or two compiled kernels. Nothing is run.",
+    ),
+    "profile": (
+        options.CommandLine,
+        "Run a kernel and show where its time goes: the cost of each line, when each engine was "
+        f"busy, and what it waited for. {_TOO}",
+    ),
+    "debug": (
+        options.CommandLine,
+        "Run a kernel and look inside: stop at lines, report changes of tensors, write them, "
+        f"compare them with a reference, or run in other orders. {_TOO}",
+    ),
+    "inspect": (
+        options.InspectLine,
+        "Describe, list or check a compiled kernel. Nothing is run.",
+    ),
+    "calibrate": (
+        options.CalibrateLine,
+        "Print the timing figures in use, or those that fit the profiles of another machine.",
+    ),
+}
 
 
-@click.command(cls=Tool, examples=EXAMPLES, help=HELP, add_help_option=False)
-@own_options
-@shared_options
-@click.pass_obj
-def command(session: Session, /, **words: Any) -> int:
-    bind_lazily(LAZY_MODULES)
-    with without_collector():  # the modules' objects stay alive
-        from nkic.cli.nki_run.carry_out import carry_out  # see above
+def _tool(line: Any, name: str, help: str, **settings: Any) -> Tool:
+    """Return a command that `carry_out` carries out in the function of this name."""
 
-    return carry_out(CommandLine(**words), session)
+    def act(line: Any, session: Session) -> int:
+        bind_lazily(LAZY_MODULES)
+        with without_collector():  # the modules' objects stay alive
+            from nkic.cli.nki_run import carry_out  # see above
+        code: int = getattr(carry_out, name)(line, session)
+        return code
+
+    return Tool(line, act, help, only="" if settings else name, **settings)
+
+
+command = _tool(
+    options.CommandLine,
+    "plain",
+    HELP,
+    examples=EXAMPLES,
+    old=options.OLD,
+    plain="run",
+    commands={name: _tool(line, name, help) for name, (line, help) in _COMMANDS.items()},
+)
 
 
 def main() -> int:
@@ -62,4 +94,4 @@ def main() -> int:
     A run limits BLAS to one thread (`simulate/threads.py`), so no others need to be started.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", os.environ.get("NKIC_BLAS_THREADS") or "1")
-    return run(command, "nki-run", own_process=True)
+    return run_command(command, "nki-run", own_process=True)

@@ -1,4 +1,4 @@
-"""Timing figures for another machine: --print microkernels, --calibrate."""
+"""Timing figures for another machine: its microkernels, and what their profiles tell."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from nkic.base import files
 from nkic.base.files import STANDARD
 from nkic.calibrate import fitted, read_profiles, source
 from nkic.cli.common import Session
-from nkic.cli.nki_run.options import CommandLine
+from nkic.cli.nki_run.options import CalibrateLine
 from nkic.machine.clock.machine_file import written
 from nkic.machine.targets import DEFAULT, TARGETS
 
 
-def calibrate(line: CommandLine, session: Session) -> None:
+def calibrate(line: CalibrateLine, session: Session) -> None:
     """Print the microkernels, or a machine file fitted to their profiles."""
-    if line.calibrate is None:
+    if line.folder is None:
         files.write(STANDARD, source())
         return
     target = TARGETS[line.target or DEFAULT.name]
-    observations = read_profiles(line.calibrate)
+    observations = read_profiles(line.folder)
     fit = fitted(observations, target)
     files.write(STANDARD, written(fit.figures, target.name))
     session.status(

@@ -1,51 +1,109 @@
-"""Carry out a command line."""
+"""Carry out the command line of a subcommand."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from nkic.base.collector import without_collector
-from nkic.base.diagnostics import ArtifactFailed
+from nkic.base.diagnostics import ArtifactFailed, Level, UsageFailed, make
 from nkic.base.text import clean
 from nkic.cli.common import Session, process_limits
-from nkic.cli.common.conflicts import given_options
+from nkic.cli.common.conflicts import given_options, refuse_by_table
+from nkic.cli.common.table import rows
 from nkic.cli.nki_run import comparing, inspecting
-from nkic.cli.nki_run.conflicts import refuse_conflicts
-from nkic.cli.nki_run.options import CommandLine
+from nkic.cli.nki_run.conflicts import TABLE, refuse_conflicts
+from nkic.cli.nki_run.options import (
+    TO_STDOUT,
+    CalibrateLine,
+    CommandLine,
+    CompareLine,
+    InspectLine,
+)
 
 
-def carry_out(line: CommandLine, session: Session) -> int:
-    """Carry out the command line, and return the exit code. Raises `NkicError`."""
+def run(line: CommandLine, session: Session) -> int:
+    """Run a kernel."""
     refuse_conflicts(line, given_options())
-    process_limits.warn_of_variables(session)
-    process_limits.set_limits(session, line.timeout)
+    return _carried_out(lambda: _run(line, session), line.artifact, session)
+
+
+def profile(line: CommandLine, session: Session) -> int:
+    """Run a kernel to see where its time goes."""
+    reports = line.report if line.report or line.json else TO_STDOUT
+    return run(replace(line, report=reports), session)
+
+
+def debug(line: CommandLine, session: Session) -> int:
+    """Run a kernel to look inside."""
+    own = {name: row.name for name, row in TABLE.items() if row.of == "debug"}
+    if not own.keys() & given_options().keys():
+        text = f"no option says what to look at: {', '.join(own.values())}"
+        advice = "for example `--break LINE`; `nki-run debug -h` shows them"
+        raise UsageFailed([make("missing-argument", text, help=advice)])
+    return run(line, session)
+
+
+def plain(line: CommandLine, session: Session) -> int:
+    """Run a kernel without the name of a subcommand, with the options of any that runs one."""
+    for name, spelling in given_options().items():
+        if TABLE[name].of:
+            command = f"nki-run {TABLE[name].of.split()[0]}"
+            text = f"`{spelling}` is now an option of `{command}`"
+            advice = f"write `{command} {clean(line.artifact)} …`"
+            session.renamed += [make("old-spelling", text, help=advice, level=Level.WARNING)]
+            break
+    return run(line, session)
+
+
+def compare(line: CompareLine, session: Session) -> int:
+    """Compare two files."""
+    return _carried_out(lambda: comparing.compare_files(line, session), None, session)
+
+
+def inspect(line: InspectLine, session: Session) -> int:
+    """Look at a file, without running it."""
+    refuse_by_table(rows(InspectLine), given_options())
+    return _carried_out(lambda: inspecting.inspect(line), line.artifact, session)
+
+
+def calibrate(line: CalibrateLine, session: Session) -> int:
+    """Print timing figures: known ones, or those of another machine."""
+    refuse_by_table(rows(CalibrateLine), given_options(), line.print or "")
+    if line.folder is None and line.print is None:
+        advice = "for example `nki-run calibrate profiles`"
+        raise UsageFailed([make("missing-argument", "missing the folder of profiles", help=advice)])
+
+    def act() -> int:
+        if line.print == "machine":
+            inspecting.print_machine(line)
+            return 0
+        from nkic.cli.nki_run import calibrating  # needs NumPy
+
+        calibrating.calibrate(line, session)
+        return 0
+
+    return _carried_out(act, None, session)
+
+
+def _carried_out(act: Callable[[], Any], artifact: str | None, session: Session) -> int:
+    """Set the limits of the process, act, and return the exit code. Raises `NkicError`."""
+    process_limits.warn_of_settings(session)
+    process_limits.set_limits(session)
     try:
-        return _do(line, session)
+        return act() or 0
     except ArtifactFailed as refused:  # the reader sees bytes, not their path
-        path = clean(line.artifact or "")
+        if artifact is None:
+            raise
+        path = clean(artifact)
         named = [replace(d, message=f"`{path}`: {d.message}") for d in refused.diagnostics]
         raise ArtifactFailed(named) from refused
 
 
-def _do(line: CommandLine, session: Session) -> int:
-    if line.diff is not None:
-        return comparing.compare_files(line, session)
-    if line.print == "machine":
-        inspecting.print_machine(line)
-    elif line.print is not None or line.calibrate is not None:
-        from nkic.cli.nki_run.calibrating import calibrate  # needs NumPy
+def _run(line: CommandLine, session: Session) -> int:
+    # Imported here because inspecting a file needs neither NumPy nor the simulator.
+    with without_collector():  # the process ends with the run, and that frees everything
+        from nkic.cli.nki_run.running import run_kernel
 
-        calibrate(line, session)
-    elif line.info:
-        inspecting.describe(line)
-    elif line.disasm:
-        inspecting.list_program(line)
-    elif line.verify:
-        inspecting.verify(line)
-    else:
-        # Imported here because inspecting a file needs neither NumPy nor the simulator.
-        with without_collector():  # the process ends with the run, and that frees everything
-            from nkic.cli.nki_run.running import run_kernel
-
-            return run_kernel(line, session)
-    return 0
+        return run_kernel(line, session)

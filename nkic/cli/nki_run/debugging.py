@@ -34,16 +34,16 @@ class Debugging:
         self.dumps: Dumps | None = None
         self.expectations: Expectations | None = None
         observers: list[Observer] = []
-        if first.dump_tensor or first.dump_all is not None:
-            everything = first.dump_all is not None
-            self.dumps = Dumps(dumping.taps(first), everything, first.lines)
+        if first.dump:
+            wanted = dumping.Wanted.of(first.dump)
+            self.dumps = Dumps(wanted.taps, wanted.folder is not None, wanted.lines)
             observers.append(self.dumps)
         if first.expect_at:
             expected = [[_expected(value) for value in line.expect_at] for line in lines]
             self.expectations = Expectations(expected, settings)
             observers.append(self.expectations)
-        if first.watch:
-            observers.append(Watches([part(value) for value in first.watch], self._tell))
+        if first.changes:
+            observers.append(Watches([part(value) for value in first.changes], self._tell))
         if first.stop_at:
             breakpoints = [breakpoint_of(text) for text in first.stop_at]
             observers.append(Debugger(breakpoints, Prompt().talk))
@@ -57,7 +57,7 @@ class Debugging:
     def finish(self, rank: int, line: CommandLine) -> list[Diagnostic]:
         """Write the dumps, and return the error if the rank diverges from its reference."""
         if self.dumps is not None:
-            dumping.write(line, self.session, self.dumps, rank)
+            dumping.write(line.dump, self.session, self.dumps, rank)
         if self.expectations is None:
             return []
         difference = self.expectations.first_difference(rank)

@@ -1,4 +1,4 @@
-"""--dump-tensor, --dump-all and --watch: a kernel's tensors after given lines."""
+"""--dump and --changes: a kernel's tensors after given lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from nkic.base.diagnostics import UsageFailed, bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session
-from nkic.cli.nki_run.options import CommandLine
+from nkic.cli.nki_run.inspecting import lines_of
 from nkic.cli.nki_run.writing import presented
 from nkic.simulate.comparison.stats import Stats, stats_of
 from nkic.simulate.debug.dumps import Dump, Dumps, Tap
@@ -25,20 +25,55 @@ from nkic.simulate.debug.watches import Changed
 from nkic.simulate.debug.writes import Write
 
 INDEX = "index.json"
-_WORDS = re.compile(r"([^@=]+)@(\d{1,9})=(.+)")
+EVERYTHING = "all"
+_WORDS = re.compile(r"([^@=]+)(?:@([\d:]+))?=(.+)")
 
 
-def taps(line: CommandLine) -> list[Tap]:
-    """Return the writes to capture. Raises `UsageFailed`."""
-    return [tap for tap, _ in _wanted(line)]
+class Wanted(NamedTuple):
+    """What --dump requests: writes with the files for them, and the folder for all writes, or for
+    those by `lines`.
+    """
+
+    files: list[tuple[Tap, str]]
+    folder: str | None = None
+    lines: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Wanted:
+        """Parse the values of --dump. Raises `UsageFailed`."""
+        wanted = cls([])
+        for text in words:
+            match = _WORDS.fullmatch(text)
+            if match is None or match[3] == STANDARD:
+                raise _malformed(text)
+            name, lines, path = match.groups()
+            if name == EVERYTHING and wanted.folder is None:
+                by = lines_of("--dump", lines) if lines is not None else None
+                wanted = wanted._replace(folder=path, lines=by)
+            elif name != EVERYTHING and lines is not None and lines.isdigit() and len(lines) < 10:
+                wanted.files.append((Tap(name, int(lines)), path))
+            else:
+                raise _malformed(text)
+        return wanted
+
+    @property
+    def taps(self) -> list[Tap]:
+        """The writes to capture for files."""
+        return [tap for tap, _ in self.files]
 
 
-def write(line: CommandLine, session: Session, dumps: Dumps, rank: int) -> None:
+def _malformed(text: str) -> UsageFailed:
+    message = f"--dump {clean(text)}: expected NAME@LINE=FILE.npz, or once {EVERYTHING}=DIR"
+    return bad_value(message, "for example --dump acc@12=acc.npz, or --dump all@10:20=folder")
+
+
+def write(words: Sequence[str], session: Session, dumps: Dumps, rank: int) -> None:
     """Write all dump files of a rank."""
-    for tap, path in _wanted(line):
+    wanted = Wanted.of(words)
+    for tap, path in wanted.files:
         _npz(session, path, _stacked(tap.name, dumps.of(rank, tap)))
-    if line.dump_all is not None:
-        _folder(session, line.dump_all, dumps.chosen(rank))
+    if wanted.folder is not None:
+        _folder(session, wanted.folder, dumps.chosen(rank))
 
 
 def _stacked(name: str, dumps: Sequence[Dump]) -> dict[str, Dump | list[Dump]]:
@@ -145,14 +180,3 @@ def change_fields(changed: Changed) -> dict[str, Any]:
     """Return the fields of a change, for programs."""
     facts = {"watched": changed.part.text, "rank": changed.write.rank, **_facts(changed.write)}
     return {**facts, "changed": changed.changes, **_figures(changed.stats)}
-
-
-def _wanted(line: CommandLine) -> list[tuple[Tap, str]]:
-    wanted = []
-    for text in line.dump_tensor:
-        match = _WORDS.fullmatch(text)
-        if match is None or match[3] == STANDARD:
-            message = f"--dump-tensor {clean(text)}: expected NAME@LINE=FILE.npz"
-            raise bad_value(message, "for example --dump-tensor acc@12=acc.npz")
-        wanted.append((Tap(match[1], int(match[2])), match[3]))
-    return wanted

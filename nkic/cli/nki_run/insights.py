@@ -11,15 +11,11 @@ from nkic.simulate import Result
 MAX_EVENTS = 100_000  # per rank; longer runs have no verdict
 MAX_REPORTED = 1_000_000  # the same if a report was requested
 MAX_QUESTION_EVENTS = 2_000_000  # events that are then run again, over all questions
-_REPORTS = (
-    *("annotate", "timeline", "summary_json", "report", "trace"),
-    *("baseline", "save_baseline", "fail_if", "counters"),
-)
 
 
 def wants_reports(line: CommandLine) -> bool:
     """Whether an option needs the trace of the run."""
-    return any(getattr(line, name) for name in _REPORTS)
+    return bool(line.report or line.baseline or ">" in (line.fail_if or ""))
 
 
 def events_wanted(line: CommandLine, session: Session) -> int:

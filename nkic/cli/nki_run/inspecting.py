@@ -1,8 +1,9 @@
-"""Inspect a file without running it: --info, --disasm, --verify."""
+"""Look at a file without running it."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from nkic.base import files
@@ -10,7 +11,7 @@ from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.suggest import suggestion
 from nkic.base.text import aligned
-from nkic.cli.nki_run.options import CommandLine
+from nkic.cli.nki_run.options import CalibrateLine, InspectLine
 from nkic.machine.clock import describe as describe_machine
 from nkic.machine.clock.machine_file import load_machine
 from nkic.machine.engines import SHORT_NAMES, Engine
@@ -22,9 +23,19 @@ from nkic.neff.read import open_file
 SCHEMA = 1
 
 
-def describe(line: CommandLine) -> None:
-    """Carry out --info: describe the file, of any minor version of the format."""
-    description = info(open_file(line.artifact or ""))
+def inspect(line: InspectLine) -> None:
+    """Describe, list or check the file."""
+    if line.disasm:
+        _list_program(line)
+    elif line.check:
+        _check(line)
+    else:
+        _describe(line)
+
+
+def _describe(line: InspectLine) -> None:
+    """Describe the file, of any minor version of the format."""
+    description = info(open_file(line.artifact))
     if line.json:
         _print_json(description.as_json())
         return
@@ -32,20 +43,21 @@ def describe(line: CommandLine) -> None:
     files.write(STANDARD, f"{aligned(description.rows())}\n{aligned(sections)}")
 
 
-def list_program(line: CommandLine) -> None:
+def _list_program(line: InspectLine) -> None:
     """Carry out --disasm: list the program, restricted by --engine and --lines."""
     engine = find_engine(line.engine) if line.engine is not None else None
-    executable = load(open_file(line.artifact or ""))
+    lines = lines_of("--lines", line.lines) if line.lines is not None else None
+    executable = load(open_file(line.artifact))
     if line.json:
-        rows = disassemble.rows(executable, engine=engine, lines=line.lines)
+        rows = disassemble.rows(executable, engine=engine, lines=lines)
         _print_json({"schema": SCHEMA, "kernel": executable.name, "items": rows})
         return
-    text = disassemble.disassemble(executable, engine=engine, lines=line.lines)
+    text = disassemble.disassemble(executable, engine=engine, lines=lines)
     files.write(STANDARD, text)
 
 
-def verify(line: CommandLine) -> None:
-    """Carry out --verify: name each layer of checks when the file has passed it."""
+def _check(line: InspectLine) -> None:
+    """Carry out --check: name each layer of checks when the file has passed it."""
     passed: list[str] = []
 
     def note(layer: str) -> None:
@@ -53,12 +65,20 @@ def verify(line: CommandLine) -> None:
         if not line.json:
             files.write(STANDARD, f"{layer}: ok\n")
 
-    load(open_file(line.artifact or ""), passed=note)
+    load(open_file(line.artifact), passed=note)
     if line.json:
         _print_json({"schema": SCHEMA, "verified": True, "layers": passed})
 
 
-def print_machine(line: CommandLine) -> None:
+def lines_of(option: str, text: str) -> tuple[int, int]:
+    """Return `10:20` as first and last line, `10` as one line. Raises `UsageFailed`."""
+    match = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", text.strip())
+    if match is None:
+        raise bad_value(f"{option}: `{text}` is not of the form FIRST:LAST")
+    return int(match[1]), int(match[2] or match[1])
+
+
+def print_machine(line: CalibrateLine) -> None:
     """Carry out --print machine: print every timing figure, with those of a machine file
     applied.
     """

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
+from nkic.cli.nki_run.conflicts import TABLE, paths
 from nkic.cli.nki_run.options import CommandLine
 
 MARK = "{rank}"
-# Options that hold paths, once or several times; the first ones name files that are written.
-_WRITTEN = (
-    *("outputs", "bless", "summary_json", "save_baseline", "counters", "dump_all"),
-    *("output", "report", "trace", "dump_tensor"),
-)
-_PATHS = (*_WRITTEN, "inputs", "expected", "baseline", "input", "expect_at")
+# The files that all ranks share.
+_SHARED = ("artifact", "source", "machine")
+_PATHS = [n for n, row in TABLE.items() if (row.reads or row.writes) and n not in _SHARED]
 
 
 def lines_of(line: CommandLine) -> list[CommandLine]:
@@ -25,7 +22,8 @@ def lines_of(line: CommandLine) -> list[CommandLine]:
     Raises `UsageFailed` if ranks would share a file that is written, or standard input.
     """
     if line.ranks == 1:
-        _refuse_marks(line)
+        if any(MARK in path for use in ("reads", "writes") for _, path in paths(line, use)):
+            raise bad_value(f"`{MARK}` in a path needs more than one rank", "add --ranks N")
         return [line]
     _refuse_shared(line)
     return [_of_rank(line, rank) for rank in range(line.ranks)]
@@ -40,25 +38,12 @@ def _of_rank(line: CommandLine, rank: int) -> CommandLine:
     return replace(line, **{name: substituted(getattr(line, name)) for name in _PATHS})
 
 
-def _refuse_marks(line: CommandLine) -> None:
-    if any(MARK in text for name in _PATHS for text in _texts(line, name)):
-        raise bad_value(f"`{MARK}` in a path needs more than one rank", "add --ranks N")
-
-
-def _texts(line: CommandLine, name: str) -> Iterator[str]:
-    """Yield the values of an option."""
-    value = getattr(line, name)
-    yield from value if isinstance(value, tuple) else filter(None, [value])
-
-
 def _refuse_shared(line: CommandLine) -> None:
-    for name in _WRITTEN:
-        option = "-O" if name == "output" else f"--{name.replace('_', '-')}"
-        for path in _texts(line, name):
-            if MARK not in path and not path.endswith("=-") and path != STANDARD:
-                text = f"{option} {path}: every rank would write to it"
-                raise bad_value(text, f"put {MARK} into the path")
-    for option, source in (("--inputs", line.inputs), ("--expected", line.expected)):
-        if source == STANDARD:
+    for option, path in paths(line, "writes"):
+        if MARK not in path and path not in ("", STANDARD):
+            text = f"{option} {path}: every rank would write to it"
+            raise bad_value(text, f"put {MARK} into the path")
+    for option, path in paths(line, "reads"):
+        if path == STANDARD and option != "the kernel":
             text = f"{option} -: {line.ranks} ranks cannot all read it"
             raise bad_value(text, f"write files with {MARK}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-import json
+import re
 import shlex
 import shutil
 import sys
@@ -19,7 +19,7 @@ from nkic.base.suggest import suggestion
 from nkic.base.text import clean
 from nkic.cli.common import Session, pages
 from nkic.cli.nki_run import comparing
-from nkic.cli.nki_run.options import CommandLine
+from nkic.cli.nki_run.options import REPORTS, TO_STDOUT, CommandLine
 from nkic.neff.records import Executable
 from nkic.report import run_report
 from nkic.report.compare.changes import Changes
@@ -35,7 +35,6 @@ from nkic.report.views import (
     markdown,
     perfetto,
     profile,
-    summary,
 )
 
 SOURCE_LIMIT = 1 << 26  # bytes of a source file
@@ -52,30 +51,37 @@ class Facts(NamedTuple):
     command: str
 
 
-Maker = Callable[[Facts], str]
-KINDS: dict[str, Maker] = {
-    "html": lambda facts: page.page(*facts),
-    "json": lambda facts: profile.as_json(
-        profile.profile(facts.insight, run_report.record(facts.run), facts.sources)
-    ),
-    "md": lambda facts: markdown.markdown(facts.insight, facts.run, facts.compared, facts.command),
-}
+class Wanted(NamedTuple):
+    """A requested report; `part` restricts it, as in `timeline@10:20`."""
+
+    kind: str
+    path: str
+    part: str = ""
 
 
-def kinds(line: CommandLine) -> Iterator[tuple[str, str]]:
-    """Yield the words of --report as kind and path. Raises `UsageFailed`."""
+def wanted(line: CommandLine) -> Iterator[Wanted]:
+    """Yield the reports that --report requests. Raises `UsageFailed`."""
     for value in line.report:
-        kind, equals, path = value.partition("=")
-        if kind not in KINDS:
-            text = f"--report: there is no report `{clean(kind)}`"
-            raise bad_value(text, suggestion(kind, KINDS))
-        if not equals or not path:
-            raise bad_value(
-                f"--report {clean(value)}: expected KIND=FILE", f"for example {kind}=run.{kind}"
-            )
-        yield kind, path
+        name, equals, path = value.partition("=")
+        kind, at, part = name.partition("@")
+        if kind not in REPORTS or (at and kind != "timeline"):
+            text = f"--report: there is no report `{clean(name)}`"
+            raise bad_value(text, suggestion(kind, REPORTS))
+        if not path and (equals or kind not in TO_STDOUT):
+            example = f"for example {kind}=run.{SUFFIXES.get(kind, kind)}"
+            raise bad_value(f"--report {clean(value)}: expected {kind}=FILE", example)
+        if kind == "trace":
+            _trace_of(path)
+        if kind == "counters" and not counters.is_there():
+            text = "--report counters needs the package pyarrow"
+            raise bad_value(text, "pip install pyarrow")
+        if at:
+            _window(part)
+        yield Wanted(kind, path or STANDARD, part)
 
 
+ARTIFACTS = {"neuron": "json", "counters": "parquet"}  # the kinds of files, for programs
+SUFFIXES = {"neuron": "json", "trace": "json", "counters": "parquet"}
 TRACES: dict[str, Callable[[Insight], bytes]] = {
     ".json": chrome.trace,
     ".json.gz": chrome.compressed,
@@ -88,11 +94,11 @@ def _trace_of(path: str) -> Callable[[Insight], bytes]:
     ending = next((ending for ending in TRACES if path.endswith(ending)), None)
     if ending is None:
         raise bad_value(
-            f"--trace {clean(path)}: the file's name does not tell its format",
+            f"--report trace={clean(path)}: the file's name does not tell its format",
             f"end it in {_ENDINGS}",
         )
     if ending == ".pftrace" and not perfetto.is_there():
-        text = "--trace: a .pftrace file needs the package perfetto, which is not installed"
+        text = "--report trace: a .pftrace file needs the package perfetto, which is not installed"
         raise bad_value(text, "pip install perfetto, or write FILE.json")
     return TRACES[ending or ".json"]
 
@@ -103,61 +109,69 @@ _ENDINGS = f"{', '.join([*TRACES][:-1])} or {[*TRACES][-1]}"
 def check(line: CommandLine, executable: Executable) -> None:
     """Raise `UsageFailed` for errors that are known before the run."""
     comparing.baseline_of(line)
-    list(kinds(line))
-    for path in line.trace:
-        _trace_of(path)
-    if line.counters is not None and not counters.is_there():
-        raise bad_value("--counters needs the package pyarrow", "pip install pyarrow")
+    list(wanted(line))
     sources(line, executable)
 
 
 def write(line: CommandLine, session: Session, analysis: Insight, run: RunReport) -> int:
     """Write all requested reports, and return the exit code of --fail-if."""
     texts = sources(line, analysis.trace.executable)
-    if line.annotate:
-        files.write(STANDARD, annotate.annotated(analysis, texts))
-    if line.timeline:
-        text = pages.styled(_lanes(line, analysis), session.color, lanes.style_of)
-        files.write(STANDARD, text)
-    if line.summary_json is not None:
-        values = {run.id: summary.summary(analysis)}
-        _file(session, "json", line.summary_json, json.dumps(values, indent=1) + "\n")
-    if line.counters is not None:
-        _file(session, "parquet", line.counters, counters.parquet(analysis))
-    for path in line.trace:
-        _file(session, "trace", path, _trace_of(path)(analysis))
     baseline = comparing.baseline_of(line)
-    profile_record = profile.profile(analysis, run_report.record(run), texts)
-    if line.save_baseline is not None:
-        _file(session, "json", line.save_baseline, profile.as_json(profile_record))
-    compared = (
-        comparing.tell_changes(session, baseline, profile_record) if baseline is not None else None
-    )
+    document = profile.profile(analysis, run_report.record(run), texts)
+    compared = comparing.tell_changes(session, baseline, document) if baseline is not None else None
     command = shlex.join((session.tool, *session.argv))
     facts = Facts(analysis, run, texts, compared, command)
-    for kind, path in kinds(line):
-        _file(session, kind, path, KINDS[kind](facts))
-    return comparing.judge(line, session, baseline, profile_of(profile_record))
+    for report in wanted(line):
+        _file(session, report, _content(report, facts, document, session.color))
+    return comparing.judge(line.fail_if, session, baseline, profile_of(document))
 
 
-def _lanes(line: CommandLine, insight: Insight) -> str:
+def _content(report: Wanted, facts: Facts, document: Mapping[str, Any], colour: str) -> str | bytes:
+    """Return the text or the bytes of a report."""
+    match report.kind:
+        case "annotate":
+            return annotate.annotated(facts.insight, facts.sources)
+        case "timeline":
+            text = _lanes(report.part, facts.insight)
+            return pages.styled(text, colour, lanes.style_of) if report.path == STANDARD else text
+        case "html":
+            return page.page(*facts)
+        case "md":
+            return markdown.markdown(facts.insight, facts.run, facts.compared, facts.command)
+        case "neuron":
+            return profile.as_json({document["id"]: document["neuron"]})
+        case "trace":
+            return _trace_of(report.path)(facts.insight)
+        case "counters":
+            return counters.parquet(facts.insight)
+    return profile.as_json({"schema": 1, **document})
+
+
+def _window(part: str) -> lanes.Window:
+    """Return the part of a run in `10:20` or `10.5:20` microseconds. Raises `UsageFailed`."""
+    number = r"(\d{1,12}(?:\.\d{1,6})?)"
+    match = re.fullmatch(f"{number}:{number}", part.strip())
+    if match is None or float(match[1]) >= float(match[2]):
+        text = f"--report timeline@{clean(part)}: `{clean(part)}` is not of the form FROM:TO"
+        raise bad_value(text, "for example timeline@10:20.5, in microseconds")
+    start, end = (round(float(time) * 1_000_000) for time in match.groups())
+    return lanes.Window(start, end, 1)
+
+
+def _lanes(part: str, insight: Insight) -> str:
     """Return the timeline, as wide as the terminal, in ASCII if the stream supports nothing
     else.
     """
     width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
     encoding = (sys.stdout.encoding or "").lower()
     blocks = lanes.BLOCKS if encoding.startswith("utf") else lanes.ASCII
-    window = None
-    if line.window is not None:
-        start, end = (round(time * 1_000_000) for time in line.window)
-        window = lanes.Window(start, end, 1)
-    return lanes.text(insight, width, blocks, window)
+    return lanes.text(insight, width, blocks, _window(part) if part else None)
 
 
-def _file(session: Session, kind: str, path: str, content: str | bytes) -> None:
-    files.write(path, content)
-    if path != STANDARD:
-        session.wrote(kind, path)
+def _file(session: Session, report: Wanted, content: str | bytes) -> None:
+    files.write(report.path, content)
+    if report.path != STANDARD:
+        session.wrote(ARTIFACTS.get(report.kind, report.kind), report.path)
 
 
 def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:

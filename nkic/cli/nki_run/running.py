@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,14 @@ from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, process_limits
+from nkic.cli.common.table import is_named
 from nkic.cli.nki_run import debugging, fuzzing, insights, progress, reporting, tolerances
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
 from nkic.driver.figures import blas_threads, figures, is_precise
 from nkic.machine.clock.machine_file import load_machine
+from nkic.machine.operators import ORDERS
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load
@@ -30,6 +33,7 @@ from nkic.report import run_report
 from nkic.report.insight.verdict import Insight
 from nkic.report.resources import executions, resources
 from nkic.report.run_report import RunReport
+from nkic.report.views import profile
 from nkic.simulate import Result, RunOptions, simulate_ranks
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
@@ -43,14 +47,15 @@ from nkic.simulate.stage import plain
 from nkic.simulate.storage.footprint import check_memory
 
 OUTPUTS_DIFFER = 1
+JSON: dict[str, Any] = {"indent": 1, "allow_nan": False, "ensure_ascii": True}
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def run_kernel(line: CommandLine, session: Session) -> int:
     """Run the kernel of the command line, and return the exit code. Raises `NkicError`."""
     lines = lines_of(line)
-    wanted = [Wanted(o.inputs, parse_inputs(o.input), parse_fill(o.fill), o.cast) for o in lines]
-    options, fail_on = _options(line, session), _fail_on(line.fail_on)
+    wanted = [_wanted(each) for each in lines]
+    options, fail_on = _options(line, session), _fail_on(line.fail_if)
     first = _RunCommand(lines[0], session)
     jobs = [first, *(first.of(command_line) for command_line in lines[1:])]
     bound = [job.bind(requested) for job, requested in zip(jobs, wanted, strict=True)]
@@ -84,13 +89,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
 def _observers(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
     """Return the debugging observers of the run; None if no option asks for any."""
     line = lines[0]
-    requested = (
-        line.dump_tensor,
-        line.dump_all is not None,
-        line.expect_at,
-        line.watch,
-        line.stop_at,
-    )
+    requested = (line.dump, line.expect_at, line.changes, line.stop_at)
     return debugging.Debugging(lines, job.session, job.settings) if any(requested) else None
 
 
@@ -135,10 +134,9 @@ def _write(
 
 def _races(job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions) -> list[Diagnostic]:
     """Return the races that other orders of the run reveal, if --fuzz-order is given."""
-    count, seed = job.line.fuzz_order, job.line.seed or 0
-    if count is None:
+    if job.line.fuzz_order is None:
         return []
-    return fuzzing.fuzz(job.session, job.executable, arrays, options, count, seed)
+    return fuzzing.fuzz(job.session, job.executable, arrays, options, job.line.fuzz_order)
 
 
 def _report(done: list[Done], line: CommandLine) -> int:
@@ -147,9 +145,9 @@ def _report(done: list[Done], line: CommandLine) -> int:
     Returns the exit code of the budgets.
     """
     if line.json:
-        runs = [run for _, run, _ in done]
-        text = run_report.as_json(runs[0]) if len(runs) == 1 else run_report.ranks_as_json(runs)
-        files.write(STANDARD, text)
+        runs = [job.record(run) for job, run, _ in done]
+        document = runs[0] if len(runs) == 1 else {"ranks": runs}
+        files.write(STANDARD, json.dumps({"schema": 1, **document}, **JSON) + "\n")
     code = 0
     for rank, (job, run, compared) in enumerate(done):
         if len(done) > 1:
@@ -165,7 +163,7 @@ class _RunCommand:
         self.line = line
         self.session = session
         self.settings = tolerances.settings(line)
-        self.data = open_file(line.artifact or "")
+        self.data = open_file(line.artifact)
         self.executable = load(self.data)
         session.sources = self.executable.sources.get
         self.signature = signature_of(self.executable)
@@ -186,7 +184,8 @@ class _RunCommand:
 
     def bind(self, wanted: Wanted) -> BoundInputs:
         """Return the inputs, and report how they were converted."""
-        check_memory(self.executable, self.line.max_memory, self.line.ranks)
+        memory = self.session.limits.get("memory")
+        check_memory(self.executable, int(memory) if memory else None, self.line.ranks)
         bound = bind(self.signature, wanted)
         self.remark(bound.remarks, NkicError)
         return bound
@@ -236,6 +235,15 @@ class _RunCommand:
             return run
         return replace(run, verdict=self.insight.verdict.as_json())
 
+    def record(self, run: RunReport) -> dict[str, Any]:
+        """Return the run for programs: with the costs of lines, if its time was analysed."""
+        record = run_report.record(run)
+        if self.insight is None:
+            return record
+        sources = self.executable.sources
+        texts = reporting.sources(self.line, self.executable) if self.line.source else sources
+        return profile.profile(self.insight, record, texts)
+
     def report(self, run: RunReport, compared: list[Comparison]) -> int:
         """Report figures and verdicts in words, unless JSON is requested, and errors in any case.
 
@@ -257,8 +265,7 @@ class _RunCommand:
 
     def _tell(self, run: RunReport, compared: list[Comparison]) -> None:
         self._tell_prints(run)
-        wanted = (self.line.outputs, self.line.bless, self.line.output or None)
-        if wanted == (None, None, None) and self.session.verbosity >= 0:
+        if not self.line.outputs and self.line.bless is None and self.session.verbosity >= 0:
             files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
         self._tell_bounds(run)
         used = resources(self.executable)
@@ -302,14 +309,15 @@ Done = tuple[_RunCommand, RunReport, list[Comparison]]
 
 def _options(line: CommandLine, session: Session) -> RunOptions:
     precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
+    cycles, iterations = session.limit("cycles"), session.limit("iterations")
     return RunOptions(
-        line.init_check,
-        precise,
-        line.max_cycles,
-        line.timeout,
-        line.max_iterations or MAX_ITERATIONS,
+        check_init=line.init_check,
+        precise=precise,
+        max_cycles=int(cycles) if cycles is not None else None,
+        timeout_s=session.limit("time"),
+        max_iterations=int(iterations or MAX_ITERATIONS),
         check_races=line.race_check,
-        accumulate=line.accumulate,
+        accumulate=next((order for order in ORDERS if order == line.accumulate), None),
         blas_threads=blas_threads(os.environ),
         report_bounds=line.report_error_bound,
         machine=load_machine(line.machine) if line.machine else None,
@@ -317,13 +325,22 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
     )
 
 
+def _wanted(line: CommandLine) -> Wanted:
+    """Return the requested inputs. Raises `UsageFailed`."""
+    files = line.input_files
+    if len(files) > 1:
+        raise bad_value("--inputs names two files", "put all arrays into one, or write NAME=@FILE")
+    single = parse_inputs(filter(is_named, line.inputs))
+    return Wanted(files[0] if files else None, single, parse_fill(line.fill), line.cast)
+
+
 def _fail_on(text: str | None) -> list[str]:
-    """Return the words of --fail-on."""
+    """Return the words of --fail-if that are kinds of values; the others are rules on figures."""
     kinds = [kind.strip() for kind in text.split(",")] if text is not None else []
     for kind in kinds:
-        if kind not in ("nan", "inf"):
-            message = f"--fail-on: `{kind}` is not a kind of value to look for"
-            raise bad_value(message, "write nan, inf, or nan,inf")
+        if kind not in ("nan", "inf") and ">" not in kind:
+            message = f"--fail-if {clean(kind)}: expected FIGURE>LIMIT, nan or inf"
+            raise bad_value(message, "for example cycles>+2%,sbuf_peak>24MiB,nan")
     return kinds
 
 

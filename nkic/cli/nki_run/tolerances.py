@@ -1,9 +1,8 @@
-"""The comparison options (--compare, --rtol, …): settings for a kernel's outputs."""
+"""The comparison options (--compare, --rtol, --atol): settings for a kernel's outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 from nkic.base.diagnostics import UsageFailed, bad_value, make
@@ -20,42 +19,63 @@ _NUMBERS = {
     "min_cosine": (-1.0, 1.0),
     "min_pass_rate": (0.0, 1.0),
 }
+_RULES = {"max-ulp": "max_ulp", "min-cosine": "min_cosine", "pass-rate": "min_pass_rate"}
+_EQUAL_NAN = "equal-nan"
 
 
 def settings(line: CommandLine) -> ToleranceSettings:
     """Return the settings of the command line. Raises `UsageFailed`."""
-    by_key: dict[str, dict[str, Any]] = {"mode": _parsed("--compare", line.compare, _mode)}
-    for key in _NUMBERS:
-        option = _option(key)
-        by_key[key] = _parsed(option, getattr(line, key), partial(_number, key))
-    return ToleranceSettings(by_key, line.equal_nan)
+    by_key: dict[str, dict[str, Any]] = {}
+    equal_nan = False
+    for name, rule in _rules(line):
+        key, value = _parsed(rule)
+        if key == _EQUAL_NAN:
+            if name != EVERY:
+                raise bad_value(
+                    f"--compare {name}={rule}: it is for all outputs", "leave out the name"
+                )
+            equal_nan = True
+            continue
+        if name in by_key.setdefault(key, {}):
+            about = f" for `{name}`" if name else ""
+            raise bad_value(f"{_option(key)} is given twice{about}")
+        by_key[key][name] = value
+    return ToleranceSettings(by_key, equal_nan)
+
+
+def _rules(line: CommandLine) -> Iterator[tuple[str, str]]:
+    """Yield each rule with the name of its output: `ulp`, `max-ulp:4`, `rtol:1e-3`."""
+    for option, values, prefix in (
+        *(("--compare", line.compare, ""), ("--rtol", line.rtol, "rtol:")),
+        ("--atol", line.atol, "atol:"),
+    ):
+        for text in values:
+            name, equals, rules = text.rpartition("=")
+            if equals and not name:
+                raise bad_value(f"{option} {text}: an output's name is missing before `=`")
+            yield from ((name or EVERY, f"{prefix}{rule}") for rule in rules.split(","))
+
+
+def _parsed(rule: str) -> tuple[str, Any]:
+    """Return the field of a rule, and its value. Raises `UsageFailed`."""
+    word, colon, number = rule.partition(":")
+    key = _RULES.get(word, word)
+    if colon and key in _NUMBERS:
+        return key, _number(key, number)
+    if word in MODES and not colon:
+        return "mode", word
+    if word != _EQUAL_NAN:
+        names = (*MODES, *(f"{name}:" for name in _RULES), _EQUAL_NAN)
+        raise bad_value(f"--compare: there is no rule `{rule}`", suggestion(rule, names))
+    return _EQUAL_NAN, True
 
 
 def _option(key: str) -> str:
-    return "--compare" if key == "mode" else f"--{key.replace('_', '-')}"
+    rule = next((name for name, field in _RULES.items() if field == key), None)
+    return f"--compare {rule}" if rule else "--compare" if key == "mode" else f"--{key}"
 
 
-def _parsed(option: str, values: Sequence[str], read: Callable[[str, str], Any]) -> dict[str, Any]:
-    """Parse `[NAME=]VALUE`, each name at most once."""
-    parsed: dict[str, Any] = {}
-    for text in values:
-        name, equals, value = text.rpartition("=")
-        if equals and not name:
-            raise bad_value(f"{option} {text}: an output's name is missing before `=`")
-        if name in parsed:
-            about = f"for `{name}` " if name else ""
-            raise bad_value(f"{option} is given twice {about}".rstrip())
-        parsed[name or EVERY] = read(option, value)
-    return parsed
-
-
-def _mode(option: str, name: str) -> str:
-    if name not in MODES:
-        raise bad_value(f"{option}: there is no mode `{name}`", suggestion(name, MODES))
-    return name
-
-
-def _number(key: str, option: str, text: str) -> float:
+def _number(key: str, text: str) -> float:
     low, high = _NUMBERS[key]
     try:
         value = float(text)
@@ -63,7 +83,7 @@ def _number(key: str, option: str, text: str) -> float:
         value = float("nan")
     if not low <= value <= high:
         limits = f"from {low:g} to {high:g}" if high < 1e300 else f"of at least {low:g}"
-        raise bad_value(f"{option}: `{text}` is not a number {limits}")
+        raise bad_value(f"{_option(key)}: `{text}` is not a number {limits}")
     return value
 
 

@@ -18,6 +18,7 @@ from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.suggest import suggestion
 from nkic.cli.common import Session
+from nkic.cli.common.table import is_named
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
 from nkic.machine.dtypes import DType
@@ -29,17 +30,17 @@ SIDECAR = ".json"  # appended to the whole name of a blessed file
 
 
 def parse_outputs(values: Sequence[str], signature: Signature) -> dict[str, list[str]]:
-    """Return the paths of every -O by output name. Raises `UsageFailed`."""
+    """Return the paths of every `NAME=PATH` by output name. Raises `UsageFailed`."""
     names = [p.name for p in signature.outputs]
     paths: dict[str, list[str]] = {}
-    for request in values:
+    for request in filter(is_named, values):
         name, equals, destination = request.partition("=")
         if not equals or not (
             destination == STANDARD or (destination.startswith("@") and len(destination) > 1)
         ):
-            raise bad_value(f"-O {request}: expected NAME=@FILE.npy or NAME=-")
+            raise bad_value(f"--outputs {request}: expected NAME=@FILE.npy or NAME=-")
         if name not in names:
-            text = f"-O {request}: there is no output `{name}`"
+            text = f"--outputs {request}: there is no output `{name}`"
             raise bad_value(text, suggestion(name, names, "there are"))
         paths.setdefault(name, []).append(destination.removeprefix("@"))
     return paths
@@ -52,7 +53,8 @@ class Writer:
         self.line = line
         self.session = session
         self.signature = signature
-        self.single = parse_outputs(line.output, signature)
+        self.single = parse_outputs(line.outputs, signature)
+        self.whole = [path for path in line.outputs if not is_named(path)]
         self.readable = line.outputs_as == "f32"
 
     def write(
@@ -61,8 +63,8 @@ class Writer:
         """Write all requested files. `program` returns the id of the program that made the
         outputs.
         """
-        if self.line.outputs is not None:
-            self._npz(self.line.outputs, outputs, self.readable)
+        for path in self.whole:
+            self._npz(path, outputs, self.readable)
         for parameter in self.signature.outputs:
             for path in self.single.get(parameter.name, ()):
                 self._single(path, outputs[parameter.name], parameter)

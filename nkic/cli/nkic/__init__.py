@@ -6,19 +6,16 @@ The compiler is imported on first use, so that `--version`, `--help` and `--expl
 from __future__ import annotations
 
 import os
-from typing import Any
-
-import click
 
 from nkic.base.collector import without_collector
-from nkic.cli.common import Session, Tool, run, shared_options
+from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.lazy import bind_lazily
-from nkic.cli.nkic.options import CommandLine, own_options
+from nkic.cli.nkic.options import OLD, CommandLine
 
 EXAMPLES = (
     ("nkic kernel.py", "compile to kernel.neff, as the file's `# /// nkic` block says"),
     (
-        "nkic kernel.py -k add --arg a=bf16[128,512] --const n=3",
+        "nkic kernel.py -k add --arg 'a=bf16[128,512]' --const n=3",
         "choose the kernel and its arguments",
     ),
     ("nkic kernel.py --check", "report all errors, write nothing"),
@@ -26,7 +23,8 @@ EXAMPLES = (
 )
 LAZY_MODULES = (
     *("nkic.ir.read_text", "nkic.neff.listing.assemble", "nkic.neff.listing.disassemble"),
-    *("nkic.report.allocation_picture", "nkic.specialise.native", "nkic.spill"),
+    *("nkic.report.allocation_picture", "nkic.report.allocations", "nkic.report.compare.budget"),
+    *("nkic.specialise.native", "nkic.spill", "nkic.cli.nkic.reports"),
     *("nkic.driver.changes", "nkic.driver.remarks", "nkic.report.remarks"),
     *("nkic.cli.nkic.prints", "nkic.cli.nkic.records", "nkic.cli.nkic.settings"),
     "nkic.parse.lexical_errors",
@@ -35,19 +33,14 @@ HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 
 The kernel's file is read as text: host code in it is neither imported nor executed. The
 kernel's arguments and target come from the options, the arrays of --like, and the inline block of
-comments in the file, in this order of precedence. Nothing is sent over the network.
-docs/security.md describes the limits of this process.
+comments in the file, in this order of precedence. Nothing is sent over the network. --limit
+lists the limits of this process.
 """
 
 
-@click.command(cls=Tool, examples=EXAMPLES, help=HELP, add_help_option=False)
-@own_options
-@shared_options
-@click.pass_obj
-def command(session: Session, /, **words: Any) -> int:
+def _compile(line: CommandLine, session: Session) -> int:
     from nkic.cli.nkic import replay  # see above
 
-    line = CommandLine(**words)
     cached = replay.cached_run(line, session)
     if cached is not None and cached.replay():
         return 0
@@ -56,6 +49,9 @@ def command(session: Session, /, **words: Any) -> int:
         from nkic.cli.nkic.carry_out import carry_out
 
     return carry_out(line, session, cached)
+
+
+command = Tool(CommandLine, _compile, HELP, examples=EXAMPLES, old=OLD)
 
 
 def main() -> int:

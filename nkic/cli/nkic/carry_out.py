@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 
 from nkic.base import files, levels
@@ -24,8 +25,8 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, pages, process_limits
 from nkic.cli.common.conflicts import given_options
-from nkic.cli.nkic import budgets, insights, outputs, prints, records, settings
-from nkic.cli.nkic.conflicts import CONFIG, IR, PRINTED, refuse_conflicts
+from nkic.cli.nkic import outputs, prints, records, reports, settings
+from nkic.cli.nkic.conflicts import CONFIG, IR, KERNELS, PRINTED, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.cli.nkic.replay import CachedRun
@@ -54,19 +55,19 @@ def carry_out(line: CommandLine, session: Session, cached: CachedRun | None = No
     Raises `NkicError` with all errors found.
     """
     refuse_conflicts(line, given_options())
-    process_limits.warn_of_variables(session)
+    process_limits.warn_of_settings(session)
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))
         return 0
-    if line.print is not None:
-        files.write(STANDARD, prints.table(line.print, session.color, as_json=line.json))
+    if line.print not in (None, KERNELS):
+        files.write(STANDARD, prints.table(str(line.print), session.color, as_json=line.json))
         return 0
-    process_limits.set_limits(session, line.time_limit)
+    process_limits.set_limits(session)
     job = _CompileCommand(line, session)
     with job.failures_shown(), confined(job.loader.folders):
         if line.migrate is not None:
             return job.migrate(line.migrate)
-        if line.list_kernels:
+        if line.print == KERNELS:
             job.list_kernels()
         else:
             job.build(cached)
@@ -78,7 +79,7 @@ def _config(line: CommandLine, session: Session) -> str:
     job = _CompileCommand(line, session)
     with job.failures_shown():
         source = job.source() if line.source is not None else None
-        head, *rows = settings.rows(line, _request_options(line), source, session)
+        head, *rows = settings.rows(_request_options(line), source, session)
         if line.json:
             return records.document(CONFIG, records.settings(rows))
         return pages.table([head, *rows], session.color)
@@ -93,7 +94,7 @@ class _CompileCommand:
         self.path = _path(line)
         self.loader = Loader.beside(self.path, line.include, _modules(line.module))
         session.sources = self.loader.source
-        session.max_errors = line.max_errors
+        session.max_errors = int(session.limit("errors") or 0)
 
     @contextmanager
     def failures_shown(self) -> Iterator[None]:
@@ -120,7 +121,7 @@ class _CompileCommand:
         kernels = pipeline.list_kernels(self.source())
         text = "".join(f"{kernel.signature}\n" for kernel in kernels)
         if self.line.json:
-            text = records.document("kernels", records.kernels(kernels))
+            text = records.document(KERNELS, records.kernels(kernels))
         files.write(STANDARD, text)
 
     def migrate(self, version: str) -> int:
@@ -139,9 +140,8 @@ class _CompileCommand:
         """Compile, write the requested outputs, report them, and cache the artifact in `cached`."""
         line = self.line
         wanted = self.outputs()
-        limits = budgets.budgets(line.max)
-        report_paths = [budgets.report_path(value) for value in line.report]
-        insights.check(line)
+        limits = reports.rules(line.fail_if) if line.fail_if is not None else []
+        wanted_reports = reports.wanted(line.report) if line.report else []
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
@@ -153,10 +153,9 @@ class _CompileCommand:
         process_limits.lift_time_limit()
         warnings = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
-        for path in report_paths:
-            files.write(path, budgets.report(compiled, path))
-        insights.write(line, self.session.color, compiled, options.level, self.loader.shown)
-        diagnostics = budgets.exceeded(limits, resources(compiled.executable)) if limits else []
+        for report in wanted_reports:
+            reports.write(report, self.session.color, compiled, options.level, self.loader.shown)
+        diagnostics = reports.exceeded(limits, compiled) if limits else []
         if diagnostics:
             raise CompileFailed(diagnostics)
         for output in wanted:
@@ -173,13 +172,13 @@ class _CompileCommand:
 
     def last_stage(self, wanted: Sequence[Output]) -> str:
         """Return the last stage that the outputs and reports need."""
-        if self.line.max or self.line.report or insights.wanted(self.line):
+        if self.line.fail_if is not None or self.line.report:
             return FORMS["neff"].stage
         return pipeline.LAST_CHECK if self.line.check else outputs.last_stage(wanted)
 
     def options(self, wanted: Sequence[Output]) -> CompileOptions:
         """Return the compile options for these outputs. Raises `UsageFailed`."""
-        line = self.line
+        line, seconds = self.line, self.session.limit("time")
         read = frozenset(
             FORMS[output.kind].stage for output in wanted if output.kind != outputs.DEPS
         )
@@ -187,14 +186,14 @@ class _CompileCommand:
             serial=line.serial,
             embed_source=line.embed_source,
             last=self.last_stage(wanted),
-            max_errors=line.max_errors,
-            seconds=line.time_limit,
+            max_errors=self.session.max_errors,
+            seconds=inf if seconds is None else seconds,
             see=self.see,
             machine=load_machine(line.machine) if line.machine is not None else None,
             limits=table.evaluation(self.session.limits),
             level=DEFAULT.level if line.optimise is None else line.optimise,
             spill=line.spill,
-            keep=None if insights.wanted(line) else read,
+            keep=None if line.report else read,
         )
 
     def keep(
@@ -258,7 +257,7 @@ class _CompileCommand:
         self.session.report(warnings)
         for text in "".join(compiled.messages).splitlines():
             self.session.tell("print", text, message=text)
-        if self.line.time_passes:
+        if self.line.time:
             stages = [timing._asdict() for timing in compiled.timings]
             self.session.tell("timings", prints.times(compiled.timings), stages=stages)
         return warnings

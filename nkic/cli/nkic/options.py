@@ -6,253 +6,216 @@ import os
 from dataclasses import dataclass
 from functools import partial
 
-import click
-
 from nkic.base import profiles
-from nkic.base.files import STANDARD
-from nkic.cli.common.help import adding, option
+from nkic.cli.common.table import Values, after_equals, option
 
 LATEST = profiles.LABELS[max(profiles.LABELS)]
+EMITS = {
+    "tokens": "the tokens of the source",
+    "ast": "the syntax tree",
+    "resolved": "what the kernel reaches",
+    "ir": "the program",
+    "lowered": "with access patterns",
+    "graph": "the dependences between instructions",
+    "allocated": "with addresses",
+    "sched": "with streams",
+    "asm": "the records as text",
+    "neff": "the file that nki-run runs",
+    "deps": "the files that were read, as a rule for make",
+}
+PRINTS = {
+    "targets": "the devices: cores, memories, DMA engines",
+    "ops": "the instructions: engines, operands, parameters",
+    "dtypes": "the element types: sizes, ranges, names",
+    "passes": "the stages of a compilation, and what each makes",
+    "profiles": "the versions of NKI",
+    "codes": "the codes of all messages; --explain has a page on each",
+    "env": "the environment variables that nkic reads",
+    "schema": "the JSON Schema of --message-format json",
+    "config": "every setting of this command line, and its origin",
+    "kernels": "the kernels of the file, with their parameters",
+    "completion": "a script for the shell: completion=bash, zsh or fish",
+}
+REPORTS = {
+    "resources": "the address and the live range of every tensor on chip: text, FILE.json, or the "
+    "picture FILE.svg",
+    "remarks": "what the stages did with each line, what they did not do, and why: text or "
+    "FILE.json",
+    "changes": "what each stage changed in the program, as a diff of its text",
+}
+TARGETS = {"trn1": "", "trn2": "", "trn3": ""}
+
+# Modes, in which the command does something other than compile to an artifact.
+_FILES, _ALWAYS = "check migrate kernels", "check migrate kernels print"
+_kernel = partial(option, group="Kernel", modes="check migrate")
+_output, _migrate = partial(option, group="Output"), partial(option, group="Migrate")
+_source = partial(option, group="Finding source", modes="check migrate")
+_show = partial(option, group="Show")
 
 
-@dataclass(frozen=True)
-class CommandLine:
-    """The values of the command line, by option name."""
-
-    source: str | None
-    output: str | None
-    kernel: str | None
-    arg: tuple[str, ...]
-    const: tuple[str, ...]
-    like: str | None
-    nki: str | None
-    target: str | None
-    grid: str | None
-    lnc: int | None
-    include: tuple[str, ...]
-    module: tuple[str, ...]
-    stdin_name: str | None
-    emit: tuple[str, ...]
-    optimise: int | None
-    serial: bool
-    spill: bool
-    machine: str | None
-    check: bool
-    list_kernels: bool
-    embed_source: bool
-    force: bool
-    no_cache: bool
-    migrate: str | None
-    in_place: bool
-    verify: bool
-    print: str | None
-    json: bool
-    time_passes: bool
-    report: tuple[str, ...]
-    max: tuple[str, ...]
-    remarks: str | None
-    print_changed: bool
-    max_errors: int
-    time_limit: float
-
-
-def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def _kernel_names(incomplete: str) -> Values:
     """Complete -k with the kernels of the file on the command line."""
     from nkic.cli.nkic.prints import kernel_names  # the shell waits: only when it asks
 
     # Click cannot parse the file: a line that ends in `-k` is incomplete.
     arguments = os.environ.get("COMP_WORDS", "").split()
     files = [argument for argument in arguments if argument.endswith(".py")]
-    return [name for path in files for name in kernel_names(path) if name.startswith(incomplete)]
+    return {name: "" for path in files for name in kernel_names(path)}
 
 
-_kernel, _output = partial(option, "Kernel"), partial(option, "Output")
-_migrate, _source = partial(option, "Migrate"), partial(option, "Finding source")
-_show = partial(option, "Show")
-_OPTIONS = (
-    click.argument("source", metavar="[KERNEL.py]", required=False),
-    _kernel(
-        "-k",
-        "--kernel",
-        metavar="NAME",
+def _versions(incomplete: str) -> Values:
+    return dict.fromkeys(profiles.LABELS.values(), "")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CommandLine:
+    """The words of the command line, by option name."""
+
+    source: str | None = option(
+        "[KERNEL.py]", "The kernel's file; - is standard input.", modes=_FILES
+    )
+    kernel: str | None = _kernel(
+        "-k, --kernel NAME",
+        "The kernel to compile; required if the file has more than one.",
         common=True,
-        shell_complete=_kernel_names,
-        help="The kernel to compile; required if the file has more than one.",
-    ),
-    _kernel(
-        "--arg",
-        metavar="NAME=DTYPE[SIZES]",
-        multiple=True,
+        complete=_kernel_names,
+    )
+    arg: tuple[str, ...] = _kernel(
+        "--arg NAME=DTYPE[SIZES]",
+        "Type of a tensor argument, such as 'a=bf16[128,512]' or a=128x512xbf16.",
         common=True,
-        help="Type of a tensor argument, such as a=bf16[128,512] or a=128x512xbf16.",
-    ),
-    _kernel(
-        "--const",
-        metavar="NAME=VALUE",
-        multiple=True,
+    )
+    const: tuple[str, ...] = _kernel(
+        "--const NAME=VALUE", "Value of any other argument, such as n=3.", common=True
+    )
+    like: str | None = _kernel(
+        "--like FILE.npz",
+        "Take the types of tensor arguments from the arrays in this file.",
         common=True,
-        help="Value of any other argument, such as n=3.",
-    ),
-    _kernel(
-        "--like",
-        metavar="FILE.npz",
+    )
+    nki: str | None = option(
+        "--nki VERSION",
+        "NKI version of the source: beta1, beta2, 0.3 … 0.7.  [default: 0.7; beta1 if it imports "
+        "neuronxcc]",
+        group="Kernel",
+        modes=_FILES,
+        complete=_versions,
+    )
+    target: str | None = _kernel(
+        "--target NAME",
+        "Target: trn1, trn2, trn3. [env: NEURON_PLATFORM_TARGET_OVERRIDE; default: trn2]",
         common=True,
-        help="Take the types of tensor arguments from the arrays in this file.",
-    ),
-    _kernel(
-        "--nki",
-        metavar="VERSION",
-        help="NKI version of the source: beta1, beta2, 0.3 … 0.7.  "
-        "[default: 0.7; beta1 if it imports neuronxcc]",
-    ),
-    _kernel(
-        "--target",
-        metavar="NAME",
+        complete=lambda _: TARGETS,
+    )
+    grid: str | None = _kernel("--grid SIZES", "Launch grid, such as 4 or 4x2.")
+    lnc: int | None = _kernel(
+        "--lnc", "Physical cores that run the kernel together.  [default: 1]", between=(1, 2)
+    )
+    output: str | None = _output(
+        "-o, --output PATH",
+        "The file to write; - is standard output.  [default: KERNEL.neff in the working directory]",
+        modes="migrate",
         common=True,
-        help="Target: trn1, trn2, trn3. [env: NEURON_PLATFORM_TARGET_OVERRIDE; default: trn2]",
-    ),
-    _kernel("--grid", metavar="SIZES", help="Launch grid, such as 4 or 4x2."),
-    _kernel(
-        "--lnc",
-        type=click.IntRange(1, 2),
-        help="Physical cores that run the kernel together.  [default: 1]",
-    ),
-    _output(
-        "-o",
-        "--output",
-        metavar="PATH",
+    )
+    emit: tuple[str, ...] = _output(
+        "--emit KIND[=PATH],…", "What to write instead of the artifact.", values=EMITS, common=True
+    )
+    check: bool = _output(
+        "--check",
+        "Report the errors in the kernel; write nothing.",
         common=True,
-        help="The file to write; - is standard output.  "
-        "[default: KERNEL.neff in the working directory]",
-    ),
-    _output(
-        "--emit",
-        metavar="KIND[=PATH],…",
-        multiple=True,
-        common=True,
-        help="What to write instead of the artifact: tokens, ast, resolved, ir, lowered, graph, "
-        "allocated, sched, asm, neff, deps.",
-    ),
-    _output(
-        "--check", is_flag=True, common=True, help="Report the errors in the kernel; write nothing."
-    ),
-    _output(
-        "-O",
-        "optimise",
-        type=click.IntRange(0, 2),
-        metavar="LEVEL",
-        help="0: keep program order on each engine; 1: reorder instructions and reallocate "
-        "addresses where that makes it faster; 2: try many orders and addresses.  [default: 1]",
-    ),
-    _output(
-        "--serial",
-        is_flag=True,
-        help="Keep program order, and run one instruction at a time: slow, for comparison.",
-    ),
-    _output(
+        does="writes nothing",
+    )
+    optimise: int | None = _output(
+        "-O LEVEL",
+        "0: keep program order on each engine; 1: reorder instructions and reallocate addresses "
+        "where that makes it faster; 2: try many orders and addresses.  [default: 1]",
+        between=(0, 2),
+    )
+    serial: bool = _output(
+        "--serial", "Keep program order, and run one instruction at a time: slow, for comparison."
+    )
+    spill: bool = _output(
         "--spill",
-        is_flag=True,
-        help="Spill tiles to HBM if SBUF has no room for all that are live; report which ones, "
-        "and how many bytes that moves.",
-    ),
-    _output(
-        "--machine",
-        metavar="FILE.toml",
-        help="Schedule with timing figures other than the target's own; `nki-run --print machine` "
-        "lists them.",
-    ),
-    _output("--embed-source", is_flag=True, help="Store the source text in the artifact."),
-    _output(
+        "Spill tiles to HBM if SBUF has no room for all that are live; report which ones, and how "
+        "many bytes that moves.",
+        modes="check",
+    )
+    machine: str | None = _output(
+        "--machine FILE.toml",
+        "Use timing figures other than the target's own; `nki-run calibrate --print machine` lists"
+        " them.",
+    )
+    embed_source: bool = _output("--embed-source", "Store the source text in the artifact.")
+    no_cache: bool = _output(
         "--no-cache",
-        is_flag=True,
-        help="Compile even if nothing has changed since the last compilation, and cache nothing. "
-        "[env: NKIC_CACHE=0]",
-    ),
-    _output("--force", is_flag=True, help="Write binary data even to a terminal."),
-    _migrate(
-        "--migrate",
-        metavar="[VERSION]",
-        is_flag=False,
-        flag_value=LATEST,
+        "Compile even if nothing has changed since the last compilation, and cache nothing. [env: "
+        "NKIC_CACHE=0]",
+        modes=_ALWAYS,
+    )
+    force: bool = _output("--force", "Write binary data even to a terminal.")
+    migrate: str | None = _migrate(
+        "--migrate [VERSION]",
+        "Rewrite the source for a later version of NKI, by default 0.7, and print a diff; -o FILE "
+        "writes the new source. Needs the package libcst.",
+        alone=LATEST,
         common=True,
-        help="Rewrite the source for a later version of NKI, by default 0.7, and print a diff; "
-        "-o FILE writes the new source. Needs libcst.",
-    ),
-    _migrate("--in-place", is_flag=True, help="Replace the file with the new source."),
-    _migrate(
+        complete=_versions,
+        does="writes source, not a program",
+    )
+    in_place: bool = _migrate(
+        "--in-place", "Replace the file with the new source.", modes="migrate", needs=("migrate",)
+    )
+    verify: bool = _migrate(
         "--verify",
-        is_flag=True,
-        help="Compile and run the old and the new source on random inputs, and compare every bit.",
-    ),
-    _source(
-        "--include", metavar="PATH", multiple=True, help="Search this folder for imported modules."
-    ),
-    _source(
-        "--module",
-        metavar="NAME=PATH",
-        multiple=True,
-        help="Take the imported module NAME from this file or folder.",
-    ),
-    _source(
-        "--stdin-name",
-        metavar="PATH",
-        help="The name that messages give to a kernel read from standard input.",
-    ),
-    _show("--list-kernels", is_flag=True, help="Print the kernels of the file and exit."),
-    _show(
-        "--print",
-        metavar="WHAT",
-        help="Print a table and exit: targets, ops, language, dtypes, passes, profiles, codes, "
-        "env, schema, completion=SHELL; config: every setting of this command line and its "
-        "origin.",
-    ),
-    _show(
+        "Compile and run the old and the new source on random inputs, and compare every bit.",
+        modes="migrate",
+        needs=("migrate",),
+    )
+    include: tuple[str, ...] = _source("--include PATH", "Search this folder for imported modules.")
+    module: tuple[str, ...] = _source(
+        "--module NAME=PATH", "Take the imported module NAME from this file or folder."
+    )
+    stdin_name: str | None = option(
+        "--stdin-name PATH",
+        "The name that messages give to a kernel read from standard input.",
+        group="Finding source",
+        modes=_FILES,
+    )
+    print: str | None = _show(
+        "--print WHAT", "Print a table and exit.", values=PRINTS, does="prints a table and exits"
+    )
+    json: bool = _show(
         "--json",
-        is_flag=True,
-        help="Print the table of --print, or the kernels of --list-kernels, as JSON.",
-    ),
-    _show(
-        "--report",
-        metavar="resources[=FILE]",
-        multiple=True,
-        help="Report the address and the live range of every tensor on chip, as text, as "
-        "FILE.json, or as the picture FILE.svg.",
-    ),
-    _show(
-        "--max",
-        metavar="MEMORY=LIMIT",
-        multiple=True,
-        help="Exit with code 1 if the kernel uses more: sbuf=90%, sbuf=20MiB, psum=6 (banks).",
-    ),
-    _show(
-        "--remarks",
-        metavar="[=FILE]",
-        is_flag=False,
-        flag_value=STANDARD,
-        help="Report what the stages did with each line of the kernel, what they did not do, and "
-        "why, as text or as FILE.json.",
-    ),
-    _show(
-        "--print-changed",
-        is_flag=True,
-        help="Print what each stage changed in the program, as a diff of its text.",
-    ),
-    _show("--time-passes", is_flag=True, help="Print each stage's time and memory."),
-    _show(
-        "--max-errors",
-        type=click.IntRange(1),
-        default=20,
-        show_default=True,
-        help="Stop after this many errors.",
-    ),
-    _show(
-        "--time-limit",
-        metavar="SECONDS",
-        type=click.FloatRange(0, min_open=True),
-        default=900.0,
-        show_default=True,
-        help="Give up after this many seconds.",
-    ),
-)
+        "Print what is to be printed as one JSON object.",
+        modes="kernels print",
+        needs=("print",),
+    )
+    report: tuple[str, ...] = _show(
+        "--report KIND[=FILE]",
+        "Write a report, by default to standard output.",
+        values=REPORTS,
+        writes=after_equals,
+    )
+    fail_if: str | None = _show(
+        "--fail-if RULES",
+        "Fail if a figure exceeds a limit: sbuf_peak>90%,sbuf_peak>20MiB,psum_banks>6 (exit code "
+        "1).",
+    )
+    time: bool = _show(
+        "--time",
+        "Report how long the work took on this machine: each stage, and its memory.",
+        modes="check",
+    )
 
-own_options = adding(_OPTIONS)
+
+OLD = {
+    "--list-kernels": "--print kernels",
+    "--remarks": "--report remarks",
+    "--print-changed": "--report changes",
+    "--time-passes": "--time",
+    "--max": "!--fail-if 'sbuf_peak>90%'",
+    "--max-errors": "--limit errors={}",
+    "--time-limit": "--limit time={}",
+    "--crash-dir": "!NKIC_CRASH_DIR in the environment",
+}

@@ -1,4 +1,4 @@
-"""The tables of --print, --list-kernels and --time-passes."""
+"""The tables of --print and --time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from nkic.base.suggest import suggestion
 from nkic.base.text import aligned, grouped, size
 from nkic.cli.common import pages
 from nkic.cli.nkic import records
+from nkic.cli.nkic.options import PRINTS
 from nkic.cli.nkic.records import Record
 from nkic.driver import pipeline
 from nkic.driver.compiled import StageTiming
@@ -37,8 +38,7 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
     if wanted == "ops":
         return listing.text() + "\n"
     if wanted not in TABLES:
-        names = (*TABLES, "ops", "schema", "config", COMPLETION)
-        raise bad_value(f"--print: there is no table `{wanted}`", suggestion(wanted, names))
+        raise bad_value(f"--print: there is no table `{wanted}`", suggestion(wanted, PRINTS))
     head, row = TABLES[wanted]
     return pages.table([head.split(","), *map(row, records.TABLES[wanted]())], colour)
 
@@ -59,7 +59,7 @@ def completion(shell: str) -> str:
 
 
 def times(timings: Sequence[StageTiming]) -> str:
-    """Return the table of --time-passes."""
+    """Return the table of --time."""
     total = sum(t.ns for t in timings)
     rows = [("stage", "ms", "share", "peak memory")]
     rows += [_time(t.stage, t.ns, total, size(t.peak_bytes)) for t in timings]

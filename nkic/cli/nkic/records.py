@@ -32,7 +32,7 @@ def settings(rows: Iterable[Setting]) -> list[Record]:
 
 
 def kernels(listed: Iterable[Kernel]) -> list[Record]:
-    """Return the records of --list-kernels."""
+    """Return the records of --print kernels."""
     return [{"name": kernel.name, "signature": kernel.signature} for kernel in listed]
 
 

@@ -31,7 +31,7 @@ from nkic.cli.nkic.options import CommandLine
 
 # Options that request more than the file; calls with one of them are not cached.
 _UNCACHED_OPTIONS = (
-    *("emit", "check", "list_kernels", "migrate", "print", "json", "time_passes", "report", "max"),
+    *("emit", "check", "migrate", "print", "json", "time", "report", "fail_if"),
     *("stdin_name", "no_cache"),
 )
 _FORMAT = 1  # version of the stored facts
@@ -62,8 +62,8 @@ class CachedRun:
             path = str(facts["path"])
         except (ValueError, LookupError, TypeError, AttributeError):
             return False
-        process_limits.warn_of_variables(self.session)
-        process_limits.set_limits(self.session, self.line.time_limit)
+        process_limits.warn_of_settings(self.session)
+        process_limits.set_limits(self.session)
         self.session.sources = lambda name: _source(name, read.get(name))
         self._report(facts, warnings)
         self._write(path, entry)
@@ -122,7 +122,7 @@ def _key(line: CommandLine, session: Session) -> str:
     requested = sorted((name, wish.value) for name, wish in session.levels.wishes.items())
     environ = sorted((name, os.environ.get(name)) for name in VARIABLES)
     levels = (requested, session.levels.all_errors)
-    identity = (_FORMAT, stamp(), here(), vars(line), levels, session.limit, environ)
+    identity = (_FORMAT, stamp(), here(), vars(line), levels, dict(session.limits), environ)
     return sha256(json.dumps(identity, default=repr, sort_keys=True).encode()).hexdigest()
 
 

@@ -11,28 +11,26 @@ from click.core import ParameterSource
 
 from nkic.base.source import SourceFile
 from nkic.cli.common import Session
-from nkic.cli.nkic.options import CommandLine
 from nkic.driver.request import COMMAND_LINE, DEFAULT, Setting, settings
 from nkic.specialise.request import RequestOptions
 
 # Options that are read from the request instead, and options that are not settings.
 _REQUEST = frozenset({"kernel", "arg", "const", "nki", "target", "grid", "lnc"})
-_ACTIONS = frozenset({"print", "list_kernels", "explain", "version", "h", "help"})
+_ACTIONS = frozenset({"print", "explain", "version", "h", "help"})
 _JOINED = frozenset({"warn", "allow", "deny", "quiet", "verbose"})  # have rows of their own
 
 
 def rows(
-    line: CommandLine, request_options: RequestOptions, source: SourceFile | None, session: Session
+    request_options: RequestOptions, source: SourceFile | None, session: Session
 ) -> Iterator[Setting]:
     """Yield the header, the kernel's settings, then every option."""
     yield "setting", "value", "from"
     yield from settings(source, request_options, os.environ)
     context = click.get_current_context()
-    for option in context.command.params:
+    for option in context.command.get_params(context):
         name = str(option.name)
         if isinstance(option, click.Option) and name not in _REQUEST | _ACTIONS | _JOINED:
-            value = getattr(line if hasattr(line, name) else session, name, None)
-            yield option.opts[-1].lstrip("-"), _shown(value), _origin(context, option)
+            yield option.opts[-1].lstrip("-"), _shown(context.params[name]), _origin(context, name)
     verbosity = session.verbosity
     yield "verbosity", str(verbosity), COMMAND_LINE if verbosity else DEFAULT
     yield _levels(session)
@@ -52,9 +50,7 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _origin(context: click.Context, option: click.Option) -> str:
+def _origin(context: click.Context, name: str) -> str:
     """Return the origin of an option's value."""
-    source = context.get_parameter_source(str(option.name))
-    if source is ParameterSource.COMMANDLINE:
-        return COMMAND_LINE
-    return str(option.envvar) if source is ParameterSource.ENVIRONMENT else DEFAULT
+    is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    return COMMAND_LINE if is_given else DEFAULT

@@ -1,4 +1,4 @@
-"""Listings of the timing figures, as `nki-run --print machine` prints them."""
+"""Listings of the timing figures, as `nki-run calibrate --print machine` prints them."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
     [vector]
     interval_sbuf = 58       # the parameter `vector.interval_sbuf`
 
-`nki-run --print machine` lists every parameter. An unknown name is an error.
+`nki-run calibrate --print machine` lists every parameter. An unknown name is an error.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _flat(sections: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _value(path: str, name: str, value: Any) -> float:
     parameter = TABLE.get(name)
     if parameter is None:
-        suggestion = did_you_mean(name, TABLE) or "`nki-run --print machine` lists them"
+        suggestion = did_you_mean(name, TABLE) or "`nki-run calibrate --print machine` lists them"
         raise bad_value(f"{path}: there is no parameter `{name}`", suggestion)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise bad_value(f"{path}: {name} is {value!r}, but must be a number ({parameter.unit})")

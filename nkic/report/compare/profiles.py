@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -47,7 +47,9 @@ class Cost:
 
 @dataclass(frozen=True)
 class Profile:
-    """The comparable figures of a run; `figures` has the keys of FIGURES."""
+    """The comparable figures of a run; `figures` has the keys of FIGURES, and `capacities` the
+    sizes of memories, if known.
+    """
 
     kernel: str
     target: str
@@ -55,6 +57,7 @@ class Profile:
     figures: Mapping[str, float]
     instructions: Mapping[str, float]
     lines: Mapping[Key, Cost]
+    capacities: Mapping[str, float] = field(default_factory=dict)
 
 
 def read_profile(data: bytes, path: str) -> Profile:
@@ -67,7 +70,7 @@ def read_profile(data: bytes, path: str) -> Profile:
             str(error) if isinstance(error, _Wrong) else "its fields are not those of a profile"
         )
         text = f"`{clean(path)}` is not a profile of a run: {reason}"
-        help = "nki-run --report json=FILE writes one"
+        help = "nki-run --json prints one"
         raise bad_value(text, help) from error
 
 
@@ -90,9 +93,11 @@ def profile_of(record: Mapping[str, Any]) -> Profile:
     if record.get("profile") != KIND:
         raise _Wrong("it does not say that it is one")
     version = str(record["profile_schema_version"])
-    if version.partition(".")[0] != SCHEMA.partition(".")[0]:
+    major = version.partition(".")[0]
+    if major not in ("1", SCHEMA.partition(".")[0]):
         raise _Wrong(f"it has schema {version[:20]}, and this is nki-run for {SCHEMA}")
-    mix = {str(name): _number(count) for name, count in record["instructions"].items()}
+    counts = record["instructions" if major == "1" else "mix"]
+    mix = {str(name): _number(count) for name, count in counts.items()}
     lines = dict(_lines(record["lines"]))
     all_figures = {name: _number(record[name]) for name in ("cycles", "time_ns", "dma_bytes")}
     all_figures |= {name: _number(record[name]) for name in ("sbuf_peak", "psum_banks")}
@@ -101,7 +106,10 @@ def profile_of(record: Mapping[str, Any]) -> Profile:
         all_figures[name] = sum(_number(row[name]) for row in record["lines"])
     figures = {name: all_figures[name] for name in FIGURES}
     kernel, target, id = (str(record[name]) for name in ("kernel", "target", "id"))
-    return Profile(kernel, target, id, figures, mix, lines)
+    sizes = record.get("resources", {})
+    names = {"sbuf_peak": "sbuf_limit", "psum_banks": "psum_limit"}
+    capacities = {n: _number(sizes[key]) for n, key in names.items() if key in sizes}
+    return Profile(kernel, target, id, figures, mix, lines, capacities)
 
 
 def _lines(rows: Any) -> Iterator[tuple[Key, Cost]]:

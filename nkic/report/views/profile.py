@@ -1,4 +1,6 @@
-"""A run as one JSON object, for comparison by other tools and with other runs."""
+"""A run as one JSON object, for people's scripts, for comparison with other runs and, as its part
+`neuron`, under the names of the vendor's profiler.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +14,27 @@ from nkic.report.insight.costs import LineCost
 from nkic.report.insight.memory import peak
 from nkic.report.insight.sources import Line
 from nkic.report.insight.verdict import Insight
+from nkic.report.views import summary
 
-SCHEMA = "1.0.0"  # major: fields change their meaning; minor: fields are added
+SCHEMA = "2.0.0"  # major: fields change their meaning; minor: fields are added
 KIND = "nki-run profile"
 
 
 def profile(
     insight: Insight, run: Mapping[str, Any], sources: Mapping[str, SourceFile]
 ) -> dict[str, Any]:
-    """Return the figures of a run, the costs of its lines, and its memory by tensor.
+    """Return the JSON of a run with the costs of its lines, and its memory by tensor.
 
-    `run` is the JSON of the run; lines carry their text if it is in `sources`. Times are
-    nanoseconds. Two runs of one program give the same object.
+    `run` is the JSON of a run whose time was not analysed; lines carry their text if it is in
+    `sources`. Times are nanoseconds. Two runs of one program give the same object.
     """
     trace, accounts = insight.trace, insight.accounts
     mix = Counter(e.record.row.name for e in trace.events if e.record.row is not None)
     return {
         "profile": KIND,
         "profile_schema_version": SCHEMA,
-        **{name: run[name] for name in ("kernel", "target", "id", "cycles", "time_ns")},
-        "dma_bytes": run["dma_bytes"],
-        "engines": run["engines"],
-        "instructions": dict(sorted(mix.items())),
+        **run,
+        "mix": dict(sorted(mix.items())),
         "sbuf_peak": run["resources"]["sbuf_bytes"],
         "psum_banks": run["resources"]["psum_banks"],
         "verdict": insight.verdict.as_json(),
@@ -46,6 +47,7 @@ def profile(
             for (line, inner), cost in sorted(accounts.inside.items())
         ],
         "memory": _memory(insight),
+        "neuron": summary.summary(insight),
     }
 
 

@@ -256,7 +256,7 @@ def _advice(comparison: Comparison) -> str:
         and not comparison.rule.equal_nan
         and np.isnan(comparison.expected).any()
     ):
-        return "NaN equals nothing unless --equal-nan is given"
+        return "NaN equals nothing unless --compare equal-nan is given"
     if comparison.rule.mode in ("close", "range") and not comparison.not_finite:
         keeps = "NKI_PRECISE_FP=0 or `--no-precise-fp` keeps float32 between instructions"
         return f"{keeps}: what still differs is logic"

@@ -61,7 +61,7 @@ class Dumps(Observer):
         """Raise `UsageFailed` for a tap without any write."""
         writes = Writes(scene)
         for name, line in self.taps:
-            writes.check("--dump-tensor", name, line)
+            writes.check("--dump", name, line)
         self._writes.append(writes)
         self.by_rank.append([])
 
@@ -107,5 +107,5 @@ class Dumps(Observer):
         self.bytes += size
         if self.bytes > MAX_BYTES:
             text = f"the dumped tensors exceed {grouped(MAX_BYTES)} bytes"
-            help = "dump one tensor with --dump-tensor, or the writes of fewer lines with --lines"
+            help = "dump one tensor with --dump NAME@LINE=FILE, or the writes of fewer lines"
             raise LimitHit([make("memory-limit", text, help=help)])

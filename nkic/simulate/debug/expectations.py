@@ -237,5 +237,5 @@ def _zero_uninitialised(
 
 def _refuse(name: str, expected: Expected, problem: str) -> None:
     text = f"--expect-at {expected.line}: `{clean(name)}` of `{clean(expected.path)}` {problem}"
-    help = "--dump-tensor writes arrays of the expected shape"
+    help = "--dump NAME@LINE=FILE.npz writes arrays of the expected shape"
     raise InputFailed([make("expected-does-not-fit", text, help=help)])

@@ -41,7 +41,7 @@ class Watches(Observer):
         """Raise `UsageFailed` for a tensor that is never written, or for an invalid part."""
         writes = Writes(scene)
         for part in self.parts:
-            writes.check("--watch", part.name)
+            writes.check("--changes", part.name)
             for number in scene.tensors.named[part.name]:
                 part.check(scene.tensors.record(number).shape)
         self._writes.append(writes)

@@ -36,11 +36,11 @@ def check_memory(executable: Executable, limit: int | None, ranks: int = 1) -> N
     """Raise `LimitHit` if the run would take more than `limit` bytes, or than the host has."""
     needed, available = footprint(executable) * ranks, physical_memory()
     if limit is not None and needed > limit:
-        message = f"the simulation needs about {size(needed)}, --max-memory is {size(limit)}"
+        message = f"the simulation needs about {size(needed)}, `--limit memory` is {size(limit)}"
         raise LimitHit([make("memory-limit", message, help="raise the limit, or drop it")])
     if limit is None and available is not None and needed > available:
         message = f"the simulation needs about {size(needed)}, this machine has {size(available)}"
-        help = "simulate smaller shapes; --max-memory SIZE sets another limit"
+        help = "simulate smaller shapes; --limit memory=SIZE sets another limit"
         raise LimitHit([make("memory-limit", message, help=help)])
 
 

@@ -266,7 +266,7 @@ def test_ascii_stream_keeps_the_marks_in_place() -> None:
 def test_summary_counts_complaints() -> None:
     error, warning = make(SLUG, "e"), make(SLUG, "w", level=Level.WARNING)
     assert summary([error, warning, replace(error, count=9)]) == "2 errors, 1 warning"
-    stopped = "2 errors, and gave up: --max-errors shows more"
+    stopped = "2 errors, and gave up: --limit errors=N shows more"
     assert summary([error, error], 2) == stopped
     assert summary([error, warning, error], 2) == f"{stopped}; 1 warning"
     assert summary([error, warning], 2) == "1 error, 1 warning"
@@ -401,11 +401,11 @@ def test_schema_refuses_what_we_never_write(field: str, value: object) -> None:
 
 
 def test_artifact_event() -> None:
-    record = json.loads(json_lines.artifact("neff", "out/k.neff", sha256="0" * 64, bytes=12))
+    record = json.loads(json_lines.event("artifact", kind="neff", path="out/k.neff"))
     VALIDATOR.validate(record)
     assert (record["type"], record["kind"], record["path"]) == ("artifact", "neff", "out/k.neff")
 
 
 def test_not_a_number_is_not_json() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        json_lines.artifact("neff", "k.neff", cycles=float("nan"))
+        json_lines.event("artifact", cycles=float("nan"))

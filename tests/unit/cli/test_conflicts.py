@@ -1,9 +1,8 @@
-"""Every mode of a command accepts or rejects each option: none is ignored."""
+"""Every mode and subcommand accepts or rejects each option: none is ignored."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 import click
@@ -11,40 +10,37 @@ import pytest
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.cli.common import Session
-from nkic.cli.common.conflicts import given_options
+from nkic.cli.common.conflicts import given_options, refuse_by_table
 from nkic.cli.common.help import Tool
+from nkic.cli.common.options import Shared
+from nkic.cli.common.table import filled, rows
 from nkic.cli.nki_run import command as nki_run
-from nkic.cli.nki_run import conflicts as of_runner
-from nkic.cli.nki_run import options as runner_options
+from nkic.cli.nki_run.conflicts import refuse_conflicts as refuse_in_run
+from nkic.cli.nki_run.options import CommandLine as RunLine
 from nkic.cli.nkic import command as nkic
-from nkic.cli.nkic import conflicts as of_compiler
-from nkic.cli.nkic import options as compiler_options
+from nkic.cli.nkic.conflicts import refuse_conflicts as refuse_in_nkic
 
 MODES = {
     "nki-run": {
-        "--diff a.json b.json": "diff fail_if report json",
-        "--print machine": "print json machine",
-        "--print microkernels": "print",
-        "--calibrate folder": "calibrate target",
-        "--info k.neff": "info json",
-        "--disasm k.neff": "disasm json engine lines",
-        "--verify k.neff": "verify json",
+        "compare a.json b.json": "fail_if report json",
+        "calibrate --print machine": "print json machine",
+        "calibrate --print microkernels": "print",
+        "calibrate folder": "folder target",
+        "inspect k.neff": "disasm check json",
+        "inspect k.neff --disasm": "disasm json engine lines",
+        "inspect k.neff --check": "check json",
     },
     "nkic": {
-        "--print targets": "print json max_errors time_limit no_cache",
-        "--list-kernels k.py": "list_kernels nki json max_errors time_limit no_cache",
+        "--print targets": "print json no_cache",
+        "--print kernels k.py": "print nki json no_cache",
         "k.py --check": "check kernel arg const like nki target grid lnc include module"
-        " spill time_passes max_errors time_limit no_cache",
+        " spill time no_cache",
         "k.py --migrate 0.7": "migrate kernel arg const like nki target grid lnc include module"
-        " output in_place verify max_errors time_limit no_cache",
+        " output in_place verify no_cache",
     },
 }
-TOOLS: dict[str, tuple[Tool, ModuleType, ModuleType]] = {
-    "nki-run": (nki_run, of_runner, runner_options),
-    "nkic": (nkic, of_compiler, compiler_options),
-}
-VALUES = {"lines": "1:2", "window": "0:1", "max_memory": "1G", "nki": "0.6", "target": "trn2"}
-VALUES |= {"report": "json=r.json", "trace": "t.json", "timeout": "1", "time_limit": "1"}
+TOOLS = {"nki-run": nki_run, "nkic": nkic}
+VALUES = {"nki": "0.6", "target": "trn2", "report": "md=r.md", "print": "machine"}
 
 
 def words_of(one: click.Parameter) -> list[str]:
@@ -58,16 +54,23 @@ def words_of(one: click.Parameter) -> list[str]:
     value = VALUES.get(str(one.name)) or (
         kind.choices[-1] if isinstance(kind, click.Choice) else "1"
     )
-    return [one.opts[0], *[value] * one.nargs]
+    return [one.opts[0], value]
 
 
 def refused(tool: str, words: Sequence[str]) -> str:
     """Return the error about the command line as a whole, or nothing."""
-    command, conflicts, options = TOOLS[tool]
     try:
-        with command.make_context(tool, [*words], obj=Session(tool)) as context:
-            line = options.CommandLine(**context.params)
-            conflicts.refuse_conflicts(line, given_options())
+        context = TOOLS[tool].make_context(tool, [*words], obj=Session(tool))
+        with context:
+            command = context.command
+            assert isinstance(command, Tool)
+            line, given = filled(command.line, context.params), given_options()
+            if tool == "nkic":
+                refuse_in_nkic(line, given)
+            elif isinstance(line, RunLine):
+                refuse_in_run(line, given)
+            else:
+                refuse_by_table(rows(command.line), given, getattr(line, "print", "") or "")
     except UsageFailed as failed:
         return failed.diagnostics[0].message
     except click.UsageError as error:  # a second file
@@ -82,18 +85,47 @@ CASES = [(tool, mode, taken) for tool, modes in MODES.items() for mode, taken in
 def test_what_an_option_does_not_take_is_refused(tool: str, mode: str, taken: str) -> None:
     assert refused(tool, mode.split()) == ""
     found = answers(tool, mode)
-    assert len(found) > 25
     assert {name for name, said in found.items() if not said} <= {*taken.split()}
     assert [found[name] for name in taken.split() if found.get(name)] == []
 
 
 def answers(tool: str, mode: str) -> Mapping[str, str]:
     """Return the answer to each parameter beside `mode`, except the parameters of the mode
-    itself.
+    itself, and those that need another one.
     """
     found: dict[str, Any] = {}
-    for one in TOOLS[tool][0].params:
-        here = mode.split()
-        if one.expose_value and not {*one.opts, *one.secondary_opts} & {*here}:
-            found[str(one.name)] = refused(tool, [*here, *words_of(one)])
-    return found
+    here = mode.split()
+    command = TOOLS[tool]
+    command = command.commands.get(here[0], command)
+    table = rows(command.line)
+    for one in command.table:
+        name = str(one.name)
+        is_own = one.expose_value and name not in rows(Shared)
+        if is_own and not {*one.opts, *one.secondary_opts} & {*here}:
+            found[name] = refused(tool, [*here, *words_of(one)])
+    lacking = [name for name in found if table[name].needs and "needs" in found[name]]
+    return {name: said for name, said in found.items() if name not in lacking}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("k.neff --rtol 1", "`--rtol` needs `--expected` or `--expect-at`"),
+        ("k.neff --outputs-as f32", "`--outputs-as` needs `--outputs`"),
+        ("k.neff --bless a.npz --expected e.npz", "`--bless` and `--expected`"),
+        ("k.neff --fail-if cycles>+2%", "`--fail-if` needs `--baseline`"),
+        ("profile k.neff --json --report json=-", "both go to standard output"),
+        ("profile k.neff --report annotate --json", "both go to standard output"),
+        ("profile k.neff --report md=a --report html=a", "is read by this run (--report md)"),
+        ("k.neff --inputs a.npz --outputs a.npz", "is read by this run (--inputs)"),
+        ("k.neff --inputs - --expected -", "standard input can be read once"),
+        ("debug k.neff --break 1 --inputs -", "standard input can be read once"),
+        ("debug k.neff --break 1 --json", "both go to standard output"),
+        ("profile k.neff --report annotate --report timeline", ""),
+        ("k.neff -o x=- -o y=-", ""),
+        ("k.neff -i x=zeros -i y=@y.npy --inputs a.npz", ""),
+    ],
+)
+def test_options_of_a_run_that_exclude_each_other(words: str, said: str) -> None:
+    found = refused("nki-run", words.split())
+    assert said in found if said else found == ""

@@ -30,6 +30,8 @@ PLAIN = {
         *(
             "common.pages",
             "common.lazy",
+            "common.old",
+            "common.table",
             "common.session",
             "common.streams",
             "common.usage",
@@ -42,7 +44,7 @@ PLAIN = {
     "nkic.report": {
         *("insight", "insight.costs", "insight.critical", "insight.memory", "insight.merging"),
         *("insight.questions", "insight.relations", "insight.sources", "insight.verdict"),
-        *("resources", "run_report", "trust"),
+        *("resources", "run_report", "trust", "views"),
     },
     "nkic.neff.listing": {"text"},
     "nkic.simulate.debug": set[str](),
@@ -52,7 +54,10 @@ PLAIN = {
 
 
 def loaded(folder: Path, *words: str) -> list[str]:
-    command = [sys.executable, "-c", LOADED, str(folder / "kernel.neff"), *words]
+    tool, *options = words
+    artifact = str(folder / "kernel.neff")
+    words = (artifact, *words) if tool.startswith("-") else (tool, artifact, *options)
+    command = [sys.executable, "-c", LOADED, *words]
     found = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
     code, *names = found.stderr.splitlines()[-1].split()
     assert code == "0", found.stderr
@@ -68,22 +73,22 @@ def test_a_plain_run_loads_no_more_than_it_needs(folder: Path) -> None:
 
 
 def test_looking_at_a_file_loads_no_simulator(folder: Path) -> None:
-    names = loaded(folder, "--info")
+    names = loaded(folder, "inspect")
     assert not [n for n in names if n.split(".")[0] == "numpy" or n.startswith("nkic.simulate")]
 
 
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        (("--timeline",), "nkic.cli.nki_run.reporting"),
-        (("--watch", "a"), "nkic.cli.nki_run.debugging"),
-        (("--fuzz-order", "1"), "nkic.cli.nki_run.fuzzing"),
-        (("--info",), "nkic.cli.nki_run.inspecting"),
+        (("profile",), "nkic.cli.nki_run.reporting"),
+        (("debug", "--changes", "a"), "nkic.cli.nki_run.debugging"),
+        (("debug", "--fuzz-order", "1"), "nkic.cli.nki_run.fuzzing"),
+        (("inspect",), "nkic.cli.nki_run.inspecting"),
     ],
 )
 def test_what_is_asked_for_is_loaded(folder: Path, words: tuple[str, ...], name: str) -> None:
-    fill = () if words == ("--info",) else ("--fill", "zeros")
-    assert name in loaded(folder, *fill, *words)
+    fill = () if words == ("inspect",) else ("--fill", "zeros")
+    assert name in loaded(folder, *words, *fill)
 
 
 def test_a_module_is_bound_before_it_is_loaded(

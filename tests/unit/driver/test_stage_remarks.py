@@ -1,4 +1,4 @@
-"""Test the remarks of stages on a kernel's lines: nkic --remarks."""
+"""Test the remarks of stages on a kernel's lines: nkic --report remarks."""
 
 from __future__ import annotations
 

@@ -38,24 +38,36 @@ def test_a_profile_is_read_back() -> None:
     found = read_profile(as_json(whole).encode(), "p.json")
     assert found == profile_of(whole)
     assert found.figures.keys() == FIGURES.keys()
-    assert found.figures["instructions"] == sum(whole["instructions"].values())
+    assert found.figures["instructions"] == sum(whole["mix"].values())
     assert found.figures["hbm_read_bytes"] == 16 * 128 * (128 + 512) * 2
     assert sum(cost.critical_ns for cost in found.lines.values()) == pytest.approx(
         found.figures["time_ns"]
     )
 
 
+def test_a_profile_of_an_earlier_release_is_read() -> None:
+    whole = made(NAIVE)
+    earlier = {**whole, "profile_schema_version": "1.0.0", "instructions": whole["mix"]}
+    del earlier["mix"]
+    assert profile_of(earlier) == profile_of(whole)
+
+
+def test_the_size_of_a_memory_must_be_known() -> None:
+    with pytest.raises(UsageFailed, match="the size of the memory is not known"):
+        broken(rules("sbuf_peak>90%"), FIG, None, {})
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
         ("profile", "another"),
-        ("profile_schema_version", "2.0.0"),
+        ("profile_schema_version", "3.0.0"),
         ("cycles", "many"),
         ("cycles", None),
         ("cycles", True),
         ("lines", [{"path": "k.py"}]),
         ("lines", 3),
-        ("instructions", []),
+        ("mix", []),
     ],
 )
 def test_what_is_no_profile_is_refused(key: str, value: Any) -> None:
@@ -126,11 +138,13 @@ FIG = dict.fromkeys(FIGURES, 1000.0)
         ("sbuf_peak>1KiB", 1025, True),
         ("dma_bytes>+1K", 2025, True),
         ("dma_bytes>+1K", 2024, False),
+        ("psum_banks>75%", 6, False),
+        ("psum_banks>75%", 7, True),
     ],
 )
 def test_rules(rule: str, value: float, is_broken: bool) -> None:
     figure = rule.replace(" ", "").partition(">")[0]
-    found = broken(rules(rule), {**FIG, figure: value}, FIG)
+    found = broken(rules(rule), {**FIG, figure: value}, FIG, {"psum_banks": 8.0})
     assert bool(found) is is_broken
     for one in found:
         assert one.code.slug == "budget-exceeded" and f"{value:,.0f}" in one.message

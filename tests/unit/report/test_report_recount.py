@@ -153,7 +153,7 @@ def test_every_field_of_the_profile(name: str) -> None:
     _, found, own, record, _ = made(name)
     got = profile(found, record, {})
     names = Counter(e.record.row.name for e in own.executed if e.record.row is not None)
-    assert got["instructions"] == dict(names)
+    assert got["mix"] == dict(names)
     assert got["time_ns"] == found.trace.end / 1000 and got["cycles"] == -(
         -found.trace.end * 12 // 10_000
     )

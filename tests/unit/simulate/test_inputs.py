@@ -408,7 +408,7 @@ def test_max_memory_is_the_limit() -> None:
     needed = footprint.footprint(small)
     assert footprint.BASE < needed < footprint.BASE + 128 * 8 * 8
     footprint.check_memory(small, needed)
-    with pytest.raises(LimitHit, match="--max-memory is"):
+    with pytest.raises(LimitHit, match="`--limit memory` is"):
         footprint.check_memory(small, needed - 1)
 
 

@@ -165,5 +165,5 @@ def test_other_orders_may_be_tried_as_well(nki: Run) -> None:
     """Transfers of other orders start and end apart from each other."""
     Path("k.neff").write_bytes(compiled(f"{SCATTER}\n{BARRIER}\n{READ}"))
     np.savez("in.npz", a=DATA, at=SWAPPED)
-    done = nki("k.neff", "--inputs", "in.npz", "--race-check", "--fuzz-order", "3")
+    done = nki("debug", "k.neff", "--inputs", "in.npz", "--race-check", "--fuzz-order", "3")
     assert done.code == 0 and "3 other orders of seed 0" in done.err

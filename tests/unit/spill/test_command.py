@@ -59,7 +59,7 @@ def test_where_there_is_room_it_changes_nothing(nkic: Run, folder: Path) -> None
     assert (folder / "a.neff").read_bytes() == (folder / "b.neff").read_bytes()
 
 
-REFUSED = [("x.sched",), ("--print", "targets"), ("k.py", "--list-kernels")]
+REFUSED = [("x.sched",), ("--print", "targets"), ("k.py", "--print", "kernels")]
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=str)

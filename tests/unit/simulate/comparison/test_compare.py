@@ -281,7 +281,8 @@ def test_report_names_nan_and_the_worst() -> None:
     assert "worst: [2] is nan, expected nan" in text
     assert "NaN or infinite                   1" in text
     assert "axis 0: 1-3, 3 of 4" in text
-    assert compare_report.diagnostic(found).help == "NaN equals nothing unless --equal-nan is given"
+    help = "NaN equals nothing unless --compare equal-nan is given"
+    assert compare_report.diagnostic(found).help == help
 
 
 def test_report_of_ulps_and_single_elements() -> None:
