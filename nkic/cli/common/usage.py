@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from nkic.base.diagnostics import Diagnostic, make
