@@ -19,8 +19,8 @@ from nkic.base.text import clean, plural
 from nkic.cli.common import Session, process_limits
 from nkic.cli.common.table import is_named
 from nkic.cli.nki_run import debugging, fuzzing, insights, progress, reporting, tolerances
+from nkic.cli.nki_run.conflicts import lines_of
 from nkic.cli.nki_run.options import CommandLine
-from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
 from nkic.driver.figures import blas_threads, figures, is_precise
 from nkic.machine.clock.machine_file import load_machine

@@ -26,6 +26,7 @@ EMITS = {
 PRINTS = {
     "targets": "the devices: cores, memories, DMA engines",
     "ops": "the instructions: engines, operands, parameters",
+    "language": "the names of nki.language, with their parameters",
     "dtypes": "the element types: sizes, ranges, names",
     "passes": "the stages of a compilation, and what each makes",
     "profiles": "the versions of NKI",

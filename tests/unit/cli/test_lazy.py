@@ -38,7 +38,7 @@ PLAIN = {
             "common.process_limits",
         ),
         *("nki_run", "nki_run.carry_out", "nki_run.conflicts", "nki_run.insights"),
-        *("nki_run.options", "nki_run.progress", "nki_run.ranks", "nki_run.running"),
+        *("nki_run.options", "nki_run.progress", "nki_run.running"),
         *("nki_run.tolerances", "nki_run.writing"),
     },
     "nkic.report": {
