@@ -9,6 +9,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import Missing
+from nkic.evaluate.border import admit
 from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.modules import Table
 from nkic.evaluate.objects import Builtin, Class, Getter, HostFunction
@@ -168,6 +169,8 @@ def _add_functions(contents: dict[str, Any]) -> None:
 
 def _maker(name: str) -> Callable[..., Any]:
     def make(m: Any, *args: Any, **named: Any) -> Any:
+        admit(m, (*args, *named.values()))
+
         def allow(count: int) -> None:
             m.elements(count, "the array")
 
@@ -190,7 +193,7 @@ def _dtype(value: Any) -> Any:
     if name in _OTHER_TYPES:
         return OtherType(name)
     if name not in dtypes.DTYPES:
-        raise TypeError(f"data type {value!r} not understood")
+        raise TypeError(f"data type {brief(value)} not understood")
     return dtypes.DTYPES[name]
 
 

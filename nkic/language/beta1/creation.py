@@ -198,9 +198,15 @@ def _converted(constant: Any, dtype: DType) -> Any:
     return array.astype(dtype) if isinstance(array, ConstantArray) else array
 
 
+_MOST_ROWS = 1024  # more than the tensor engine multiplies by at once
+
+
 def shared_identity_matrix(n: int, dtype: Any = "uint8") -> Tile:
     """Return the identity matrix in HBM, for nl.load."""
-    array = makers(lambda count: None)["identity"](n, dtype=as_dtype(dtype))
+    if not isinstance(n, int) or not 1 <= n <= _MOST_ROWS:
+        text = f"an identity matrix has 1 to {_MOST_ROWS:,} rows, not {brief(n)}"
+        raise KernelError("bad-shape", text, argument="n", position=0)
+    array = makers(lambda count: None)["identity"](int(n), dtype=as_dtype(dtype))
     return shared_constant(array)
 
 

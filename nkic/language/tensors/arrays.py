@@ -9,10 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from math import prod
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
+from nkic.language.sizes import volume
 from nkic.language.texts import brief
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
@@ -56,14 +56,14 @@ class ConstantArray:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return prod(self._shape)
+        return volume(self._shape)
 
     def reshape(self, *shape: Any) -> ConstantArray:
         """Return the same elements in another shape, in which one size may be -1."""
         wanted = _sizes(shape[0] if len(shape) == 1 else shape)
-        product = prod(size for size in wanted if size != -1)
-        sizes = tuple(self.size // max(product, 1) if size == -1 else size for size in wanted)
-        if prod(sizes) != self.size or wanted.count(-1) > 1:
+        known = volume(size for size in wanted if size != -1)
+        sizes = tuple(self.size // max(known, 1) if size == -1 else size for size in wanted)
+        if volume(sizes) != self.size or wanted.count(-1) > 1:
             raise _error(f"cannot reshape array of size {self.size} into shape {wanted}")
         return ConstantArray(self._dtype, sizes, self._data)
 
@@ -96,10 +96,10 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
         sizes = _sizes(shape)
         if any(size < 0 for size in sizes):
             raise ValueError("negative dimensions are not allowed")
-        allow(prod(sizes))
+        allow(volume(sizes))
         kind = _kind(dtype) if dtype is not None else _default_dtype([fill_value])
         element = _packed([fill_value], (1,), kind)._data
-        return ConstantArray(kind, sizes, element * prod(sizes))
+        return ConstantArray(kind, sizes, element * volume(sizes))
 
     def eye(
         N: int,  # noqa: N803  (the name is NumPy's)
@@ -149,11 +149,12 @@ def _sizes(shape: Any) -> Sizes:
 
 def _kind(dtype: Any) -> DType:
     """Convert a NumPy element type. Raises `KernelError` if no engine supports it."""
-    element_type = dtype if isinstance(dtype, DType) else dtypes.find(str(dtype))
+    name = dtype if isinstance(dtype, str) else brief(dtype)
+    element_type = dtype if isinstance(dtype, DType) else dtypes.find(name)
     if element_type is None or element_type.name not in _FORMATS:
         raise KernelError(
             "unknown-dtype",
-            f"an array of {dtype} cannot become a tensor",
+            f"an array of {brief(dtype)} cannot become a tensor",
             help=f"use one of {', '.join(_FORMATS)}; instructions convert to others",
         )
     return element_type

@@ -19,6 +19,7 @@ from nkic.language.dtypes_api import as_dtype
 from nkic.language.tensors import views
 from nkic.language.tensors.arrays import ConstantArray, is_array
 from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.machine.memory import Buffer
 
@@ -33,7 +34,7 @@ def shared_constant(constant: Any) -> NkiTensor:
     if not isinstance(array, ConstantArray):
         raise KernelError(
             "argument-kind",
-            f"a constant must be a NumPy array or the path of a .npy file, not {constant!r}",
+            f"a constant must be a NumPy array or the path of a .npy file, not {brief(constant)}",
             argument="constant",
             position=0,
         )
