@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
 _CONTAINER_STEPS = 24  # steps to compare a container
+_ITEM_STEPS = 20  # steps to look up an item of a dict in a view of another one
 _METHOD_STEPS = 10  # steps to compare objects on behalf of Python's own containers
 # Binary logarithms of the characters compared per step; only equality compares bytes at once.
 _EQUAL_TEXT, _ORDERED_TEXT = 10, 6
@@ -203,6 +204,7 @@ def _set_likes(m: Machine, symbol: str, left: Any, right: Any) -> bool:
     if not isinstance(left, DICT_ITEMS) and not isinstance(right, DICT_ITEMS):
         check_keys(m, left, len(right))
         return all(element in right for element in unordered(left))
+    m.charge(_ITEM_STEPS * len(left))
     return all(contains(m, right, element) for element in unordered(left))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, CallChain
 from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
+from nkic.evaluate.border import admitting
 from nkic.evaluate.budget import CALL_COST, CLASS_COST, Budget, BudgetExhausted
 from nkic.evaluate.calls import bind, enter_cells, without_machine
 from nkic.evaluate.code import AT, Code, Frame
@@ -381,7 +382,7 @@ def _wrapped(m: Machine, wrapper: Any, args: Sequence[Any], named: Mapping[Str, 
 
 CALLABLES: dict[type, Callable[..., Any]] = {
     Builtin: _builtin,
-    HostFunction: _host,
+    HostFunction: admitting(_host),
     Method: _method,
     Class: _class,
     StaticMethod: _wrapped,

@@ -505,7 +505,9 @@ class _Operands:
             short = value.bit_length() <= 2 * _SHORT_OPERAND
         elif kind is bytes if self._as_bytes else kind is str:
             short = len(value) <= _SHORT_OPERAND
-        return value if short or (kind is str and self._as_bytes) else _PercentOperand(self, value)
+        if short or (kind is str and self._as_bytes):
+            return value
+        return _OPERANDS.get(kind, _PercentOperand)(self, value)
 
     def pay(self, length: int) -> None:
         """Charge for one more text."""
@@ -562,3 +564,10 @@ class _PercentOperand:
 
     def __getitem__(self, key: Any) -> Any:
         return self._all.wrapped(self._m.item(self._value, key))
+
+
+# Classes whose names are those that Python's messages give.
+_OPERANDS: dict[type, type[_PercentOperand]] = {
+    kind: type(kind.__name__, (_PercentOperand,), {})
+    for kind in (str, int, bytes, list, tuple, dict)
+}

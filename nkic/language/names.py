@@ -7,7 +7,6 @@ the function when they are called.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from math import prod
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError, Missing
@@ -17,6 +16,7 @@ from nkic.language import isa, loops
 from nkic.language.dtypes_api import BUFFERS, MemoryRegion
 from nkic.language.enums import OPERATORS, Operator
 from nkic.language.hosted import plain
+from nkic.language.sizes import volume
 from nkic.language.tensors import grids
 from nkic.language.tensors.constant_data import shared_constant
 from nkic.language.tensors.creation import ParDim, TensorClass, ndarray
@@ -106,9 +106,9 @@ def num_programs(axes: Any = 0) -> int:
     """Return the size of the launch grid along one or several axes; 1 without a grid."""
     grid = active().grid
     if axes is None:
-        return prod(grid)
+        return volume(grid)
     wanted = axes if isinstance(axes, tuple | list) else (axes,)
-    return prod(grid[_axis(a)] if grid else 1 + _no_grid(a) for a in wanted)
+    return volume(grid[_axis(a)] if grid else 1 + _no_grid(a) for a in wanted)
 
 
 def program_ndim() -> int:

@@ -13,6 +13,10 @@ class ReplicaGroup:
     """`nki.collectives.ReplicaGroup`: lists of ranks; the ranks of one list work together."""
 
     def __init__(self, groups: Any) -> None:
+        for group in groups if isinstance(groups, list | tuple) else [groups]:
+            ranks = group if isinstance(group, list | tuple) else [group]
+            if any(isinstance(rank, _NOT_RANKS) for rank in ranks):
+                raise TypeError("a ReplicaGroup takes lists of ranks, such as [[0, 1], [2, 3]]")
         self.groups = groups
 
     def ranks(self) -> Any:
@@ -21,6 +25,9 @@ class ReplicaGroup:
 
     def __repr__(self) -> str:
         return f"ReplicaGroup(groups={self.groups!r})"
+
+
+_NOT_RANKS = (list, tuple, dict, set, frozenset, ReplicaGroup)
 
 
 class Decorator:

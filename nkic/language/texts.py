@@ -5,7 +5,17 @@ from __future__ import annotations
 import reprlib
 from typing import Any
 
-_WRITER = reprlib.Repr()
+
+class _Writer(reprlib.Repr):
+    """Python's writer of abridged texts, which writes the bounds of slices in full."""
+
+    def repr_slice(self, value: slice, level: int) -> str:
+        """Write a slice."""
+        parts = (value.start, value.stop, value.step)
+        return f"slice({', '.join(self.repr1(part, level - 1) for part in parts)})"
+
+
+_WRITER = _Writer()
 _WRITER.maxlevel, _WRITER.maxlist, _WRITER.maxtuple, _WRITER.maxdict = 4, 8, 8, 8
 _WRITER.maxstring = _WRITER.maxother = _WRITER.maxlong = 200
 

@@ -12,6 +12,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.base.suggest import did_you_mean
 from nkic.evaluate.attributes import ModuleNamespace
+from nkic.evaluate.border import admitting
 from nkic.evaluate.interpreter import Interpreter, provided_modules
 from nkic.evaluate.library import records
 from nkic.evaluate.objects import UNSET, Class, seal
@@ -96,7 +97,7 @@ class World:
             from nkic.specialise import beta1  # imported lazily: rarely needed
 
             machine.classes |= beta1.classes(machine.classes)
-            machine.callables |= beta1.callers()
+            machine.callables |= {k: admitting(call) for k, call in beta1.callers().items()}
         trace.library = self._function
         trace.here = machine.here
         trace.loop_context = self.interpreter.loop_context
@@ -126,7 +127,8 @@ def interpreter(
     result = Interpreter(resolved, modules, report, show=show, limits=limits)
     machine = result.machine
     machine.classes |= surface.classes() | numpy.classes()
-    machine.callables |= surface.callers() | numpy.callers()
+    callers = {**surface.callers(), **numpy.callers()}
+    machine.callables |= {kind: admitting(call) for kind, call in callers.items()}
     machine.vectorcalls |= surface.CALLED_BY_PLACE
     machine.items |= surface.READ
     machine.hints.append(surface.hint)

@@ -13,8 +13,9 @@ from functools import cache, partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from nkic.evaluate import builtins
-from nkic.evaluate.machine import Form, Vectorcall
+from nkic.evaluate.border import admit
+from nkic.evaluate.exceptions import table as exceptions_of
+from nkic.evaluate.machine import Form, Machine, Vectorcall
 from nkic.evaluate.objects import (
     Builtin,
     Class,
@@ -128,7 +129,11 @@ def _accepts(host: type) -> Callable[[Any, Any], bool]:
 
 
 def _maker(host: type) -> Callable[..., Any]:
-    return lambda m, cls, *args, **named: host(*args, **named)
+    def make(m: Machine, cls: Class, *args: Any, **named: Any) -> Any:
+        admit(m, (*args, *named.values()))
+        return host(*args, **named)
+
+    return make
 
 
 def _class(host: type) -> Class:
@@ -178,7 +183,12 @@ def _member(host: type, name: str) -> Any:
     member = getattr(host, name, None)
     if callable(member) and not isinstance(member, property | Enum):
         function: Callable[..., Any] = member
-        return Builtin(name, lambda m, owner, *args, **named: function(owner, *args, **named))
+
+        def call(m: Machine, owner: Any, *args: Any, **named: Any) -> Any:
+            admit(m, (*args, *named.values()))
+            return function(owner, *args, **named)
+
+        return Builtin(name, call)
     return Getter(name, lambda m, owner: getattr(owner, name))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from nkic.evaluate import attributes
 from nkic.evaluate.attributes import Provided
+from nkic.evaluate.border import NESTED, admit
 from nkic.evaluate.budget import CLASS_COST
 from nkic.evaluate.code import AT, FUNCTION, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.closures import CallArguments
@@ -73,7 +74,7 @@ def method_call(
 
     `module` is the owner's name if it is a global variable.
     """
-    get, instances = attributes.get, INSTANCES
+    get, instances, nested = attributes.get, INSTANCES, NESTED
     positional, keywords, values, form = arguments
     # A value called with all arguments in one sequence, its function, and the steps of the call.
     last: tuple[Any, Any, int] = UNSET, None, 0
@@ -109,6 +110,9 @@ def method_call(
             each = values(f)
             f[AT] = node
             m.left -= cost
+            for value in each:
+                if value.__class__ in nested:
+                    admit(m, (value,))
             return call(each)
         args, named = positional(f), None if keywords is None else keywords(f)
         f[AT] = node

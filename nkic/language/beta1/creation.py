@@ -192,10 +192,16 @@ def shared_constant(constant: Any, dtype: Any = None) -> Tile:
     return Tile(constant_tensor(array)._access)
 
 
+_MOST_ROWS = 1024  # more than the tensor engine multiplies by at once
+
+
 def shared_identity_matrix(n: int, dtype: Any = "uint8") -> Tile:
     """Return the identity matrix in HBM, for nl.load."""
+    if not isinstance(n, int) or not 1 <= n <= _MOST_ROWS:
+        text = f"an identity matrix has 1 to {_MOST_ROWS:,} rows, not {brief(n)}"
+        raise KernelError("bad-shape", text, argument="n", position=0)
     active().budget.charge(n * n)
-    return shared_constant(identity(n, as_dtype(dtype)))
+    return shared_constant(identity(int(n), as_dtype(dtype)))
 
 
 def device_print(prefix: str, x: Any, *, mask: Any = None) -> None:

@@ -6,7 +6,6 @@ Reductions, normalisation, random numbers, and communication between instances o
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
@@ -34,6 +33,7 @@ from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
 from nkic.language.hosted import plain, whole_number, whole_numbers
 from nkic.language.names import num_programs
+from nkic.language.sizes import volume
 from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
@@ -70,7 +70,7 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
     if region.remaining is not None:
         return _mean_of_rows(total, source, region, axis, keepdims, result_type)
     sizes = source.shape if region.box is None else region.box.sizes
-    count = prod(sizes[reduced] for reduced in reduced_axes(axis, source))
+    count = volume(sizes[reduced] for reduced in reduced_axes(axis, source))
     return _in_part(total, "multiply", 1.0 / count, result_type)
 
 
@@ -356,4 +356,4 @@ def nc(count: Any) -> int:
 
 def spmd_dim(*dims: Any) -> int:
     """`nl.spmd_dim(a, b)`: a dimension of a grid composed of several."""
-    return prod(whole_numbers(dims, "the grid"))
+    return volume(whole_numbers(dims, "the grid"))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import product
-from math import prod
 from typing import Any, NoReturn
 
 from nkic.base.kernel_errors import KernelError
@@ -19,6 +18,7 @@ from nkic.language.beta1.indices import NO_AXES, as_index, constant
 from nkic.language.beta1.masks import Mask, bounding, whole
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import whole_number, whole_numbers
+from nkic.language.sizes import volume
 from nkic.language.tensors import reshapes, views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
@@ -83,7 +83,7 @@ class Tile(NkiTensor):
     @property
     def shape_2d(self) -> tuple[int, int]:
         """Partitions, and elements in each; undocumented (assumed)."""
-        return self.shape[0], prod(self.shape[1:])
+        return self.shape[0], volume(self.shape[1:])
 
     def as_tile(self) -> Tile:
         """Return the tile itself; undocumented (assumed)."""
@@ -131,7 +131,7 @@ def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
     result = list(whole_numbers(parts if shape is None else shape, "the shape"))
     if -1 in result:
         at = result.index(-1)
-        result[at] = count // max(prod(result) * -1, 1)
+        result[at] = count // max(volume(result) * -1, 1)
     return tuple(result)
 
 
@@ -139,7 +139,7 @@ def reshaped(view: View, shape: tuple[int, ...]) -> View:
     """Return the same elements in another shape; dimensions of size 1 may be added or dropped."""
     if len(shape) < 2 and views.on_chip(view):
         long = [d for d in zip(view.shape, view.strides, strict=True) if d[0] != 1][:1]
-        if prod(view.shape) == prod(shape) and long in ([], [(view.shape[0], view.strides[0])]):
+        if volume(view.shape) == volume(shape) and long in ([], [(view.shape[0], view.strides[0])]):
             return view._replace(shape=shape, strides=(view.strides[0],) * len(shape))
     padded = view
     if len(view.shape) < 2 and views.on_chip(view):
@@ -188,7 +188,7 @@ class Blocks:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return prod(self.shape)
+        return volume(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -287,7 +287,7 @@ class Blocks:
         """Return the same blocks under other leading dimensions; a block's shape is fixed."""
         wanted = _sizes(sizes, shape, self.size)
         counts = wanted[: len(wanted) - len(self._tile_shape)]
-        if prod(counts) != prod(self._counts) or wanted[len(counts) :] != self._tile_shape:
+        if volume(counts) != volume(self._counts) or wanted[len(counts) :] != self._tile_shape:
             text = f"blocks of shape {self._tile_shape} cannot become {wanted}"
             raise KernelError("block-dimension", text, help="reshape each block")
 

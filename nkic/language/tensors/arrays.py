@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
+from nkic.language.texts import brief
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 
@@ -55,7 +56,7 @@ def _kind(dtype: DType) -> DType:
     if dtype.name not in _FORMATS:
         raise KernelError(
             "unknown-dtype",
-            f"an array of {dtype} cannot become a tensor",
+            f"an array of {brief(dtype)} cannot become a tensor",
             help=f"use one of {', '.join(_FORMATS)}; instructions convert to others",
         )
     return dtype

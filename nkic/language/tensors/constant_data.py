@@ -20,6 +20,7 @@ from nkic.language.hosted import plain
 from nkic.language.tensors import views
 from nkic.language.tensors.arrays import ConstantArray, is_array
 from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.machine.memory import MAX_RANK, Buffer
 
@@ -34,7 +35,7 @@ def shared_constant(constant: Any) -> NkiTensor:
     if array is None:
         raise KernelError(
             "argument-kind",
-            f"a constant must be a NumPy array or the path of a .npy file, not {constant!r}",
+            f"a constant must be a NumPy array or the path of a .npy file, not {brief(constant)}",
             argument="constant",
             position=0,
         )

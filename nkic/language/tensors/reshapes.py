@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import prod
 from typing import Any, NamedTuple
 
 from nkic.ir.tensors import View
+from nkic.language.sizes import volume
 from nkic.language.tensors.views import (
     Shape,
     ViewError,
@@ -31,12 +31,12 @@ class MergedDimension(NamedTuple):
 def reshape(view: View, shape: Sequence[int]) -> View:
     """Return the elements in the same order under `shape`. No size is inferred."""
     wanted = _sizes(view, shape)
-    if prod(wanted) != prod(view.shape):
+    if volume(wanted) != volume(view.shape):
         raise ViewError(
             "reshape-size",
             f"reshape from {view.shape} to {wanted} would change the number of elements "
-            f"from {prod(view.shape)} to {prod(wanted)}",
-            f"choose sizes with the product {prod(view.shape)}, or slice first",
+            f"from {volume(view.shape)} to {volume(wanted)}",
+            f"choose sizes with the product {volume(view.shape)}, or slice first",
             shape=wanted,
         )
     check_rank(view, wanted)
@@ -59,7 +59,7 @@ def reshape_dim(view: View, dim: int, shape: Sequence[int]) -> View:
     check_dim(view, dim)
     sizes = _inferred(view, dim, tuple(shape))
     wanted = (*view.shape[:dim], *sizes, *view.shape[dim + 1 :])
-    if prod(sizes) != view.shape[dim]:
+    if volume(sizes) != view.shape[dim]:
         raise ViewError(
             "reshape-size",
             f"dimension {dim} of size {view.shape[dim]} does not split into {tuple(shape)}; "
@@ -84,7 +84,7 @@ def flatten_dims(view: View, start: int, end: int) -> View:
             f"flatten_dims goes from {start} up to {end}; the end comes before the start",
             shape=view.shape,
         )
-    merged = prod(view.shape[start : end + 1])
+    merged = volume(view.shape[start : end + 1])
     wanted = (*view.shape[:start], merged, *view.shape[end + 1 :])
     if end > start:
         check_free(view, start, "flatten_dims", wanted)
@@ -97,10 +97,10 @@ def flatten_dims(view: View, start: int, end: int) -> View:
 
 def _inferred(view: View, dim: int, shape: Shape) -> Shape:
     """Return `shape` with -1, if present, replaced by the inferred size."""
-    product = prod(n for n in shape if n != -1)
-    if shape.count(-1) != 1 or product <= 0 or view.shape[dim] % product:
+    known = volume(n for n in shape if n != -1)
+    if shape.count(-1) != 1 or known <= 0 or view.shape[dim] % known:
         return _sizes(view, shape)
-    return _sizes(view, (view.shape[dim] // product if n == -1 else n for n in shape))
+    return _sizes(view, (view.shape[dim] // known if n == -1 else n for n in shape))
 
 
 def _sizes(view: View, shape: Any) -> Shape:

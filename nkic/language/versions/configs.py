@@ -27,8 +27,18 @@ class AddressRotation(Enum):
     DISABLE = "disable"
 
 
+class _Options:
+    """Options that `nki.jit` checks; objects that hold others cannot be among them."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that are no settings."""
+        for name, setting in _settings(self):
+            if not isinstance(setting, bool | int | float | str | Enum | None):
+                raise TypeError(f"{name} must be a setting, not a {type(setting).__name__}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class CompileConfig:
+class CompileConfig(_Options):
     """Options of the passes after NKI. None leaves the choice to the compiler."""
 
     address_rotation: AddressRotation | None = None
@@ -40,7 +50,7 @@ class CompileConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpecializationConfig:
+class SpecializationConfig(_Options):
     """Options of the evaluation of a kernel."""
 
     allow_nested_config_override: bool | None = None

@@ -13,6 +13,7 @@ from typing import Any
 from nkic.evaluate.objects import Builtin, Class, Getter
 from nkic.evaluate.tables import OBJECT
 from nkic.language.enums import Identical
+from nkic.language.sizes import volume
 from nkic.specialise.numpy.values import (
     BINARY,
     GENERIC,
@@ -54,7 +55,7 @@ def _shape(shape: Any, *_: Any) -> int:
     sizes = shape if isinstance(shape, list | tuple) else (shape,)
     if any(size < 0 for size in sizes):
         raise ValueError("negative dimensions are not allowed")
-    return prod(map(operator.index, sizes))
+    return volume(map(operator.index, sizes))
 
 
 def _square(N: Any, M: Any = None, *_: Any, k: Any = 0) -> int:  # noqa: N803  (NumPy's names)
