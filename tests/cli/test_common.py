@@ -29,6 +29,8 @@ import click
 from nkic.base import diagnostics as d, files
 from nkic.base.source import SourceFile, Span
 from nkic.cli.common import Option, Session, Tool, run, shared_options
+from tests.harness.commands import hear_signals
+from tests.harness.commands import hear_signals
 
 SOURCE = SourceFile("k.py", "a = 1\\nb = f(x)\\n")
 CALL = Span("k.py", 2, 5, 2, 9)
@@ -144,6 +146,7 @@ class Demo:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
+            preexec_fn=hear_signals,
         )
 
 
