@@ -13,8 +13,8 @@ from functools import cache, partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+from nkic.evaluate import builtins
 from nkic.evaluate.border import admit
-from nkic.evaluate.exceptions import table as exceptions_of
 from nkic.evaluate.machine import Form, Machine, Vectorcall
 from nkic.evaluate.objects import (
     Builtin,

@@ -31,6 +31,7 @@ from nkic.base import diagnostics as d, files
 from nkic.base.source import SourceFile, Span
 from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.table import option
+from tests.harness.commands import hear_signals
 
 SOURCE = SourceFile("k.py", "a = 1\\nb = f(x)\\n")
 CALL = Span("k.py", 2, 5, 2, 9)
@@ -150,6 +151,7 @@ class Demo:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
+            preexec_fn=hear_signals,
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nkic.base.explain import page
-from tests.harness.commands import ROOT
+from tests.harness.commands import ROOT, hear_signals
 
 NKIC = f"{sys.executable} -m nkic.cli.nkic"
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
@@ -83,6 +83,7 @@ def test_an_interrupt_at_any_import_ends_with_130(tmp_path: Path) -> None:
             capture_output=True,
             encoding="utf-8",
             timeout=60,
+            preexec_fn=hear_signals,
         )
         assert (done.returncode, done.stdout, done.stderr) == (130, "", ""), number
 

@@ -18,7 +18,7 @@ from nkic.cli.nkic import EXAMPLES, command, prints, records
 from nkic.cli.nkic.outputs import KINDS
 from nkic.driver.forms import FORMS
 from tests.cli.nkic_fixtures import folder, nkic
-from tests.harness.commands import KERNEL, ROOT, Ran, Run, failure, process
+from tests.harness.commands import KERNEL, ROOT, Ran, Run, failure, hear_signals, process
 
 __all__ = ["folder", "nkic"]
 
@@ -232,7 +232,14 @@ def test_an_interrupt_while_the_rest_is_loaded_is_silent() -> None:
     """
     for start in ("start_nkic", "start_nki_run"):
         line = [sys.executable, "-c", script.format(start=start), "--help"]
-        done = subprocess.run(line, capture_output=True, encoding="utf-8", cwd=ROOT, timeout=60)
+        done = subprocess.run(
+            line,
+            capture_output=True,
+            encoding="utf-8",
+            cwd=ROOT,
+            timeout=60,
+            preexec_fn=hear_signals,
+        )
         assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 

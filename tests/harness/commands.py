@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -34,6 +35,15 @@ def double(a, factor=2.0):
     nisa.dma_copy(dst=out, src=tile)
     return out
 """
+
+
+def hear_signals() -> None:
+    """Restore, in a new process, the signals that shells let background commands ignore.
+
+    For `preexec_fn`: the processes of a test suite in the background would ignore them as well.
+    """
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Ran(NamedTuple):

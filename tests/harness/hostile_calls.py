@@ -25,6 +25,7 @@ from nkic.language.namespace import Namespace, names_of
 from nkic.machine.facts import Register, Tile
 from nkic.machine.instructions import ROWS
 from nkic.specialise import numpy_names
+from nkic.syntax import names
 from tests.unit.instances import LEGAL
 
 HOSTILE = """
@@ -129,10 +130,11 @@ def targets(profile: Profile) -> tuple[Target, ...]:
     return tuple(found.values())
 
 
-METHODS = """
+METHODS = names.words("""
     get_pattern slice select vector_select permute broadcast expand_dim squeeze_dim reshape
-    reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect __getitem__ __setitem__
-""".split()
+    reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect __getitem__
+    __setitem__
+""")
 
 
 def _parameters(space: Namespace, name: str) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Hostile data: files, arguments and variables as an attacker would change them, by seed.
 
-A changed program is still in its format, with the right hashes, so that it comes as far as possible.
+A changed artifact is still in its format, with the right hashes, so that it comes as far as it can.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from nkic.base.environment import VARIABLES
 from nkic.cli.common import run
 from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nkic import command as nkic
+from nkic.syntax import names
 from tests.harness import hostile_data
 from tests.harness.hostile_data import WORDS, changed_text
 
@@ -211,15 +212,16 @@ def _variable(place: Place, chance: random.Random) -> None:
         place.ends("nki-run", *RUN, about=(name, value))
 
 
-RUN_OPTIONS = """
-    --break --watch --dump-tensor --expect-at --window --lines --engine --seed --fuzz-order --fail-if
-    --max-cycles --input --output --rtol --max-ulp --compare --min-pass-rate --fail-on --ranks
-    --max-memory --limit --fill --source -W -D -A --report --calibrate --machine --print --inputs
-""".split()
-COMPILE_OPTIONS = """
-    --arg --const --grid --lnc --target --nki --max --limit --max-errors -O --print --explain -k
-    --message-format --like --machine --module --include
-""".split()
+RUN_OPTIONS = names.words("""
+    --break --watch --dump-tensor --expect-at --window --lines --engine --seed --fuzz-order
+    --fail-if --max-cycles --input --output --rtol --max-ulp --compare --min-pass-rate
+    --fail-on --ranks --max-memory --limit --fill --source -W -D -A --report --calibrate
+    --machine --print --inputs
+""")
+COMPILE_OPTIONS = names.words("""
+    --arg --const --grid --lnc --target --nki --max --limit --max-errors -O --print
+    --explain -k --message-format --like --machine --module --include
+""")
 FORMS = (
     *("W", "a=W", "k.py:W", "11:W", "W:V", "t[W]", "t[W:V]", "t@W=x.npz", "W=in.npz"),
     *("a=f32[W]=@in.npz", "a=f32[W,V]", "a=WxVxbf16", "a=const(W)", "a=uniform(W,V,0)", "randn(W)"),
@@ -349,10 +351,11 @@ def test_a_wrong_block_is_refused_at_its_line(line: str, place: Place) -> None:
     assert "b.py:" in ended.said
 
 
-ARRAYS = """
-    np.eye(-5,5) np.zeros(6).reshape((-2,-3)) np.ones((1,)*9) np.zeros((-1,4)) np.identity(-1)
-    np.zeros((0,5)) np.array(5) np.full((2,-1),1) np.arange(5,0) np.zeros((2,3)).reshape((-1,-1))
-""".split()
+ARRAYS = names.words("""
+    np.eye(-5,5) np.zeros(6).reshape((-2,-3)) np.ones((1,)*9) np.zeros((-1,4))
+    np.identity(-1) np.zeros((0,5)) np.array(5) np.full((2,-1),1) np.arange(5,0)
+    np.zeros((2,3)).reshape((-1,-1))
+""")
 
 
 @pytest.mark.parametrize("array", ARRAYS)

@@ -19,7 +19,7 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.base.evaluation import Limits
 from nkic.limits import own, table, watcher
 from nkic.limits.page import NEVER, Page
-from tests.harness.commands import KERNEL, ROOT
+from tests.harness.commands import KERNEL, ROOT, hear_signals
 
 STUCK = """
 import sys, time
@@ -62,6 +62,7 @@ def started(folder: Path, body: str, *words: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
+        preexec_fn=hear_signals,
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "stuck\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import cmd
 import sys
 from collections.abc import Iterable
+from io import TextIOWrapper
 from typing import TextIO
 
 from nkic.base.diagnostics import NkicError
@@ -28,6 +29,8 @@ class Prompt(cmd.Cmd):
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
         super().__init__(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout)
+        if isinstance(self.stdin, TextIOWrapper):
+            self.stdin.reconfigure(errors="replace")  # commands may hold any bytes
         self.interactive = self.stdin.isatty()
         self.use_rawinput = self.interactive
         if not self.interactive:
