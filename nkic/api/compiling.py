@@ -289,8 +289,12 @@ def _all_values(
     request_options: RequestOptions, function: Any, consts: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments that are not themselves tensors, including omitted ones with their
-    defaults.
+    defaults, and those of `**kwargs` in one dictionary.
     """
+    into, names = functions.parameters(function)
+    more = {name: value for name, value in consts.items() if name not in names}
+    if into is not None and more:
+        consts = {**{name: consts[name] for name in consts if name in names}, into: more}
     given_names = {*request_options.args, *consts}
     defaults = {
         name: value for name, value in functions.defaults(function) if name not in given_names

@@ -124,6 +124,17 @@ def defaults(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     yield from (function.__kwdefaults__ or {}).items()
 
 
+def parameters(function: types.FunctionType) -> tuple[str | None, tuple[str, ...]]:
+    """Return the name of `**kwargs`, if there is one, and those of all parameters."""
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    stars = (code.co_flags & inspect.CO_VARARGS != 0) + (
+        code.co_flags & inspect.CO_VARKEYWORDS != 0
+    )
+    names = code.co_varnames[: count + stars]
+    return names[-1] if code.co_flags & inspect.CO_VARKEYWORDS else None, names
+
+
 def kernel(value: Any) -> types.FunctionType:
     """Return the Python function of a kernel. Raises `UsageFailed` if there is none."""
     innermost = unwrapped(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from types import FunctionType
 from typing import Any
@@ -16,19 +16,33 @@ from typing import Any
 import numpy as np
 
 from nkic.language import provide
-from nkic.language.beta1 import ROOT, allocators, names, operators
+from nkic.language.beta1 import ROOT, allocators, indices, names, operators
 from nkic.language.enums import Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
 from nkic.language.objects import Decorator
+from nkic.language.trace import current
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.nki import names as host
 from nkic.nki import signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
+from nkic.nki.jit import former_jit
 
 _UNCHANGED = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
 _CALLED = (allocators.allocation_scope, allocators.multi_buffer)
+
+
+# Index expressions are numbers, which a function that makes a kernel may prepare.
+_ANYWHERE: dict[str, Any] = {"arange": indices.arange, "mgrid": indices.MakesGrids()}
+
+
+class IndexFunction(host.Function):
+    """`nl.arange`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        called = _ANYWHERE[self.__name__] if current() is None else super().__call__
+        return called(*args, **kwargs)
 
 
 class Waiting:
@@ -39,7 +53,8 @@ class Waiting:
         self.__name__ = name
 
     def __getitem__(self, key: Any) -> Any:
-        return self.__nki__()[key]
+        outside = _ANYWHERE.get(self.__name__) if current() is None else None
+        return (outside or self.__nki__())[key]
 
     def __nki__(self) -> Any:
         """Return its value in the kernel that Python evaluates. Raises `OutsideKernel`
@@ -66,8 +81,8 @@ def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(module: str, name: str, value: Any) -> Any:
-    if isinstance(value, Decorator):
-        return getattr(allocators, name, None)  # those of nki.compiler; the others are in `kernels`
+    if isinstance(value, Decorator):  # those of `nki` itself are in `kernels`
+        return _of_compiler(name) if name in allocators.DECORATORS else None
     if isinstance(value, type) and issubclass(value, Enum):
         return host.enumeration("nki.isa", value)
     if isinstance(value, _UNCHANGED) or value in _CALLED:
@@ -80,9 +95,26 @@ def _value(module: str, name: str, value: Any) -> Any:
     return Waiting(module, name)
 
 
+def _of_compiler(name: str) -> Callable[..., Any]:
+    """Return a decorator of nki.compiler: it makes a kernel of a function, and keeps kernels."""
+    check = allocators.DECORATORS[name]
+
+    @wraps(check)
+    def decorator(func: Any = None, *args: Any, **options: Any) -> Any:
+        check(func, *args, **options)
+        if func is None:
+            return lambda function: decorator(function)
+        return former_jit(func) if isinstance(func, FunctionType) else func
+
+    decorator.__name__ = decorator.__qualname__ = name
+    decorator.__module__ = f"{ROOT}.nki.compiler"
+    return decorator
+
+
 def _function(module: str, name: str, value: Any) -> Any:
     signature, doc = signatures.of_function(getattr(value, "_call", value))
-    return host.Function(module, name, signature, doc)
+    kind = IndexFunction if name in _ANYWHERE else host.Function
+    return kind(module, name, signature, doc)
 
 
 _MAKERS: tuple[tuple[Any, Callable[[str, str, Any], Any]], ...] = (

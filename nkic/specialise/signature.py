@@ -6,8 +6,8 @@ For every parameter the first of: `--arg` or `--const`, `--like`, the inline blo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from nkic.base.diagnostics import Reporter
@@ -60,10 +60,13 @@ def bind(
     """Match the request with the kernel's parameters. Errors are fatal and list all problems.
 
     `evaluate` returns the value of an annotation. With `called`, the arguments are those of a
-    Python call, and include `*args` and `**kwargs`.
+    Python call, and include `*args` and `**kwargs`; otherwise a parameter `**kwargs` takes the
+    values that no other parameter takes.
     """
     declared = tuple(parameters(kernel, evaluate))
     _check_names(kernel, declared, request, report, called)
+    if not called:
+        request = replace(request, consts=_with_keywords(kernel, declared, request.consts))
     _check_lists(kernel, request, report)
     types = {p.name: _type(p, request) for p in declared if p.name not in request.consts}
     tensors = {name: kind for name, kind in types.items() if kind.is_complete and not kind.note}
@@ -115,6 +118,17 @@ def _last_name(expression: nodes.Expression) -> str:
     return expression.id if isinstance(expression, nodes.Name) else ""
 
 
+def _with_keywords(
+    kernel: Kernel, declared: tuple[KernelParameter, ...], consts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values by parameter, those of `**kwargs` in one dictionary."""
+    into, names = kernel.node.args.kwarg, {parameter.name for parameter in declared}
+    more = {name: value for name, value in consts.items() if name not in names}
+    if into is None or not more:
+        return dict(consts)
+    return {**{name: consts[name] for name in consts if name in names}, into.name: more}
+
+
 def _check_names(
     kernel: Kernel,
     declared: tuple[KernelParameter, ...],
@@ -125,7 +139,8 @@ def _check_names(
     args = kernel.node.args
     stars = [arg.name for arg in (args.vararg, args.kwarg) if arg is not None]
     names = [*(p.name for p in declared), *(stars if called else ())]
-    unknown = [name for name in (*request.args, *request.consts) if name not in names]
+    values = request.consts if called or args.kwarg is None else ()
+    unknown = [name for name in (*request.args, *values) if name not in names]
     if not unknown:
         return
     listed = ", ".join(f"`{name}`" for name in unknown)

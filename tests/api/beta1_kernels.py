@@ -394,3 +394,68 @@ def forms_of_the_guides(a, batches, places):
         nisa.dma_copy(dst=blocks[i], src=batches[i])
         nisa.dma_copy(dst=copied[i], src=blocks[i])
     return found, part, chosen, copied
+
+
+def windows(size):
+    """Return a kernel whose index expressions and mask are made before it."""
+    i = nl.arange(size)[:, None]
+    j = 2 * nl.arange(size)[None, :] + 1
+    ip, i_f = nl.mgrid[0:size, 0:size]
+
+    @nki.jit
+    def kernel(a):
+        out = nl.ndarray((size, size), dtype=a.dtype, buffer=nl.shared_hbm)
+        lower = np.tril(np.ones((size, size), dtype=np.float32))
+        lower[0] = np.float32(1.0 / size)
+        odd = nl.load(a[i, j]) * nl.load(nl.shared_constant(lower))
+        nl.store(out[ip, i_f], value=odd)
+        return out
+
+    return kernel
+
+
+@ncc.skip_middle_end_transformations
+@nki.jit
+def skipping(a):
+    return scaled(a)
+
+
+@nki.jit
+@ncc.enable_stack_allocator(log_level=10)
+def stacked(a):
+    return scaled(a)
+
+
+@ncc.force_auto_alloc
+def automatic(a):
+    return scaled(a)
+
+
+def scaled(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nl.store(out, nl.load(a) * 2)
+    return out
+
+
+@nki.jit
+def numbers_in_rows(a):
+    """Numbers are stored to slices of any rank."""
+    out = nl.ndarray((4, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    nl.store(out, 1.0)
+    nl.store(out[1, 2:5], 2.0)
+    nl.store(out[0:3, 7], np.float32(3.0))
+    nl.store(out[3, 1], 4)
+    i = nl.arange(8)
+    nl.store(out[2, i], 5.0, mask=i < 3)
+    return out
+
+
+@nki.jit
+def padded(a, *, scale=1.0, **options):
+    left, right = options["padding"][1]
+    width = a.shape[1]
+    out = nl.ndarray((a.shape[0], width + left + right), dtype=a.dtype, buffer=nl.shared_hbm)
+    t = nl.zeros((nl.par_dim(a.shape[0]), width + left + right), dtype=a.dtype, buffer=nl.sbuf)
+    t[:, left : left + width] = nl.load(a) * scale
+    nl.store(out, t)
+    return out

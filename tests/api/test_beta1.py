@@ -15,6 +15,10 @@ import pytest
 
 import nkic.nki
 from nkic import api
+from nkic.language.beta1 import MODULES as BETA1
+from nkic.language.beta1 import names
+from nkic.language.namespace import names_of
+from nkic.language.provide import TensorAnnotation
 
 KERNELS = "tests.api.beta1_kernels"
 FILE = Path(__file__).with_name("beta1_kernels.py")
@@ -117,6 +121,58 @@ def test_what_was_assigned_keeps_its_value(k: ModuleType) -> None:
 def test_kernels_that_functions_make(k: ModuleType) -> None:
     a = f32(128, 8)
     np.testing.assert_array_equal(both(k.scaled_by(3), a), a * 3)
+
+
+def test_a_function_prepares_the_indices_of_its_kernel(k: ModuleType) -> None:
+    a = f32(16, 40)
+    lower = np.tril(np.ones((16, 16), np.float32))
+    lower[0] = np.float32(1 / 16)
+    np.testing.assert_array_equal(k.windows(16)(a), a[:, 1:33:2] * lower)
+    artifact = nkic.compile(FILE, name="windows(16).kernel", inputs={"a": a})
+    result = nkic.run(artifact, {"a": a})
+    np.testing.assert_array_equal(result.outputs["output_0"], a[:, 1:33:2] * lower)
+
+
+@pytest.mark.parametrize("name", ["skipping", "stacked", "automatic"])
+def test_decorators_of_the_compiler_make_kernels(k: ModuleType, name: str) -> None:
+    a = f32(16, 40)
+    np.testing.assert_array_equal(vars(k)[name](a), 2 * a)
+    result = nkic.run(nkic.compile(FILE, name=name, inputs={"a": a}), {"a": a})
+    np.testing.assert_array_equal(result.outputs["output_0"], 2 * a)
+
+
+@pytest.mark.parametrize("module", BETA1)
+def test_every_name_of_a_kernel_is_one_of_host_code(k: ModuleType, module: str) -> None:
+    """A name that a kernel has and host code lacks, or has as None, breaks whole files."""
+    host = importlib.import_module(module)
+    inside = {**names.namespaces(TensorAnnotation())}[module]
+    for name in names_of(inside):
+        assert (getattr(host, name, None) is None) is (getattr(inside, name) is None), name
+
+
+def test_numbers_are_stored_to_slices_of_any_rank(k: ModuleType) -> None:
+    wanted = np.ones((4, 8), np.float32)
+    wanted[1, 2:5] = 2
+    wanted[0:3, 7] = 3
+    wanted[3, 1] = 4
+    wanted[2, :3] = 5
+    np.testing.assert_array_equal(both(k.numbers_in_rows, f32(4, 8)), wanted)
+
+
+def test_values_of_keywords_that_the_kernel_does_not_name(k: ModuleType) -> None:
+    a = f32(16, 40)
+    wanted = np.pad(2 * a, ((0, 0), (1, 2)))
+    given: dict[str, Any] = {"padding": ((0, 0), (1, 2)), "scale": 2.0}
+    np.testing.assert_array_equal(k.padded(a, **given), wanted)
+    compiled = [nkic.compile(k.padded, inputs={"a": a}, consts=given, evaluate=way) for way in WAYS]
+    called = api.call(k.padded.func, (a,), given).artifact
+    assert compiled[0].data == compiled[1].data == called.data
+    from_file = nkic.compile(FILE, name="padded", inputs={"a": a}, consts=given)
+    np.testing.assert_array_equal(nkic.run(from_file, {"a": a}).outputs["output_0"], wanted)
+    for kernel in (k.padded, FILE):
+        with pytest.raises(nkic.CompileError, match="has no argument `b`"):
+            name = "padded" if kernel is FILE else None
+            nkic.compile(kernel, name=name, inputs={"a": a, "b": a}, consts=given)
 
 
 def test_bodies_are_traced_once(k: ModuleType) -> None:

@@ -166,8 +166,9 @@ def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None) -> None:
     if is_hidden(stored):
         return
     if not isinstance(stored, NkiTensor):
-        shape = destination.shape if len(destination.shape) > 1 else (1, *destination.shape)
-        stored = full(shape, stored, destination.dtype)
+        while len(destination.shape) < 2:  # one partition holds the number
+            destination = destination.expand_dims(0)
+        stored = full(destination.shape, stored, destination.dtype)
     source = in_sbuf(tile(stored, "value"))
     view = access.fitted(source._access, destination.shape)
     if view is None:

@@ -6,7 +6,7 @@ Kernels compute with NumPy's own arrays; `nl.shared_constant` copies them into s
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class ConstantArray:
     def astype(self, dtype: DType) -> ConstantArray:
         """Return the elements converted to another type."""
         code = _FORMATS[self.dtype.name]
-        numbers = (number for (number,) in struct.iter_unpack(f"<{code}", self.data))
+        numbers: Iterator[Any] = (number for (number,) in struct.iter_unpack(f"<{code}", self.data))
         if self.dtype is dtypes.BFLOAT16:
             numbers = map(_widened, numbers)
         return _packed(numbers, self.shape, _kind(dtype))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
+from nkic.base.identity import Identical
 from nkic.evaluate.objects import Builtin, Class, Getter
 from nkic.evaluate.tables import OBJECT
-from nkic.language.enums import Identical
 from nkic.language.sizes import volume
 from nkic.specialise.numpy.values import (
     BINARY,

@@ -48,10 +48,13 @@ class Limits:
 
 _OF_FLOATS = ["dtype", "bits", "min", "max", "eps", "tiny", "smallest_normal", "smallest_subnormal"]
 _LIMITS = Class("limits", (OBJECT,), {}, payload=Limits, module="numpy")
-_LIMITS.members |= {
-    name: Getter(name, lambda m, owner, name=name: wrapped(getattr(owner._limits, name)))
-    for name in _OF_FLOATS
-}
+
+
+def _limit(name: str) -> Getter:
+    return Getter(name, lambda m, owner: wrapped(getattr(owner._limits, name)))
+
+
+_LIMITS.members |= {name: _limit(name) for name in _OF_FLOATS}
 
 
 def _limits(name: str) -> Builtin:
