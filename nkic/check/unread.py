@@ -179,4 +179,7 @@ class _Finder:
             return None
         if state_effects(instruction, self.target).writes:
             return None
-        return _Unread((instruction, written[0]), self.by.get(instruction.number))
+        is_left = any(write[0] is instruction for left in self.pending.values() for write in left)
+        return _Unread(
+            (instruction, written[0]), None if is_left else self.by.get(instruction.number)
+        )
