@@ -31,6 +31,8 @@ def find_shared_elements(lowered: Program, report: Reporter) -> None:
         accesses = accesses_of(body, lowered.target)
         known: dict[tuple[int, ...], tuple[str, str, AccessPattern] | None] = {}
         for instruction in instructions(body):
+            if not _is_candidate(instruction):
+                continue
             operands, uses = accesses.of(instruction)
             key = (id(instruction.row), *map(id, operands))
             if key not in known:
@@ -51,6 +53,21 @@ _HELP = {
     "element-written-twice": "let every element of the destination occur once in its pattern",
     "overlapping-operands": "copy the source into a tile of its own first",
 }
+
+
+def _is_candidate(instruction: Instruction) -> bool:
+    """Return whether two operands are of one tensor, or one visits an element twice."""
+    tensors: list[int] = []
+    for operand in instruction.operands:
+        if type(operand) is AccessPattern:
+            number = operand.tensor.number
+            if number in tensors or _repeats(operand.dims):
+                return True
+            tensors.append(number)
+    return False
+
+
+_repeats = lru_cache(maxsize=4096)(repeats)
 
 
 def _problem(

@@ -12,8 +12,8 @@ memory on chip, since the others may read what is in HBM.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.source import Span
@@ -30,18 +30,23 @@ Write = tuple[Instruction, AccessPattern]
 
 def find_unread(lowered: Program, report: Reporter) -> None:
     """Warn of results that nothing reads, and of sums that are overwritten."""
-    lines: dict[Span, list[_Unread | None]] = defaultdict(list)  # None: the result is used
+    lines: dict[Span, _Unread] = {}
+    idle: set[int] = set()  # instructions, by identity
     for body in lowered.cores:
         finder = _Finder(lowered, body)
         finder.follow(body)
         for matmul, before, dst in finder.lost.values():
             _complain_of_sum(report, matmul, before, dst)
         for instruction in instructions(body):
-            lines[instruction.at.primary].append(finder.unread(instruction))
-    for found in lines.values():
-        unread = [one for one in found if one is not None]
-        if len(unread) == len(found):
-            unread[0].complain(report, len(unread) - 1)
+            if instruction.number not in finder.used and (found := finder.unread(instruction)):
+                lines.setdefault(instruction.at.primary, found)
+                idle.add(id(instruction))
+    for body in lowered.cores if lines else ():
+        for instruction in instructions(body):
+            if id(instruction) not in idle:
+                lines.pop(instruction.at.primary, None)
+    for unread in lines.values():
+        unread.complain(report)
 
 
 def _complain_of_sum(
@@ -66,7 +71,7 @@ class _Unread:
         self.instruction, self.pattern = write
         self.by = by
 
-    def complain(self, report: Reporter, repeats: int) -> None:
+    def complain(self, report: Reporter) -> None:
         instruction, name = self.instruction, self.pattern.tensor.name
         end, labels = "which nothing reads", [declaration(self.pattern.tensor)]
         if self.by is not None:
@@ -102,6 +107,14 @@ class _Finder:
             or (len(lowered.cores) > 1 and not tensor.on_chip)
             or self._is_coarse(tensor)
         }
+        # The cells of the patterns that are followed, by identity.
+        parts, cells = self.accesses.parts, self.accesses.cells
+        self.cells = {
+            id(pattern): cells[id(pattern)]
+            for tensor, first in self.accesses.first.items()
+            if tensor.number not in self.skipped
+            for pattern in parts.get(tensor, (first,))
+        }
 
     def _is_coarse(self, tensor: Tensor) -> bool:
         """Return whether cells of the tensor may be merged ones."""
@@ -118,27 +131,27 @@ class _Finder:
 
     def _instruction(self, instruction: Instruction) -> None:
         operands, uses = self.accesses.of(instruction)
-        pending, cells = self.pending, self.accesses.cells
+        pending, cells = self.pending, self.cells
         for index, reads, writes in uses:  # reads come first
-            pattern = operands[index]
-            if type(pattern) is not AccessPattern or pattern.tensor.number in self.skipped:
-                continue
-            for cell in cells[id(pattern)]:
-                if reads and cell in pending:
-                    self.used.update([before.number for before, _ in pending.pop(cell)])
-                if writes:
-                    self._write(cell, instruction, pattern, reads)
+            for cell in cells.get(id(operands[index]), ()):
+                before = pending.get(cell)
+                if reads and before is not None:
+                    self.used.update([write.number for write, _ in pending.pop(cell)])
+                    before = None
+                if writes and before is None:
+                    pending[cell] = ((instruction, operands[index]),)  # type: ignore[assignment]
+                elif writes and before is not None:
+                    self._write_over(cell, instruction, operands[index], before)
 
-    def _write(
-        self, cell: int, instruction: Instruction, pattern: AccessPattern, reads: bool
+    def _write_over(
+        self, cell: int, instruction: Instruction, pattern: Any, before: tuple[Write, ...]
     ) -> None:
-        write, before = (instruction, pattern), self.pending.get(cell)
-        if before is None:
-            self.pending[cell] = (write,)
-        elif self._overwrites(instruction, pattern, before):
+        """Record a write where nothing has read the writes before it."""
+        write = (instruction, pattern)
+        if self._overwrites(instruction, pattern, before):
             for earlier, _ in before:
                 self.by.setdefault(earlier.number, instruction)
-            if instruction.row.accumulates and before[-1][0].row.accumulates and not reads:
+            if instruction.row.accumulates and before[-1][0].row.accumulates:
                 self.lost.setdefault(instruction.number, (instruction, before[-1][0], pattern))
             kept = before if instruction.number in self.unsure else ()
             self.pending[cell] = (*kept, write)
@@ -156,7 +169,7 @@ class _Finder:
 
     def unread(self, instruction: Instruction) -> _Unread | None:
         """Return the instruction as one for nothing, or None if something of it is used."""
-        if instruction.number in self.used or instruction.row.is_rendezvous:
+        if instruction.row.is_rendezvous:
             return None
         touches = self.accesses.touches(instruction)
         written = [touch.pattern for touch in touches if touch.writes]
@@ -166,4 +179,7 @@ class _Finder:
             return None
         if state_effects(instruction, self.target).writes:
             return None
-        return _Unread((instruction, written[0]), self.by.get(instruction.number))
+        is_left = any(write[0] is instruction for left in self.pending.values() for write in left)
+        return _Unread(
+            (instruction, written[0]), None if is_left else self.by.get(instruction.number)
+        )

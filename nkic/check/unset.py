@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.source import CallChain
 from nkic.check.stage import call_labels
-from nkic.ir.effects import registers_of
-from nkic.ir.program import Body, Instruction, Program
+from nkic.ir.effects import accesses_of, registers_of
+from nkic.ir.program import Body, Instruction, Loop, Program
 from nkic.machine.facts import Register
 from nkic.machine.operands import Access
 
@@ -19,7 +19,9 @@ def find_unset_registers(program: Program, report: Reporter) -> None:
     The runner finds the others: those whose setter is in a loop that has no iterations.
     """
     for body in program.cores:
-        _Finder(report).body(body)
+        has_loops = any(type(item) is Loop for item in body)
+        if has_loops or accesses_of(body, program.target).stateful:
+            _Finder(report).body(body)
 
 
 class _Finder:

@@ -21,6 +21,7 @@ def kernel(a, b):
     nisa.tensor_scalar(dst=x, data=x, op0=nl.bitwise_and, operand0=255, op1=nl.bitwise_or, operand1=-128)
     nisa.tensor_scalar(dst=y, data=y, op0=nl.bitwise_xor, operand0=0xFFFFFFFF)
     nisa.tensor_scalar(dst=y, data=y, op0=nl.add, operand0=y[:, 0:1], op1=nl.add, operand1=1 << 32)  # warning[constant-overflow]: `operand1` is 4294967296
+    # warning@+1[NKI0531]: tensor_scalar writes `y`, which iota overwrites
     nisa.tensor_scalar(dst=y, data=y, op0=nl.minimum, operand0=1 << 32)  # in float32, which holds it
     nisa.affine_select(dst=x, pattern=[[1, 64]], channel_multiplier=-1, on_true_tile=x, on_false_value=256)  # warning[constant-overflow]: `on_false_value` is 256, which becomes 255 in uint8, which holds 0 to 255
     nisa.affine_select(dst=x, pattern=[[1, 64]], channel_multiplier=-1, on_true_tile=x, on_false_value=255)

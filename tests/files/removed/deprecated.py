@@ -12,7 +12,7 @@ from nki.language import sequential_range  # warning[deprecated]: `nki.language.
 def kernel(a):
     x = nl.ndarray((128, nl.tile_size.psum_fmax), dtype=nl.float32, buffer=nl.sbuf)  # warning[deprecated]: `nki.language.tile_size.psum_fmax` is deprecated since NKI 0.4
     assert nl.tile_size.total_available_sbuf_size > 2048  # warning[deprecated]: total_available_sbuf_size` is
-    nisa.dma_copy(dst=x, src=a)
+    nisa.dma_copy(dst=x, src=a)  # warning[NKI0531]: dma_copy writes `x`, which memset overwrites
     for i in nl.affine_range(2):  # warning[deprecated]: `nki.language.affine_range` is deprecated since NKI 0.6
         nisa.memset(dst=x[:, i : i + 1], value=0.0, engine=nisa.vector_engine)  # warning[deprecated]: `nki.isa.vector_engine`
     for i in sequential_range(2):

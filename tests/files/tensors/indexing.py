@@ -7,7 +7,7 @@ import nki.language as nl
 
 
 @nki.jit
-def kernel(h):
+def kernel(h):  # warning[NKI0259]: nothing reads [0:1, 0:64, 32:64]
     t = nl.ndarray((64, 16, 32), dtype=nl.float32, buffer=nl.sbuf)
     assert t[0, 0, 10].shape == (1, 1)
     assert t[:, 0].shape == (64, 32) and t[:, 0, 10].shape == (64, 1)

@@ -36,6 +36,7 @@ def kernel(a, i, w):
     column = a.ap([[128, 64], [1, 1]], scalar_offset=reg, indirect_dim=1)
     assert column.is_indirect() and column.shape == (64, 1)
     nisa.dma_copy(dst=t[0:64, 0:1], src=column)
+    # warning@+1[NKI0531]: tensor_copy writes `t`, which nothing reads
     nisa.tensor_copy(dst=t[:, nl.ds(reg, 4)], src=t[:, 0:4])
     out = nl.ndarray((16, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=out, src=gathered)
