@@ -193,6 +193,7 @@ def request_options_of(call_options: Compiling) -> RequestOptions:
         lnc=call_options.get("lnc"),
         spread=call_options.get("spread"),
         schedule=tuple(call_options.get("schedule", ())),
+        dge=call_options.get("dge"),
     )
 
 

@@ -34,7 +34,8 @@ class Compiling(TypedDict, total=False):
     to schedule for: its path, or figures as a mapping; `schedule` is what `with_schedule` takes;
     `levels` are levels of warnings; `evaluate` is "native" if Python itself calls a live kernel, or
     "closed" if it is evaluated from source; `limits` are those of `nkic --limit` on this
-    evaluation, by name: {"steps": 1_000_000_000, "memory": 1 << 30}.
+    evaluation, by name: {"steps": 1_000_000_000, "memory": 1 << 30}; `dge=False` records that the
+    kernel is meant for DMA engines that do not generate descriptors (`--disable-dge`).
     """
 
     target: str | None
@@ -50,6 +51,7 @@ class Compiling(TypedDict, total=False):
     levels: Settings | None
     evaluate: str | None
     limits: Mapping[str, int] | None
+    dge: bool
 
 
 class Preparing(Compiling, total=False):
@@ -183,7 +185,7 @@ _FLAG = _Values("True or False", lambda value: value in (True, False))
 _COUNT = _Values("an int of at least 1", _is_count)
 _TOLERANCE = _Values("a number of at least 0", _is_tolerance)
 _VALUES = {
-    **dict.fromkeys(("serial", "spill", "init_check", "race_check"), _FLAG),
+    **dict.fromkeys(("serial", "spill", "dge", "init_check", "race_check"), _FLAG),
     **dict.fromkeys(("precise_fp", "report_error_bound"), _FLAG),
     **dict.fromkeys(("lnc", "max_cycles", "max_memory", "max_errors", "orders"), _COUNT),
     **dict.fromkeys(("rtol", "atol"), _TOLERANCE),

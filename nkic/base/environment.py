@@ -15,8 +15,8 @@ VARIABLES = {
     "NKI_COMPILER_FRONTEND": "custom: NKI 0.6, if nothing above names a version",
     "NEURON_LOGICAL_NC_CONFIG": "1 or 2: the number of cores, if a launch does not give it; since "
     "NKI 0.7 a launch cannot give another number",
-    "NEURON_CC_FLAGS": "`--lnc` in it, as above; from Python also `--target`, if "
-    "NEURON_PLATFORM_TARGET_OVERRIDE is not set",
+    "NEURON_CC_FLAGS": "`--lnc` in it, as above; `--disable-dge`, which the file records; from "
+    "Python also `--target`, if NEURON_PLATFORM_TARGET_OVERRIDE is not set",
     "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as with --no-precise-fp",
     "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",
     "NKIC_CACHE": "0: compiled kernels are not cached for other processes, as with --no-cache",

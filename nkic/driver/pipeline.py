@@ -154,7 +154,7 @@ def trace_live(
         failed.frames = failure.frames
         raise failed from failure
     _refuse_arguments(report)
-    program = replace(traced.program, notes={"nki": request.profile.label})
+    program = replace(traced.program, notes=request.notes)
     return Tracing(traced._replace(program=program), report)
 
 
@@ -459,7 +459,7 @@ def _specialised(
     report.settle()
     if report.full or any(d.code.slug == "runaway" for d in report.errors):
         raise CompileFailed(report.all)
-    return replace(program, notes={"nki": request.profile.label})
+    return replace(program, notes=request.notes)
 
 
 def _refuse_arguments(report: Reporter) -> None:

@@ -27,6 +27,7 @@ FRONTEND_VARIABLE = "NKI_COMPILER_FRONTEND"
 FORMER_FRONTEND = ("custom", Profile.NKI_0_6)  # the front end of 0.6, which 0.7 still offers
 LNC_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
 COMPILER_FLAGS = "NEURON_CC_FLAGS"  # options of the compiler of whole models
+NO_DGE = "--disable-dge"
 
 
 def request_for(
@@ -95,6 +96,8 @@ def _with_environment(
         block = replace(block, profile=_version(environ)[0])
     if (options.lnc, options.grid, block.lnc, block.grid) == (None, None, None, None):
         block = replace(block, lnc=_lnc(environ)[0])
+    if block.dge is None and NO_DGE in environ.get(COMPILER_FLAGS, "").split():
+        block = replace(block, dge=False)
     return block
 
 

@@ -49,7 +49,8 @@ class LaunchOptions:
     """What a kernel is compiled for.
 
     `former`: it is written for `neuronxcc.nki`. `spmd`: a single number in the brackets counts
-    instances on one core, as in the betas.
+    instances on one core, as in the betas. `lnc` holds if the brackets say nothing about cores.
+    `dge`: DMA engines may generate descriptors.
     """
 
     target: str | None = None
@@ -57,6 +58,8 @@ class LaunchOptions:
     spmd: bool = False
     axes: Any = None
     schedule: tuple[Any, ...] = ()
+    lnc: int | None = None
+    dge: bool = True
 
     def options(self) -> dict[str, Any]:
         """Return the options in the form of `nkic.call`. Raises `UsageFailed`."""
@@ -69,6 +72,10 @@ class LaunchOptions:
             settings["levels"] = _LEVELS
         if self.schedule:
             settings["schedule"] = self.schedule
+        if self.lnc is not None and settings["lnc"] is None and settings["grid"] is None:
+            settings["lnc"] = self.lnc
+        if not self.dge:
+            settings["dge"] = False
         return settings
 
 
@@ -243,8 +250,10 @@ def kernel_of(fn: Any, launch: LaunchOptions | None = None) -> Kernel:
     if launch is None:
         return fn
     former, spmd = launch.former or fn.launch.former, launch.spmd or fn.launch.spmd
-    target = launch.target or fn.launch.target
-    return Kernel(fn.func, replace(fn.launch, target=target, former=former, spmd=spmd))
+    target, lnc = launch.target or fn.launch.target, launch.lnc or fn.launch.lnc
+    dge = launch.dge and fn.launch.dge
+    settings = {"target": target, "former": former, "spmd": spmd, "lnc": lnc, "dge": dge}
+    return Kernel(fn.func, replace(fn.launch, **settings))
 
 
 def _launch(options: Mapping[str, Any], former: bool) -> LaunchOptions:

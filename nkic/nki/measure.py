@@ -1,9 +1,9 @@
 """`nki.baremetal`, `nki.benchmark` and `nki.profile`: simulated time instead of measurements.
 
 A kernel takes the same cycles in every run of the simulator, so every percentile is the same
-number. `save_neff_name` writes nkic's own artifact. A trace of the vendor's profiler cannot be
-written and is rejected, like every option that has a meaning on a device only; under
-`neuronxcc.nki` this is a warning.
+number. `save_neff_name` writes nkic's own artifact. Options that have a meaning on a device only
+are rejected. Published kernels for `neuronxcc.nki` have two of them: there `save_trace_name` writes
+the report of the run, and `additional_compile_opt` takes the options that nkic has, too.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import functools
 import json
 import os
+import shlex
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.tracebacks import boundary
 from nkic.api.warned import NkicWarning
 from nkic.base.suggest import did_you_mean
+from nkic.driver.request import NO_DGE, find_target
 from nkic.nki import arrays
 from nkic.nki.jit import Kernel, LaunchOptions, kernel_of
 
@@ -85,21 +87,27 @@ class Measured:
 
 @dataclass(frozen=True)
 class Files:
-    """The paths of the artifact and of the report."""
+    """The paths of the artifact, of the report in JSON, and of the report's page."""
 
     folder: Path = Path()
     neff: str | None = None
     report: str | None = None
+    page: str | None = None
 
     def write(self, called: api.Called) -> None:
         """Write the requested files. Raises `RunError`."""
-        if self.neff is not None or self.report is not None:
+        if (self.neff, self.report, self.page) != (None, None, None):
             self.folder.mkdir(parents=True, exist_ok=True)
         if self.neff is not None:
             called.artifact.save(self.folder / self.neff)
         if self.report is not None:
             text = json.dumps(json.loads(called.result.json), indent=1)
             Path(self.folder, self.report).write_text(f"{text}\n", encoding="utf-8")
+        if self.page is not None and called.result.insight is None:
+            text = f"`{self.page}` is not written: the run was too long to be recorded"
+            warnings.warn(text, NkicWarning, stacklevel=2)
+        elif self.page is not None:
+            Path(self.folder, self.page).write_text(called.result.page, encoding="utf-8")
 
 
 def baremetal(kernel: Any = None, **options: Any) -> Any:
@@ -125,21 +133,61 @@ def profile(kernel: Any = None, **options: Any) -> Any:
 
 
 def former(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Beta 1 form of one of these functions, which ignores the vendor's options with a
-    warning.
-
-    Published kernels carry such options, and their files must be importable.
-    """
+    """Return the Beta 1 form of one of these functions, for published kernels' options."""
 
     @functools.wraps(function)
     def decorator(kernel: Any = None, **options: Any) -> Any:
-        for option in sorted(_WITHOUT.keys() & options.keys()):
-            text = f"nki.{function.__name__}: `{option}=` is ignored: {_WITHOUT[option]}"
+        name = f"nki.{function.__name__}"
+        trace, flags = options.pop("save_trace_name", None), options.pop(_FLAGS, None)
+        if "profile_nth" in options:
+            text = f"{name}: `profile_nth=` has no effect: {_WITHOUT['profile_nth']}"
             warnings.warn(text, NkicWarning, stacklevel=2)
-        supported = {name: value for name, value in options.items() if name not in _WITHOUT}
-        return function(kernel, **supported)
+            del options["profile_nth"]
+        with raising(CompileError):
+            launch = _compiler_options(name, flags)
+        made = function(None, **options)
+
+        def decorate(wrapped: Any) -> Measured:
+            plain: Measured = made(wrapped)
+            page = None if trace is None else f"{trace}.html"
+            return Measured(kernel_of(plain.kernel, launch), replace(plain.files, page=page))
+
+        return decorate if kernel is None else decorate(kernel)
 
     return decorator
+
+
+_FLAGS = "additional_compile_opt"
+_INTERNAL = ("--internal-", "--disable-internal-", "--enable-internal-")
+
+
+def _compiler_options(name: str, flags: Any) -> LaunchOptions:
+    """Return what options of the vendor's compiler say about a launch. Raises `UsageFailed`.
+
+    Options of its own passes have no effect, which is a warning.
+    """
+    launch = LaunchOptions()
+    words = shlex.split(flags or "")
+    while words:
+        option, _, value = words.pop(0).partition("=")
+        if option in ("--lnc", "--logical-nc-config", "--target"):
+            value = value or (words.pop(0) if words else "")
+        if option in ("--lnc", "--logical-nc-config") and value in ("1", "2"):
+            launch = replace(launch, lnc=int(value))
+        elif option == "--target":
+            launch = replace(launch, target=find_target(value, f"{name}: {option}").name)
+        elif option == NO_DGE:
+            launch = replace(launch, dge=False)
+        elif option.startswith(_INTERNAL):
+            text = f"{name}: `{option}` has no effect: it is about a pass of the vendor's compiler"
+            warnings.warn(text, NkicWarning, stacklevel=4)
+        else:
+            text = f"`{option}` is an option of the vendor's compiler that nkic does not have"
+            refuse(
+                f"{name}: `{_FLAGS}=`: {text}",
+                f"leave it out; nkic has {NO_DGE}, --lnc, --logical-nc-config and --target",
+            )
+    return launch
 
 
 def _decorator(

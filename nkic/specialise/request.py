@@ -78,6 +78,7 @@ class RequestOptions:
     consts: Mapping[str, Any] = field(default_factory=dict)
     like: Mapping[str, TensorType] = field(default_factory=dict)
     schedule: tuple[Any, ...] = ()
+    dge: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Request:
     in `parts`. `grid` is the SPMD launch grid; `lnc` the number of physical cores that run the
     kernel together, `spread` the assignment of instances to cores if each runs several. `entry` is
     the kernel if a running program requests it, `schedule` the argument of its `with_schedule`.
+    `dge` tells whether DMA engines may generate descriptors, which the file records.
     """
 
     kernel: str | None = None
@@ -103,6 +105,12 @@ class Request:
     parts: Mapping[str, TensorType] = field(default_factory=dict)
     entry: LiveEntry | None = None
     schedule: tuple[Any, ...] = ()
+    dge: bool = True
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """The settings that a file tells about itself."""
+        return {"nki": self.profile.label, **({} if self.dge else {"dge": "off"})}
 
     @property
     def programs(self) -> int:
@@ -130,6 +138,7 @@ def combine(
         consts=_unless(block.consts, command.args, usable) | dict(command.consts),
         like=examples,
         schedule=command.schedule,
+        dge=_first(command.dge, block.dge, True),
     )
 
 

@@ -19,6 +19,7 @@ from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.beta1 import names
 from nkic.language.namespace import names_of
 from nkic.language.provide import TensorAnnotation
+from nkic.neff.read import read
 
 KERNELS = "tests.api.beta1_kernels"
 FILE = Path(__file__).with_name("beta1_kernels.py")
@@ -355,11 +356,48 @@ def test_simulate_and_measure(k: ModuleType) -> None:
     assert measured.benchmark_result.nc_latency.get_latency_percentile(50) > 0
 
 
-def test_options_of_the_vendors_tools_are_left_out(k: ModuleType) -> None:
+def test_options_of_the_vendors_tools_are_honoured_or_refused(
+    k: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nki = importlib.import_module("neuronxcc.nki")
-    with pytest.warns(nkic.NkicWarning, match="`save_trace_name=` is ignored: nkic does not write"):
-        measured = nki.benchmark(save_trace_name="profile.ntff")(k.added)
+    monkeypatch.chdir(tmp_path)
     a, b = f32(128, 256), f32(128, 256)
+    measured = nki.benchmark(
+        save_neff_name="kernel.neff",
+        save_trace_name="profile.ntff",
+        additional_compile_opt="--disable-dge --logical-nc-config=1 --target trn2",
+    )(k.added)
     np.testing.assert_array_equal(measured[1, 1](a, b), a + b)
-    with pytest.raises(nkic.CompileError, match="there is no option `itres=`"):
-        nki.benchmark(itres=3)(k.added)
+    assert "<html" in Path("profile.ntff.html").read_text()
+    notes = read(Path("kernel.neff").read_bytes()).meta
+    assert notes["dge"] == "off"
+    assert "dge" not in read(api.call(k.added[1, 1], (a, b)).artifact.data).meta
+    monkeypatch.setenv("NEURON_CC_FLAGS", "--disable-dge")
+    assert read(api.call(k.added[1, 1], (a, b)).artifact.data).meta["dge"] == "off"
+    from_file = nkic.compile(FILE, name="skipping", inputs={"a": a})
+    assert read(from_file.data).meta["dge"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"itres": 3}, "there is no option `itres=`"),
+        ({"additional_compile_opt": "--auto-cast all"}, "`--auto-cast` is an option of the vendor"),
+        ({"additional_compile_opt": "--lnc 3"}, "`--lnc` is an option"),
+        ({"additional_compile_opt": "--target=trn9"}, "there is no target `trn9`"),
+    ],
+)
+def test_options_that_cannot_be_honoured(
+    k: ModuleType, options: dict[str, Any], message: str
+) -> None:
+    nki = importlib.import_module("neuronxcc.nki")
+    with pytest.raises(nkic.CompileError, match=message):
+        nki.benchmark(**options)(k.added)
+
+
+def test_options_of_passes_have_no_effect(k: ModuleType) -> None:
+    nki = importlib.import_module("neuronxcc.nki")
+    with pytest.warns(nkic.NkicWarning, match="`--internal-skip-x` has no effect: it is about a"):
+        nki.baremetal(additional_compile_opt="--internal-skip-x")(k.added)
+    with pytest.warns(nkic.NkicWarning, match="`profile_nth=` has no effect: every run"):
+        nki.profile(profile_nth=2)(k.added)

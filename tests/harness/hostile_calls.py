@@ -24,7 +24,7 @@ from nkic.language.binder import Binder
 from nkic.language.namespace import Namespace, names_of
 from nkic.machine.facts import Register, Tile
 from nkic.machine.instructions import ROWS
-from nkic.specialise import numpy_names
+from nkic.specialise.numpy import names as numpy_names
 from nkic.syntax import names
 from tests.unit.instances import LEGAL
 

@@ -374,10 +374,11 @@ def state() -> dict[int, tuple[Any, dict[Any, Any]]]:
 def _tables() -> list[Callable[[], Any]]:
     """Return the functions that make a shared table once."""
     from nkic.evaluate import builtins, types
-    from nkic.specialise import beta1, closed, numpy_names, surface
+    from nkic.specialise import beta1, closed, surface
+    from nkic.specialise.numpy import names
 
     return [types.table, builtins.table, closed.kernel_object, surface.classes, beta1._classes,
-            numpy_names.table, numpy_names.with_operators, numpy_names.classes]  # fmt: skip
+            names.table, names.classes]  # fmt: skip
 
 
 def changes(before: dict[int, Any], after: dict[int, Any]) -> list[str]:
