@@ -236,7 +236,9 @@ class Decoder:
         """Return the callable that executes `record`, which has a row, and its tiles."""
         decoded, tiles = self._decoded(record, engine, state)
         step = SEMANTICS[decoded.row.name](decoded)
-        return lost.watched(step, decoded.row, decoded.operands, state.remarks), tiles
+        return lost.watched(
+            step, decoded.row, decoded.operands, decoded.attributes, state.remarks
+        ), tiles
 
     def rendezvous(
         self, record: InstructionRecord, engine: Engine, state: EngineState
@@ -259,7 +261,7 @@ class Decoder:
             for name, value in zip(row.operand_index, record.operands, strict=False)
         }
         attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
-        lost.note(row, operands, attributes, state.remarks)
+        lost.note(row, operands, state.remarks)
         decoded = Decoded(
             row,
             self.target,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,13 @@ def is_rounded(dtype: DType) -> bool:
     return dtype.is_integer and dtype.size >= 4
 
 
-@dataclass(frozen=True)
+@dataclass
 class Notes:
     """Files the remarks on one operand of an instruction.
 
     `converts`: the instruction only converts its source to a type narrower than float32, so that
-    rounding is what it is for. `whole`: it computes 32-bit integers of integers. `exact` returns
-    the result in float64, for instructions whose operators are known; others choose one of their
-    `sources`, or may have rounded it.
+    rounding is what it is for. `whole`: it computes 32-bit integers of integers; `work` holds its
+    operands and attributes while it runs, and not longer, since tiles have notes.
     """
 
     row: Row
@@ -50,8 +50,7 @@ class Notes:
     remarks: Remarks
     converts: bool = False
     whole: bool = False
-    exact: Callable[[], Array] | None = None
-    sources: Sequence[Any] = ()
+    work: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
     def read(self, raw: Array, values: Array) -> None:
         """Note the integers of `raw` that are not in `values`, which float32 has rounded."""
@@ -93,10 +92,11 @@ class Notes:
         if values.max() < EXACT and values.min() > -EXACT:
             return
         large = (np.abs(values) >= EXACT) & (values <= dtype.highest) & (values >= dtype.lowest)
-        if self.exact is not None and large.any():
-            large &= self.exact().reshape(values.shape) != values
-        elif large.any():
-            for source in self.sources:  # a maximum, for example, is one of them
+        exact = _exact(self.row, *self.work) if self.work is not None and large.any() else None
+        if exact is not None:
+            large &= exact.reshape(values.shape) != values
+        elif self.work is not None:  # a maximum, for example, is one of the sources
+            for source in _read(self.row, self.work[0]):
                 large &= ~np.isin(values, _doubles(source).astype(np.float32))
         if large.any():
             self.add(
@@ -147,21 +147,23 @@ def _index(mask: Mask) -> str:
 # ---- the notes of an instruction ----
 
 
-def note(
-    row: Row, operands: Mapping[str, Any], attributes: Mapping[str, Any], remarks: Remarks
-) -> None:
+def note(row: Row, operands: Mapping[str, Any], remarks: Remarks) -> None:
     """Give the tiles of an instruction the notes that file remarks on them."""
     tiles = {name: value for name, value in operands.items() if hasattr(value, "notes")}
     written = [tiles[o.name] for o in row.operands if o.name in tiles and o.access.writes]
-    read = [tiles[o.name] for o in row.operands if o.name in tiles and o.access.reads]
     converts = row.copies and all(t.dtype.is_float and t.dtype.size < 4 for t in written)
-    whole = bool(read) and all(
+    whole = bool(_read(row, operands)) and all(
         _is_whole(value) for name, value in operands.items() if value not in written
     )
     for name, tile in reversed(tiles.items()):
         computes = whole and tile in written and is_rounded(tile.dtype) and not row.copies
-        exact = _exact(row, operands, attributes) if computes else None
-        tile.notes = Notes(row, name, remarks, converts, computes, exact, read)
+        tile.notes = Notes(row, name, remarks, converts, computes)
+
+
+def _read(row: Row, operands: Mapping[str, Any]) -> list[Any]:
+    """Return the tiles that an instruction reads."""
+    values = [operands.get(o.name) for o in row.operands if o.access.reads]
+    return [value for value in values if hasattr(value, "notes")]
 
 
 def _is_whole(value: Any) -> bool:
@@ -171,29 +173,20 @@ def _is_whole(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and float(value).is_integer())
 
 
-def _exact(
-    row: Row, operands: Mapping[str, Any], attributes: Mapping[str, Any]
-) -> Callable[[], Array] | None:
-    """Return a function that computes the result of the row's operators in float64, or None."""
-    stages = [
-        (attributes[op], operands[name], bool(reverse) and attributes[reverse])
-        for op, name, reverse in row.stages
-        if attributes[op] is not None
-    ]
-    if not stages or not all(op in ARITHMETIC for op, _, _ in stages):
-        return None
+def _exact(row: Row, operands: Mapping[str, Any], attributes: Mapping[str, Any]) -> Array | None:
+    """Return the result of the row's operators in float64, or None if it has none."""
     function: Callable[[str], Callable[..., Any]] = ARITHMETIC.__getitem__
-
-    def compute() -> Array:
-        result = _doubles(operands[row.first])
-        for op, operand, reverse in stages:
-            other = np.broadcast_to(_doubles(operand), result.shape)
-            left, right = (other, result) if reverse and ALU[op].arity == 2 else (result, other)
-            result = np.empty(result.shape)
-            function(op)(left, right, result)
-        return result
-
-    return compute
+    stages = [stage for stage in row.stages if attributes[stage[0]] is not None]
+    if not stages or not all(attributes[op] in ARITHMETIC for op, _, _ in stages):
+        return None
+    result = _doubles(operands[row.first])
+    for attribute, name, reverse in stages:
+        op, other = attributes[attribute], np.broadcast_to(_doubles(operands[name]), result.shape)
+        swaps = bool(reverse) and attributes[reverse] and ALU[op].arity == 2
+        left, right = (other, result) if swaps else (result, other)
+        result = np.empty(result.shape)
+        function(op)(left, right, result)
+    return result
 
 
 def _doubles(value: Any) -> Array:
@@ -208,7 +201,11 @@ def _doubles(value: Any) -> Array:
 
 
 def watched(
-    step: Callable[[], None], row: Row, operands: Mapping[str, Any], remarks: Remarks
+    step: Callable[[], None],
+    row: Row,
+    operands: Mapping[str, Any],
+    attributes: Mapping[str, Any],
+    remarks: Remarks,
 ) -> Callable[[], None]:
     """Return the step with a look at its results wherever its arithmetic made infinity or NaN.
 
@@ -216,10 +213,13 @@ def watched(
     overwrites are no longer there to tell.
     """
     tiles = [(o, operands[o.name]) for o in row.operands if hasattr(operands.get(o.name), "notes")]
-    read = [tile for o, tile in tiles if o.access.reads]
     written = [(o.name, t) for o, t in tiles if o.access.writes and t.dtype.is_float]
+    computing = [tile.notes for _, tile in tiles if tile.notes is not None and tile.notes.whole]
+    if computing:
+        return partial(_with_work, step, computing, (operands, attributes))
     if not written or (row.moves and all(t.dtype is written[0][1].dtype for _, t in tiles)):
         return step
+    read = _read(row, operands)
 
     def run() -> None:
         LOST.computed = False
@@ -229,6 +229,19 @@ def watched(
                 _look(row, name, tile, read, remarks)
 
     return run
+
+
+def _with_work(
+    step: Callable[[], None],
+    notes: Sequence[Notes],
+    work: tuple[Mapping[str, Any], Mapping[str, Any]],
+) -> None:
+    """Run a step whose notes may need its operands."""
+    for one in notes:
+        one.work = work
+    step()
+    for one in notes:
+        one.work = None
 
 
 def _look(row: Row, name: str, tile: Any, read: Sequence[Any], remarks: Remarks) -> None:
