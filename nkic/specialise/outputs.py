@@ -18,6 +18,8 @@ from nkic.language.tensors.constant_data import refuse_written
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import POISON, Trace
 from nkic.machine.memory import Buffer
+from nkic.specialise import descriptors
+from nkic.specialise.request import Request
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel
 from nkic.syntax.walk import walk
@@ -60,12 +62,11 @@ class Outputs:
 
         return moving.copied_to_hbm(value)
 
-    def program(self, arguments: dict[str, str]) -> Program:
+    def program(self, arguments: dict[str, str], request: Request) -> Program:
         """Return the recorded program; `arguments` are the kernel's, for `nki-run inspect`."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
             from nkic.language.beta1.recorded import (  # rarely needed
-                descriptors,
                 renamed,
                 repeated,
                 spills,
@@ -76,6 +77,7 @@ class Outputs:
             renamed.rename(trace)
             repeated.multiply(trace)
             spills.fit(trace, self.at)
+        if not request.may_generate_descriptors:
             descriptors.prepare(trace)
         outputs = self.parameters()
         refuse_written([trace.tensors[n] for n in trace.constants], trace.written)

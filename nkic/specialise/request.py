@@ -90,7 +90,7 @@ class Request:
     in `parts`. `grid` is the SPMD launch grid; `lnc` the number of physical cores that run the
     kernel together, `spread` the assignment of instances to cores if each runs several. `entry` is
     the kernel if a running program requests it, `schedule` the argument of its `with_schedule`.
-    `dge` tells whether DMA engines may generate descriptors, which the file records.
+    `dge` tells whether DMA engines may generate descriptors; None: from Beta 2 on they may.
     """
 
     kernel: str | None = None
@@ -105,12 +105,17 @@ class Request:
     parts: Mapping[str, TensorType] = field(default_factory=dict)
     entry: LiveEntry | None = None
     schedule: tuple[Any, ...] = ()
-    dge: bool = True
+    dge: bool | None = None
 
     @property
     def notes(self) -> dict[str, str]:
         """The settings that a file tells about itself."""
-        return {"nki": self.profile.label, **({} if self.dge else {"dge": "off"})}
+        return {"nki": self.profile.label, **({"dge": "off"} if self.dge is False else {})}
+
+    @property
+    def may_generate_descriptors(self) -> bool:
+        """Whether transfers that name no mode have descriptors made during the run."""
+        return self.profile is not Profile.BETA1 if self.dge is None else self.dge
 
     @property
     def programs(self) -> int:
@@ -138,7 +143,7 @@ def combine(
         consts=_unless(block.consts, command.args, usable) | dict(command.consts),
         like=examples,
         schedule=command.schedule,
-        dge=_first(command.dge, block.dge, True),
+        dge=block.dge if command.dge is None else command.dge,
     )
 
 

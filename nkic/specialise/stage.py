@@ -56,7 +56,7 @@ def specialise(
             order.apply(trace.body, start)
         else:
             order.finish()
-        return outputs.program(bound.shown())
+        return outputs.program(bound.shown(), request)
 
 
 def _schedule(request: Request, world: World) -> tuple[Any, ...]:

@@ -99,7 +99,7 @@ class _Tracer:
             outputs.take(self._call(bound, inputs))
             order.apply(trace.body, start)
         order.finish()
-        return outputs.program(bound.shown())
+        return outputs.program(bound.shown(), request)
 
     def _call(self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]) -> Any:
         function = self.kernel.function

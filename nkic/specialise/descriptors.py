@@ -1,8 +1,8 @@
-"""Descriptors of transfers in Beta 1: prepared before the run, unless the kernel says otherwise.
+"""Descriptors of transfers that are prepared before the run, so that no engine makes them.
 
-Public harnesses of Beta 1's kernels compile with `--disable-dge`, so that no engine spends time on
-making descriptors; published times of kernels with many small loads are less than triggers of the
-hardware would take. That this is so for every kernel of Beta 1 is assumed.
+`--disable-dge` of the vendor's compiler asks for it, and so do the public harnesses of Beta 1's
+kernels: published times of those with many small loads are less than triggers of the hardware would
+take. That every kernel of Beta 1 is compiled so, unless `dge` says otherwise, is assumed.
 """
 
 from __future__ import annotations
