@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nkic.base.diagnostics import ArtifactFailed
+from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from tests.harness.instruction import Tile, call, run, tile
 
 
@@ -24,8 +24,11 @@ def test_register_alloc_and_move(number: int) -> None:
     assert stored_register(call("register_move", "sync", dst="$0", src=number)) == number
 
 
-def test_a_register_that_is_given_nothing_holds_zero() -> None:
-    assert stored_register(call("register_alloc", "sync", dst="$0", x=None)) == 0
+def test_a_register_that_is_given_nothing_cannot_be_read() -> None:
+    created = call("register_alloc", "sync", dst="$0", x=None)
+    with pytest.raises(ProgramFault, match="a register is read before anything has set it"):
+        stored_register(created)
+    assert stored_register(created, call("register_move", "sync", dst="$0", src=3)) == 3
 
 
 def test_register_move_copies_another() -> None:
