@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from nkic.api import evaluation, functions, native, options, process, tracebacks, warned
+from nkic.api import captured, evaluation, functions, native, options, process, tracebacks, warned
 from nkic.api.arrays import array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.describe import Describer
@@ -27,7 +27,6 @@ from nkic.driver.request import block_of, find_profile, find_target, request_for
 from nkic.specialise.arguments import parse_type
 from nkic.specialise.native import LiveKernel
 from nkic.specialise.request import Request, RequestOptions, TensorType
-from nkic.specialise.runtime_values import LiveEntry
 
 # The specialiser changes the interpreter's limits and keeps process-wide tables. Python code runs
 # in one thread at a time, so compiling serially loses nothing.
@@ -316,8 +315,7 @@ def _of_function(
         values = _all_values(request_options, function, consts)
         described_values = {n: describer.argument(value, n) for n, value in values.items()}
         request_options = replace(request_options, consts=described_values)
-        described = describer.function(_without_defaults(function), function.__name__)
-        entry = LiveEntry(described, tuple(_globals(function, describer)))
+        entry = captured.entry(_without_defaults(function), describer)
         request = _request(function, request_options, source)
     request = replace(request, entry=entry, parts=dict(describer.parts))
     return SourceCompilation(request, loader, settings, source), describer.arrays
@@ -325,13 +323,7 @@ def _of_function(
 
 def _without_defaults(function: Any) -> Any:
     """Return the function without its defaults, which have become arguments."""
-    copy = type(function)(function.__code__, {}, function.__name__, None, function.__closure__)
+    code, space = function.__code__, function.__globals__
+    copy = type(function)(code, space, function.__name__, None, function.__closure__)
     copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
     return copy
-
-
-def _globals(function: Any, describer: Describer) -> list[tuple[str, tuple[tuple[str, Any], ...]]]:
-    variables: dict[str, dict[str, Any]] = {}
-    for module, name, value in functions.variables(function):
-        variables.setdefault(module, {})[name] = describer.value(value, name)
-    return [(module, tuple(sorted(values.items()))) for module, values in sorted(variables.items())]

@@ -10,8 +10,10 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import count
 from typing import Any
 
@@ -20,7 +22,9 @@ import numpy as np
 from nkic.api import functions, names
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.errors import refuse
+from nkic.base.kernel_errors import KernelError
 from nkic.base.text import clean
+from nkic.language.tensors.constant_data import of_numpy
 from nkic.specialise import runtime_values
 from nkic.specialise.native.values import fields
 from nkic.specialise.request import TensorType
@@ -38,9 +42,21 @@ class Describer:
     parts: dict[str, TensorType] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
-    _described: dict[int, tuple[Any, int]] = field(default_factory=dict)  # by id; value kept alive
+    objects: dict[int, Any] = field(default_factory=dict)  # numbered descriptions
+    found: list[Any] = field(default_factory=list)  # functions and classes of kernel source
+    # By id, and whether the value is captured; the value is kept alive.
+    _described: dict[tuple[int, bool], tuple[Any, int]] = field(default_factory=dict)
     _tensor_names: dict[int, str] = field(default_factory=dict)  # by the id of the value
     _depth: int = 0
+    _is_captured: bool = False
+
+    def captured(self, value: Any, path: str) -> Any:
+        """Return the description of a value that is no argument: arrays in it are constants."""
+        before, self._is_captured = self._is_captured, True
+        try:
+            return self.value(value, path)
+        finally:
+            self._is_captured = before
 
     def argument(self, value: Any, path: str) -> runtime_values.RuntimeValue:
         """Return the description of an argument; `path` is its name."""
@@ -61,7 +77,7 @@ class Describer:
     def _value(self, value: Any, path: str) -> Any:
         array = array_of(value)
         if array is not None:
-            return self._tensor(value, array, path)
+            return _constant(array, path) if self._is_captured else self._tensor(value, array, path)
         named = names.dtype(value) or names.nki(value)
         if named is not None:
             return named
@@ -69,7 +85,7 @@ class Describer:
             return value.item()
         if isinstance(value, enum.Enum):
             return self._member(value, path)
-        described = self._described.get(id(value))
+        described = self._described.get((id(value), self._is_captured))
         if described is not None:
             return runtime_values.BackReference(described[1])
         return self._content(value, path)
@@ -77,15 +93,20 @@ class Describer:
     def _content(self, value: Any, path: str) -> Any:
         for kind, describe in _KINDS:
             if isinstance(value, kind):
-                return describe(self, value, path)
+                return self._noted(describe(self, value, path))
         wrapped = functions.unwrapped(value)
         if isinstance(wrapped, types.FunctionType):
-            return self._function(wrapped, path)
-        return self._instance(value, path)
+            return self._noted(self._function(wrapped, path))
+        return self._noted(self._instance(value, path))
+
+    def _noted(self, description: Any) -> Any:
+        if type(description) in _NUMBERED:
+            self.objects[description.number] = description
+        return description
 
     def _number(self, value: Any) -> int:
         number = next(self.numbers)
-        self._described[id(value)] = (value, number)
+        self._described[id(value), self._is_captured] = (value, number)
         return number
 
     # ---- containers ----------------------------------------------------------------------------
@@ -95,7 +116,7 @@ class Describer:
         if name == path:
             self.parts[name] = type_of(array, path)
             self.arrays[name] = array
-            self._described[id(value)] = (value, -1)  # kept alive so that its id is not reused
+            self._described[id(value), False] = (value, -1)  # so that its id is not reused
         return runtime_values.InnerTensor(name)
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> Any:
@@ -123,6 +144,18 @@ class Describer:
         )
         return runtime_values.Table(number, tuple(items))
 
+    def _made(self, value: Any, path: str) -> runtime_values.Made:
+        """Describe a container of the module `collections` by a call that makes it."""
+        number, kind = self._number(value), type(value)
+        owner = self._class(kind, path)
+        if isinstance(value, deque):
+            arguments: tuple[Any, ...] = (list(value), value.maxlen)
+        else:
+            first = (value.default_factory,) if isinstance(value, defaultdict) else ()
+            arguments = (*first, dict(value))
+        described = (self.value(one, f"{path}.{n}") for n, one in enumerate(arguments))
+        return runtime_values.Made(number, owner, tuple(described))
+
     def _slice(self, value: slice, path: str) -> Any:
         bounds = (value.start, value.stop, value.step)
         if all(type(bound) in (int, type(None)) for bound in bounds):
@@ -142,14 +175,16 @@ class Describer:
         named = names.nki(value)
         if named is not None:
             return named
-        if names.is_known(value):
-            return runtime_values.Named(value.__module__, value.__qualname__)
+        known = names.known(value)
+        if known is not None:
+            return known
         if value.__module__ == "builtins":
             return self._refused(value, path, "kernels have no such class")
         if names.is_host(value.__module__):
             return self._refused(value, path, f"kernels cannot use `{value.__module__}`")
         if "<locals>" in value.__qualname__:
             return self._refused(value, path, "its class is defined inside a function")
+        self.found.append(value)
         return runtime_values.Named(functions.module_of_class(value), value.__qualname__)
 
     def _method(self, value: types.MethodType, path: str) -> runtime_values.BoundAttribute:
@@ -169,35 +204,39 @@ class Describer:
         return runtime_values.Partial(function, values, tuple(named))
 
     def _builtin(self, value: Any, path: str) -> Any:
-        if isinstance(value.__self__, types.ModuleType) and names.is_known(value):
-            return runtime_values.Named(value.__module__, value.__qualname__)
-        return self._refused(value, path, "it is not a function of kernel source")
+        known = names.known(value) if isinstance(value.__self__, types.ModuleType) else None
+        return known or self._refused(value, path, "it is not a function of kernel source")
 
     def _function(self, value: types.FunctionType, path: str) -> Any:
-        if names.is_known(value):
-            return runtime_values.Named(value.__module__, value.__qualname__)
+        known = names.known(value)
+        if known is not None:
+            return known
         if names.is_host(value.__module__):
             return self._refused(value, path, f"kernels cannot use `{value.__module__}`")
+        self.found.append(value)
         if functions.is_found_by_name(value):
             return runtime_values.Named(value.__module__, value.__qualname__)
         return self.function(value, path)
 
     def function(self, value: types.FunctionType, path: str) -> runtime_values.Function:
         """Describe a function by its place, with its closure and its defaults."""
+        self.found.append(value)
         number = self._number(value)
         cells = tuple(
-            (name, self.value(content, f"{name} (around `{value.__name__}`)"))
+            (name, self.captured(content, f"{name} (around `{value.__name__}`)"))
             for name, content in functions.cells(value)
         )
         defaults = tuple(
-            (name, self.value(content, f"{path}, default of `{name}`"))
+            (name, self.captured(content, f"{path}, default of `{name}`"))
             for name, content in functions.defaults(value)
         )
-        module, line = functions.module_of(value), value.__code__.co_firstlineno
-        return runtime_values.Function(number, module, value.__name__, line, cells, defaults)
+        place = (functions.module_of(value), value.__code__.co_name, *functions.place(value))
+        return runtime_values.Function(number, *place, cells, defaults)
 
-    def _instance(self, value: Any, path: str) -> runtime_values.Instance:
+    def _instance(self, value: Any, path: str) -> Any:
         kind = type(value)
+        if kind is object and self._is_captured:  # a mark, compared by identity
+            return runtime_values.Made(self._number(value), self._class(kind, path), ())
         if kind.__module__ == "builtins":
             self._refused(value, path, "kernels have no such values")
         if isinstance(value, BaseException) or names.is_host(kind.__module__):
@@ -215,6 +254,17 @@ class Describer:
             "pass numbers, text, arrays, enumerations, dataclasses, functions of kernel source, "
             "or containers of these",
         )
+
+
+def _constant(array: Array, path: str) -> Any:
+    """Describe an array that is a constant of the kernel. Raises `UsageFailed`."""
+    try:
+        constant = of_numpy(np.asarray(array))
+    except KernelError as error:
+        refuse(f"`{path}`: {error.message}", error.help)
+    digest = sha256(constant._data).hexdigest()
+    shape = constant.shape
+    return runtime_values.ConstantData(constant.dtype.name, shape, digest, constant._data)
 
 
 def shown(value: Any) -> str:
@@ -239,9 +289,16 @@ def _short(text: str) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
+_NUMBERED = frozenset(
+    {
+        *(runtime_values.Collection, runtime_values.Table, runtime_values.Made),
+        *(runtime_values.Instance, runtime_values.Function),
+    }
+)
 _KINDS: tuple[tuple[Any, Callable[[Describer, Any, str], Any]], ...] = (
     (tuple, Describer._tuple),
     ((list, set, frozenset), Describer._collection),
+    ((defaultdict, OrderedDict, Counter, deque), Describer._made),
     (dict, Describer._table),
     (slice, Describer._slice),
     (functools.partial, Describer._partial),

@@ -166,6 +166,7 @@ class Interpreter:
         module: str,
         name: str,
         line: int,
+        column: int,
         enclosing: Collection[str],
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
@@ -178,7 +179,7 @@ class Interpreter:
         source_module = self.resolved.library.find(module, self.resolved.kernel.module)
         if not isinstance(source_module, SourceModule):
             raise KernelError("host-module", f"the source of the module {module} is not available")
-        node = source_module.function_at(name, line)
+        node = source_module.function_at(name, line, column)
         return self.world.runtime(source_module).function(node, enclosing, cells, defaults)
 
     def library_function(self, source: SourceFile, name: str) -> Any:

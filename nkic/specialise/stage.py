@@ -84,7 +84,7 @@ def _called(
 ) -> Any:
     interpreter = world.interpreter
     tensors = {p.name: provide.argument_tensor(p.tensor, request.profile) for p in inputs}
-    rebuilder = Rebuilder(world, tensors)
+    rebuilder = Rebuilder(world, tensors, request.entry.objects if request.entry else {})
     constants = Constants(world, rebuilder)
 
     def arguments() -> dict[str, Any]:
@@ -104,6 +104,9 @@ def _called(
             module: dict(variables) for module, variables in request.entry.globals
         }
         interpreter.world.program_variables = variables_by_module
+        interpreter.world.program_attributes = {
+            owner: dict(values) for owner, values in request.entry.attributes
+        }
         interpreter.world.rebuild = rebuilder.value
         return rebuilder.value(request.entry.function)
 

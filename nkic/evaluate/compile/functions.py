@@ -57,13 +57,17 @@ class Functions(Generators):
         outer_slots = code.outer_slots
 
         def make(f: Frame) -> Function:
-            return Function(
+            runtime = f[FUNCTION].runtime
+            function = Function(
                 code,
-                f[FUNCTION].runtime,
+                runtime,
                 tuple([value(f) for value in defaults]),
                 {key: value(f) for key, value in named},
                 tuple([f[slot] for slot in outer_slots]),
             )
+            if runtime.world.is_defining:
+                runtime.world.note(function)
+            return function
 
         return make
 

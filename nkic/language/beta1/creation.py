@@ -21,7 +21,7 @@ from nkic.language.dtypes_api import as_buffer, as_dtype
 from nkic.language.hosted import plain
 from nkic.language.tensors import creation
 from nkic.language.tensors.arrays import ConstantArray, makers
-from nkic.language.tensors.constant_data import _of_numpy
+from nkic.language.tensors.constant_data import of_numpy
 from nkic.language.tensors.constant_data import shared_constant as constant_tensor
 from nkic.language.tensors.creation import ParDim
 from nkic.language.tensors.tensor import NkiTensor
@@ -194,7 +194,7 @@ def shared_constant(constant: Any, dtype: Any = None) -> Tile:
 
 
 def _converted(constant: Any, dtype: DType) -> Any:
-    array = _of_numpy(constant)
+    array = of_numpy(constant)
     return array.astype(dtype) if isinstance(array, ConstantArray) else array
 
 

@@ -29,7 +29,7 @@ def shared_constant(constant: Any) -> NkiTensor:
     """Return a tensor in shared HBM with this data; interned by its contents."""
     if isinstance(constant, NkiTensor) and constant._access.tensor.buffer is Buffer.SHARED_HBM:
         return constant  # an array of the running program: an input in HBM
-    array = _read(constant) if isinstance(constant, str) else _of_numpy(constant)
+    array = _read(constant) if isinstance(constant, str) else of_numpy(constant)
     if not isinstance(array, ConstantArray):
         raise KernelError(
             "argument-kind",
@@ -42,7 +42,7 @@ def shared_constant(constant: Any) -> NkiTensor:
     return NkiTensor(views.whole(active().constant(array.shape, array.dtype, array._data)))
 
 
-def _of_numpy(value: Any) -> Any:
+def of_numpy(value: Any) -> Any:
     """Convert a NumPy array to a kernel's. NumPy's default 64-bit numbers become 32-bit ones."""
     if not is_array(value) or isinstance(value, ConstantArray):
         return value
