@@ -12,6 +12,7 @@ import functools
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import count
@@ -22,6 +23,7 @@ import numpy as np
 from nkic.api import functions, names
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.errors import refuse
+from nkic.base.diagnostics import UsageFailed
 from nkic.base.kernel_errors import KernelError
 from nkic.base.text import clean
 from nkic.language.tensors.constant_data import of_numpy
@@ -230,8 +232,20 @@ class Describer:
             (name, self.captured(content, f"{path}, default of `{name}`"))
             for name, content in functions.defaults(value)
         )
-        place = (functions.module_of(value), value.__code__.co_name, *functions.place(value))
-        return runtime_values.Function(number, *place, cells, defaults)
+        code = value.__code__
+        around = code.co_qualname.rpartition(".<locals>.")[0]
+        place = (functions.module_of(value), code.co_name, around, *functions.place(value))
+        attributes = tuple(self._attributes(value, path))
+        return runtime_values.Function(number, *place, cells, defaults, attributes)
+
+    def _attributes(self, function: types.FunctionType, path: str) -> Iterator[tuple[str, Any]]:
+        """Yield what `functools.wraps` and assignments have set in a function."""
+        if function.__name__ != function.__code__.co_name or vars(function):
+            for name in ("__name__", "__qualname__", "__doc__"):
+                yield name, getattr(function, name)
+        for name, value in vars(function).items():
+            with suppress(UsageFailed):
+                yield name, self.captured(value, f"{path}.{name}")
 
     def _instance(self, value: Any, path: str) -> Any:
         kind = type(value)

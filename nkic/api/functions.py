@@ -106,9 +106,9 @@ def is_found_by_name(function: types.FunctionType) -> bool:
     """
     if "<" in function.__qualname__ or module_of(user_function(function)) != function.__module__:
         return False
-    own = function.__code__.co_freevars if user_function(function) is function else ()
-    if not set(own) <= {"__class__"}:
-        return False  # its decorator made it, with variables that the source does not show
+    is_plain = user_function(function) is function and "." not in function.__qualname__
+    if is_plain and (function.__closure__ or vars(function)):
+        return False  # a decorator made it, or assignments changed it
     member: Any = sys.modules.get(function.__module__)
     for name in function.__qualname__.split("."):
         member = inspect.getattr_static(member, name, None)

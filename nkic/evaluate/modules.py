@@ -365,16 +365,18 @@ class Runtime:
     def function(
         self,
         node: scopes.Function,
+        around: str,
         enclosing: Collection[str],
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
         """Return a function of this file without its decorators, however deeply it is nested.
 
-        `enclosing` names the variables of the outer functions; `cells` returns their values given
+        `around` is the qualified name of the outer function; `enclosing` names the variables of the
+        outer functions; `cells` returns their values given
         the new function, which may be one of them.
         """
-        code, cell_names = compile_function(self.module.source, node, enclosing)
+        code, cell_names = compile_function(self.module.source, node, around, enclosing)
         new_cells: dict[str, list[Any]] = {name: [UNSET] for name in cell_names}
         plain = tuple(defaults[name] for name in code.positional if name in defaults)
         named = {name: defaults[name] for name in code.keyword_only if name in defaults}

@@ -162,11 +162,16 @@ class Rebuilder:
 
         defaults = {name: self.value(described) for name, described in description.defaults}
         free_variables = [name for name, _ in description.cells]
-        location = (
-            *(description.module, description.name),
-            *(description.line, description.column),
+        location = (description.module, description.name, description.line, description.column)
+        function = self.interpreter.function_at(
+            *location, description.around, free_variables, cells, defaults
         )
-        return self.interpreter.function_at(*location, free_variables, cells, defaults)
+        attributes = {name: self.value(value) for name, value in description.attributes}
+        for name in ("__name__", "__qualname__", "__doc__"):
+            if name in attributes:
+                setattr(function, name.strip("_"), attributes.pop(name))
+        function.attributes = attributes or None
+        return function
 
     def _bound(self, description: runtime_values.BoundAttribute) -> Any:
         return self.machine.attribute(self.value(description.owner), description.name)

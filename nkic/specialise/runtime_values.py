@@ -96,17 +96,20 @@ class Record:
 class Function:
     """A function by its location: the line of `def`, `lambda` or the first decorator.
 
-    `column` is that of its first instruction, to tell lambdas in one line apart. `cells` are the
-    variables of enclosing functions; `defaults` are by parameter name.
+    `around` is the qualified name of the outer function, or empty. `column` is that of the first
+    instruction, to tell lambdas in one line apart. `cells` are the
+    variables of enclosing functions; `defaults` are by parameter name; `attributes` have been set.
     """
 
     number: int
     module: str
     name: str
+    around: str
     line: int
     column: int
     cells: tuple[tuple[str, Any], ...] = ()
     defaults: tuple[tuple[str, Any], ...] = ()
+    attributes: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
