@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from nkic.api import captured, evaluation, functions, native, options, process, tracebacks, warned
-from nkic.api.arrays import array_of, type_of
+from nkic.api.arrays import Names, array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.describe import Describer
 from nkic.api.errors import CompileError, raising, refuse
@@ -237,17 +237,22 @@ def of_live(
     consts: Mapping[str, Any],
     evaluate: str | None,
     settings: CompileOptions,
+    arrays: Names | None = None,
 ) -> tuple[SourceCompilation | TracedCompilation, Mapping[str, Any]]:
-    """Return the compilation of a live function, and the arrays inside its arguments."""
+    """Return the compilation of a live function, and the arrays inside its arguments.
+
+    `arrays` has the names of arguments that are arrays themselves.
+    """
+    arrays = arrays or Names()
     function = functions.kernel(kernel)
     if not evaluation.is_native(evaluate, function):
-        return _of_function(function, request_options, consts, settings)
+        return _of_function(function, request_options, consts, settings, arrays)
     if settings.limits is not None:
         refuse(
             f"Python itself evaluates `{function.__qualname__}`, and it has no `limits`",
             'leave out limits=, or pass evaluate="closed" too',
         )
-    loader, inner_arrays = LiveLoader(), native.Parts()
+    loader, inner_arrays = LiveLoader(), native.Parts(names=arrays)
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)
         request_options = _with_file_version(request_options, source)
@@ -301,9 +306,10 @@ def _of_function(
     request_options: RequestOptions,
     consts: Mapping[str, Any],
     settings: CompileOptions,
+    arrays: Names,
 ) -> tuple[SourceCompilation, Mapping[str, Any]]:
     """Return the compilation of a live function from its source, and the arrays inside `consts`."""
-    loader, describer = LiveLoader(), Describer()
+    loader, describer = LiveLoader(), Describer(tensors=arrays)
     with raising(CompileError, loader.source, loader.relocated):
         source = loader.module(functions.module_of(function))
         if source is None:

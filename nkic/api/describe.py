@@ -21,19 +21,18 @@ from typing import Any
 import numpy as np
 
 from nkic.api import functions, names
-from nkic.api.arrays import Array, array_of, type_of
+from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.errors import refuse
 from nkic.base.diagnostics import UsageFailed
 from nkic.base.kernel_errors import KernelError
-from nkic.base.text import clean
 from nkic.language.tensors.constant_data import of_numpy
 from nkic.specialise import runtime_values
 from nkic.specialise.native.values import fields
 from nkic.specialise.request import TensorType
+from nkic.specialise.shown import short
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType})
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-_SHOWN = 80  # characters of a value in --info
 _MAX_DEPTH = 100
 
 
@@ -48,7 +47,7 @@ class Describer:
     found: list[Any] = field(default_factory=list)  # functions and classes of kernel source
     # By id, and whether the value is captured; the value is kept alive.
     _described: dict[tuple[int, bool], tuple[Any, int]] = field(default_factory=dict)
-    _tensor_names: dict[int, str] = field(default_factory=dict)  # by the id of the value
+    tensors: Names = field(default_factory=Names)
     _depth: int = 0
     _is_captured: bool = False
 
@@ -114,11 +113,10 @@ class Describer:
     # ---- containers ----------------------------------------------------------------------------
 
     def _tensor(self, value: Any, array: Array, path: str) -> runtime_values.InnerTensor:
-        name = self._tensor_names.setdefault(id(value), path)
+        name = self.tensors.name(value, array, path)
         if name == path:
             self.parts[name] = type_of(array, path)
             self.arrays[name] = array
-            self._described[id(value), False] = (value, -1)  # so that its id is not reused
         return runtime_values.InnerTensor(name)
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> Any:
@@ -282,25 +280,20 @@ def _constant(array: Array, path: str) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Return a short form of a value, equal in every process and therefore without addresses."""
+    """Return a short form of a value for messages, without addresses."""
     if type(value) in _PLAIN or names.dtype(value) is not None:
-        return _short(repr(value))
+        return short(repr(value))
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value._name_}"
     if type(value) in (tuple, list):
         inner = ", ".join(shown(element) for element in value[:8]) + (
             ", …" if len(value) > 8 else ""
         )
-        return _short(f"({inner})" if type(value) is tuple else f"[{inner}]")
+        return short(f"({inner})" if type(value) is tuple else f"[{inner}]")
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         return name
     return f"{type(value).__qualname__}(…)"
-
-
-def _short(text: str) -> str:
-    text = clean(text)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 
 
 _NUMBERED = frozenset(

@@ -6,7 +6,7 @@ For every parameter the first of: `--arg` or `--const`, `--like`, the inline blo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -40,10 +40,9 @@ class BoundArguments:
     tensors: dict[str, TensorType]
     values: dict[str, Any]
 
-    def shown(self) -> dict[str, str]:
-        """Return every argument as text, for `--info`."""
-        texts = {name: str(kind) for name, kind in self.tensors.items()}
-        texts |= {name: repr(value) for name, value in self.values.items()}
+    def shown(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Return every argument as text, for `--info`; `texts` are those of values."""
+        texts = {**texts, **{name: str(kind) for name, kind in self.tensors.items()}}
         return {p.name: texts.get(p.name, p.default) for p in self.parameters}
 
 
