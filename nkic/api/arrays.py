@@ -43,6 +43,31 @@ def array_of(value: Any) -> Array | None:
     return next((array for array in arrays if array is not None), None)
 
 
+class Names:
+    """The names under which the arrays of one call are inputs.
+
+    An array that occurs twice is one input, and so is an array that another one shares: a buffer
+    that is passed twice is one buffer for the kernel, too.
+    """
+
+    def __init__(self) -> None:
+        self._by_value: dict[int, str] = {}
+        self._by_buffer: dict[Any, str] = {}
+        self._alive: list[Any] = []
+
+    def name(self, value: Any, array: Array, path: str) -> str:
+        """Return the input's name, which is `path` the first time."""
+        buffer = (array.__array_interface__["data"], array.shape, array.strides, array.dtype.str)
+        known = self._by_value.get(id(value)) or self._by_buffer.get(buffer)
+        self._alive.append((value, array))
+        self._by_buffer.setdefault(buffer, known or path)
+        return self._by_value.setdefault(id(value), known or path)
+
+    def of(self, value: Any) -> str | None:
+        """Return the name of a value that has one."""
+        return self._by_value.get(id(value))
+
+
 def dtype_of(element: np.dtype[Any]) -> DType | None:
     """Return the NKI element type of a NumPy or ml_dtypes type; None if there is none."""
     return dtypes.DTYPES.get(element.name)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from nkic.api import cache, functions, options
-from nkic.api.arrays import Array, array_of, type_of
+from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.compiling import TracedCompilation, compile_options, of_live, request_options_of
 from nkic.api.errors import CompileError, raising, refuse
@@ -65,12 +65,13 @@ def prepare(
         _check_arguments(args, kwargs)
         call_options = options.joined(functions.jit_options(function), call_options)
         bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
-        arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
+        inputs = Names()
+        arrays = dict(_arrays(bound.arguments, inputs))
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
         types = {name: type_of(array, name) for name, array in arrays.items()}
         request = replace(request_options_of(call_options), args=types)
         evaluate, settings = call_options.get("evaluate"), compile_options(call_options)
-        job, inside = of_live(kernel, request, consts, evaluate, settings)
+        job, inside = of_live(kernel, request, consts, evaluate, settings, inputs)
     folder = call_options.get("cache_dir")
     if isinstance(job, TracedCompilation):
         artifact = cache.traced(job, folder)
@@ -78,6 +79,20 @@ def prepare(
         artifact = cache.compiled(job, folder)
     job.warn(artifact)
     return Prepared(artifact, {**arrays, **inside})
+
+
+def _arrays(arguments: Mapping[str, Any], inputs: Names) -> Iterator[tuple[str, Array]]:
+    """Yield the arguments that are arrays of their own.
+
+    An array that is passed again is the same tensor, unless it is read-only: then the kernel's
+    writes make a new array, as JAX's do.
+    """
+    for name, value in arguments.items():
+        array = array_of(value)
+        if array is not None and (
+            not array.flags.writeable or inputs.name(value, array, name) == name
+        ):
+            yield name, array
 
 
 def _check_arguments(args: Any, kwargs: Any) -> None:

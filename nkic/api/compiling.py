@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
-from nkic.api import evaluation, functions, native, options, process, tracebacks, warned
-from nkic.api.arrays import array_of, type_of
+from nkic.api import captured, evaluation, functions, native, options, process, tracebacks, warned
+from nkic.api.arrays import Names, array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.describe import Describer
 from nkic.api.errors import CompileError, raising, refuse
@@ -27,7 +27,6 @@ from nkic.driver.request import block_of, find_profile, find_target, request_for
 from nkic.specialise.arguments import parse_type
 from nkic.specialise.native import LiveKernel
 from nkic.specialise.request import Request, RequestOptions, TensorType
-from nkic.specialise.runtime_values import LiveEntry
 
 # The specialiser changes the interpreter's limits and keeps process-wide tables. Python code runs
 # in one thread at a time, so compiling serially loses nothing.
@@ -240,17 +239,22 @@ def of_live(
     consts: Mapping[str, Any],
     evaluate: str | None,
     settings: CompileOptions,
+    arrays: Names | None = None,
 ) -> tuple[SourceCompilation | TracedCompilation, Mapping[str, Any]]:
-    """Return the compilation of a live function, and the arrays inside its arguments."""
+    """Return the compilation of a live function, and the arrays inside its arguments.
+
+    `arrays` has the names of arguments that are arrays themselves.
+    """
+    arrays = arrays or Names()
     function = functions.kernel(kernel)
     if not evaluation.is_native(evaluate, function):
-        return _of_function(function, request_options, consts, settings)
+        return _of_function(function, request_options, consts, settings, arrays)
     if settings.limits is not None:
         refuse(
             f"Python itself evaluates `{function.__qualname__}`, and it has no `limits`",
             'leave out limits=, or pass evaluate="closed" too',
         )
-    loader, inner_arrays = LiveLoader(), native.Parts()
+    loader, inner_arrays = LiveLoader(), native.Parts(names=arrays)
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)
         request_options = _with_file_version(request_options, source)
@@ -308,9 +312,10 @@ def _of_function(
     request_options: RequestOptions,
     consts: Mapping[str, Any],
     settings: CompileOptions,
+    arrays: Names,
 ) -> tuple[SourceCompilation, Mapping[str, Any]]:
     """Return the compilation of a live function from its source, and the arrays inside `consts`."""
-    loader, describer = LiveLoader(), Describer()
+    loader, describer = LiveLoader(), Describer(tensors=arrays)
     with raising(CompileError, loader.source, loader.relocated):
         source = loader.module(functions.module_of(function))
         if source is None:
@@ -322,8 +327,7 @@ def _of_function(
         values = _all_values(request_options, function, consts)
         described_values = {n: describer.argument(value, n) for n, value in values.items()}
         request_options = replace(request_options, consts=described_values)
-        described = describer.function(_without_defaults(function), function.__name__)
-        entry = LiveEntry(described, tuple(_globals(function, describer)))
+        entry = captured.entry(_without_defaults(function), describer)
         request = _request(function, request_options, source)
     request = replace(request, entry=entry, parts=dict(describer.parts))
     return SourceCompilation(request, loader, settings, source), describer.arrays
@@ -331,13 +335,7 @@ def _of_function(
 
 def _without_defaults(function: Any) -> Any:
     """Return the function without its defaults, which have become arguments."""
-    copy = type(function)(function.__code__, {}, function.__name__, None, function.__closure__)
+    code, space = function.__code__, function.__globals__
+    copy = type(function)(code, space, function.__name__, None, function.__closure__)
     copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
     return copy
-
-
-def _globals(function: Any, describer: Describer) -> list[tuple[str, tuple[tuple[str, Any], ...]]]:
-    variables: dict[str, dict[str, Any]] = {}
-    for module, name, value in functions.variables(function):
-        variables.setdefault(module, {})[name] = describer.value(value, name)
-    return [(module, tuple(sorted(values.items()))) for module, values in sorted(variables.items())]

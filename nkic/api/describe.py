@@ -10,24 +10,29 @@ from __future__ import annotations
 import enum
 import functools
 import types
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from nkic.api import functions, names
-from nkic.api.arrays import Array, array_of, type_of
+from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.errors import refuse
-from nkic.base.text import clean
+from nkic.base.diagnostics import UsageFailed
+from nkic.base.kernel_errors import KernelError
+from nkic.language.tensors.constant_data import data_of
 from nkic.specialise import runtime_values
 from nkic.specialise.native.values import fields
 from nkic.specialise.request import TensorType
+from nkic.specialise.shown import short
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType})
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-_SHOWN = 80  # characters of a value in nki-run inspect
 _MAX_DEPTH = 100
 
 
@@ -38,9 +43,21 @@ class Describer:
     parts: dict[str, TensorType] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=count)
-    _described: dict[int, tuple[Any, int]] = field(default_factory=dict)  # by id; value kept alive
-    _tensor_names: dict[int, str] = field(default_factory=dict)  # by the id of the value
+    objects: dict[int, Any] = field(default_factory=dict)  # numbered descriptions
+    found: list[Any] = field(default_factory=list)  # functions and classes of kernel source
+    # By id, and whether the value is captured; the value is kept alive.
+    _described: dict[tuple[int, bool], tuple[Any, int]] = field(default_factory=dict)
+    tensors: Names = field(default_factory=Names)
     _depth: int = 0
+    _is_captured: bool = False
+
+    def captured(self, value: Any, path: str) -> Any:
+        """Return the description of a value that is no argument: arrays in it are constants."""
+        before, self._is_captured = self._is_captured, True
+        try:
+            return self.value(value, path)
+        finally:
+            self._is_captured = before
 
     def argument(self, value: Any, path: str) -> runtime_values.RuntimeValue:
         """Return the description of an argument; `path` is its name."""
@@ -61,7 +78,7 @@ class Describer:
     def _value(self, value: Any, path: str) -> Any:
         array = array_of(value)
         if array is not None:
-            return self._tensor(value, array, path)
+            return _constant(array, path) if self._is_captured else self._tensor(value, array, path)
         named = names.dtype(value) or names.nki(value)
         if named is not None:
             return named
@@ -69,7 +86,7 @@ class Describer:
             return value.item()
         if isinstance(value, enum.Enum):
             return self._member(value, path)
-        described = self._described.get(id(value))
+        described = self._described.get((id(value), self._is_captured))
         if described is not None:
             return runtime_values.BackReference(described[1])
         return self._content(value, path)
@@ -77,25 +94,29 @@ class Describer:
     def _content(self, value: Any, path: str) -> Any:
         for kind, describe in _KINDS:
             if isinstance(value, kind):
-                return describe(self, value, path)
+                return self._noted(describe(self, value, path))
         wrapped = functions.unwrapped(value)
         if isinstance(wrapped, types.FunctionType):
-            return self._function(wrapped, path)
-        return self._instance(value, path)
+            return self._noted(self._function(wrapped, path))
+        return self._noted(self._instance(value, path))
+
+    def _noted(self, description: Any) -> Any:
+        if type(description) in _NUMBERED:
+            self.objects[description.number] = description
+        return description
 
     def _number(self, value: Any) -> int:
         number = next(self.numbers)
-        self._described[id(value)] = (value, number)
+        self._described[id(value), self._is_captured] = (value, number)
         return number
 
     # ---- containers ----------------------------------------------------------------------------
 
     def _tensor(self, value: Any, array: Array, path: str) -> runtime_values.InnerTensor:
-        name = self._tensor_names.setdefault(id(value), path)
+        name = self.tensors.name(value, array, path)
         if name == path:
             self.parts[name] = type_of(array, path)
             self.arrays[name] = array
-            self._described[id(value)] = (value, -1)  # kept alive so that its id is not reused
         return runtime_values.InnerTensor(name)
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> Any:
@@ -123,6 +144,18 @@ class Describer:
         )
         return runtime_values.Table(number, tuple(items))
 
+    def _made(self, value: Any, path: str) -> runtime_values.Made:
+        """Describe a container of the module `collections` by a call that makes it."""
+        number, kind = self._number(value), type(value)
+        owner = self._class(kind, path)
+        if isinstance(value, deque):
+            arguments: tuple[Any, ...] = (list(value), value.maxlen)
+        else:
+            first = (value.default_factory,) if isinstance(value, defaultdict) else ()
+            arguments = (*first, dict(value))
+        described = (self.value(one, f"{path}.{n}") for n, one in enumerate(arguments))
+        return runtime_values.Made(number, owner, tuple(described))
+
     def _slice(self, value: slice, path: str) -> Any:
         bounds = (value.start, value.stop, value.step)
         if all(type(bound) in (int, type(None)) for bound in bounds):
@@ -142,14 +175,16 @@ class Describer:
         named = names.nki(value)
         if named is not None:
             return named
-        if names.is_known(value):
-            return runtime_values.Named(value.__module__, value.__qualname__)
+        known = names.known(value)
+        if known is not None:
+            return known
         if value.__module__ == "builtins":
             return self._refused(value, path, "kernels have no such class")
         if names.is_host(value.__module__):
             return self._refused(value, path, f"kernels cannot use `{value.__module__}`")
         if "<locals>" in value.__qualname__:
             return self._refused(value, path, "its class is defined inside a function")
+        self.found.append(value)
         return runtime_values.Named(functions.module_of_class(value), value.__qualname__)
 
     def _method(self, value: types.MethodType, path: str) -> runtime_values.BoundAttribute:
@@ -169,35 +204,51 @@ class Describer:
         return runtime_values.Partial(function, values, tuple(named))
 
     def _builtin(self, value: Any, path: str) -> Any:
-        if isinstance(value.__self__, types.ModuleType) and names.is_known(value):
-            return runtime_values.Named(value.__module__, value.__qualname__)
-        return self._refused(value, path, "it is not a function of kernel source")
+        known = names.known(value) if isinstance(value.__self__, types.ModuleType) else None
+        return known or self._refused(value, path, "it is not a function of kernel source")
 
     def _function(self, value: types.FunctionType, path: str) -> Any:
-        if names.is_known(value):
-            return runtime_values.Named(value.__module__, value.__qualname__)
+        known = names.known(value)
+        if known is not None:
+            return known
         if names.is_host(value.__module__):
             return self._refused(value, path, f"kernels cannot use `{value.__module__}`")
+        self.found.append(value)
         if functions.is_found_by_name(value):
             return runtime_values.Named(value.__module__, value.__qualname__)
         return self.function(value, path)
 
     def function(self, value: types.FunctionType, path: str) -> runtime_values.Function:
         """Describe a function by its place, with its closure and its defaults."""
+        self.found.append(value)
         number = self._number(value)
         cells = tuple(
-            (name, self.value(content, f"{name} (around `{value.__name__}`)"))
+            (name, self.captured(content, f"{name} (around `{value.__name__}`)"))
             for name, content in functions.cells(value)
         )
         defaults = tuple(
-            (name, self.value(content, f"{path}, default of `{name}`"))
+            (name, self.captured(content, f"{path}, default of `{name}`"))
             for name, content in functions.defaults(value)
         )
-        module, line = functions.module_of(value), value.__code__.co_firstlineno
-        return runtime_values.Function(number, module, value.__name__, line, cells, defaults)
+        code = value.__code__
+        around = code.co_qualname.rpartition(".<locals>.")[0]
+        place = (functions.module_of(value), code.co_name, around, *functions.place(value))
+        attributes = tuple(self._attributes(value, path))
+        return runtime_values.Function(number, *place, cells, defaults, attributes)
 
-    def _instance(self, value: Any, path: str) -> runtime_values.Instance:
+    def _attributes(self, function: types.FunctionType, path: str) -> Iterator[tuple[str, Any]]:
+        """Yield what `functools.wraps` and assignments have set in a function."""
+        if function.__name__ != function.__code__.co_name or vars(function):
+            for name in ("__name__", "__qualname__", "__doc__"):
+                yield name, getattr(function, name)
+        for name, value in vars(function).items():
+            with suppress(UsageFailed):
+                yield name, self.captured(value, f"{path}.{name}")
+
+    def _instance(self, value: Any, path: str) -> Any:
         kind = type(value)
+        if kind is object and self._is_captured:  # a mark, compared by identity
+            return runtime_values.Made(self._number(value), self._class(kind, path), ())
         if kind.__module__ == "builtins":
             self._refused(value, path, "kernels have no such values")
         if isinstance(value, BaseException) or names.is_host(kind.__module__):
@@ -217,31 +268,45 @@ class Describer:
         )
 
 
+def _constant(array: Array, path: str) -> Any:
+    """Describe an array that is a constant of the kernel. Raises `UsageFailed`."""
+    try:
+        constant = data_of(np.asarray(array))
+    except KernelError as error:
+        refuse(f"`{path}`: {error.message}", error.help)
+    assert constant is not None  # it is an array
+    digest = sha256(constant.data).hexdigest()
+    shape = constant.shape
+    return runtime_values.ConstantData(constant.dtype.name, shape, digest, constant.data)
+
+
 def shown(value: Any) -> str:
-    """Return a short form of a value, equal in every process and therefore without addresses."""
+    """Return a short form of a value for messages, without addresses."""
     if type(value) in _PLAIN or names.dtype(value) is not None:
-        return _short(repr(value))
+        return short(repr(value))
     if isinstance(value, enum.Enum):
         return f"{type(value).__qualname__}.{value._name_}"
     if type(value) in (tuple, list):
         inner = ", ".join(shown(element) for element in value[:8]) + (
             ", …" if len(value) > 8 else ""
         )
-        return _short(f"({inner})" if type(value) is tuple else f"[{inner}]")
+        return short(f"({inner})" if type(value) is tuple else f"[{inner}]")
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         return name
     return f"{type(value).__qualname__}(…)"
 
 
-def _short(text: str) -> str:
-    text = clean(text)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-
-
+_NUMBERED = frozenset(
+    {
+        *(runtime_values.Collection, runtime_values.Table, runtime_values.Made),
+        *(runtime_values.Instance, runtime_values.Function),
+    }
+)
 _KINDS: tuple[tuple[Any, Callable[[Describer, Any, str], Any]], ...] = (
     (tuple, Describer._tuple),
     ((list, set, frozenset), Describer._collection),
+    ((defaultdict, OrderedDict, Counter, deque), Describer._made),
     (dict, Describer._table),
     (slice, Describer._slice),
     (functools.partial, Describer._partial),

@@ -12,8 +12,6 @@ from typing import Any
 from nkic.api import names
 from nkic.api.errors import refuse
 
-_SCALARS = (bool, int, float, str, type(None))
-
 
 def unwrapped(value: Any) -> Any:
     """Return the Python function beneath `nki.jit` and other wrappers; a partial is kept."""
@@ -51,7 +49,8 @@ def module_of(function: types.FunctionType) -> str:
     This is its module's name, or its file's if the module is not made of that file alone, as in
     notebooks.
     """
-    return module_of_code(function.__module__, function.__code__)
+    name = function.__globals__.get("__name__") or function.__module__
+    return module_of_code(name, function.__code__)
 
 
 def module_of_code(name: str, code: types.CodeType) -> str:
@@ -82,6 +81,13 @@ def _plain(path: str) -> str:
     return path[:-1] if path.endswith(".pyc") else path
 
 
+def place(function: types.FunctionType) -> tuple[int, int]:
+    """Return the line in which the function begins, and the column of its first instruction."""
+    code = function.__code__
+    columns = (column for line, _, column, end in code.co_positions() if column and end)
+    return code.co_firstlineno, next(columns, 0) + 1
+
+
 def user_function(function: types.FunctionType) -> types.FunctionType:
     """Return the user's function beneath wrappers from Python's library, such as
     `contextlib.contextmanager`.
@@ -100,6 +106,9 @@ def is_found_by_name(function: types.FunctionType) -> bool:
     """
     if "<" in function.__qualname__ or module_of(user_function(function)) != function.__module__:
         return False
+    is_plain = user_function(function) is function and "." not in function.__qualname__
+    if is_plain and (function.__closure__ or vars(function)):
+        return False  # a decorator made it, or assignments changed it
     member: Any = sys.modules.get(function.__module__)
     for name in function.__qualname__.split("."):
         member = inspect.getattr_static(member, name, None)
@@ -148,51 +157,9 @@ def kernel(value: Any) -> types.FunctionType:
     return innermost
 
 
-def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
-    """Yield the global variables that a function and its callees use: module, name, value.
-
-    For modules that are a file: numbers, strings and tuples of them, which the program may have
-    changed. For notebook cells: everything, because the source of other cells is elsewhere.
-    """
-    waiting, seen = [function], {function}
-    while waiting:
-        at = waiting.pop()
-        module = module_of(at)
-        is_separate = module != at.__module__
-        if is_separate:  # `co_names` omits the names in decorators and annotations
-            yield from ((module, name, value) for name, value in _imported(at.__globals__))
-        for name in names_of(at.__code__):
-            if name not in at.__globals__:
-                continue
-            value = at.__globals__[name]
-            if _is_plain(value) or (is_separate and not isinstance(value, types.ModuleType)):
-                yield module, name, value
-            called = unwrapped(value)
-            if isinstance(called, types.FunctionType) and user_function(called) not in seen:
-                seen.add(user_function(called))
-                waiting.append(user_function(called))
-
-
-def _imported(space: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the global variables that are modules usable in kernels, or names of NKI."""
-    for name, value in space.items():
-        if isinstance(value, types.ModuleType):
-            module = value.__name__
-            if names.module_of_nki(module) or names.is_known_module(module):
-                yield name, value
-        elif names.nki(value) is not None:
-            yield name, value
-
-
 def names_of(code: types.CodeType) -> Iterator[str]:
     """Yield the global variables and attributes that code names, including nested functions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from names_of(constant)
-
-
-def _is_plain(value: Any) -> bool:
-    if type(value) is tuple:
-        return all(map(_is_plain, value))
-    return type(value) in _SCALARS

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nkic.evaluate import builtins
+from nkic.evaluate import builtins, library
 from nkic.machine import dtypes
 from nkic.specialise.runtime_values import Named
 
@@ -17,8 +17,6 @@ DTYPES = "dtypes"  # stands for a module: NKI's own element types
 _NKI = "nki"
 _FRAMEWORKS = ("torch", "jax", "jaxlib", "numpy", "ml_dtypes", "scipy", "pandas", "pytest")
 _HOSTS = frozenset({*_FRAMEWORKS, "_pytest", "tensorflow", "IPython", "ipykernel", "nkic"})
-# Python modules that kernels may use by name; `specialise` decides which of their members.
-_KNOWN = frozenset({"math", "functools", "dataclasses", "enum", "typing", "abc", "operator"})
 
 
 def dtype(value: Any) -> Named | None:
@@ -72,12 +70,13 @@ def is_host(module: str) -> bool:
 
 def is_known_module(module: str) -> bool:
     """Whether kernels may use this module of Python or NumPy."""
-    return module in _KNOWN or module == "numpy"
+    return module in library.modules() or module == "numpy"
 
 
-def is_known(value: Any) -> bool:
-    """Whether kernels may use this function or class of Python."""
-    module = getattr(value, "__module__", None)
+def known(value: Any) -> Named | None:
+    """Return the name of a function or class of Python that kernels may use."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
     if module == "builtins":
-        return value.__name__ in builtins.table()
-    return module in _KNOWN
+        return Named(module, name) if name in builtins.table() else None
+    module = str(module).removeprefix("_")  # `operator.add` says that it is of `_operator`
+    return Named(module, name) if name in library.modules().get(module, ()) else None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nkic.api import functions, names
-from nkic.api.arrays import Array, array_of, type_of
+from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.describe import shown
 from nkic.api.loading import LiveLoader
 from nkic.base.diagnostics import NkicError
@@ -38,8 +38,7 @@ class Parts:
 
     types: dict[str, TensorType] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
-    _named: dict[int, str] = field(default_factory=dict)  # by the id of the caller's value
-    _alive: list[Any] = field(default_factory=list)
+    names: Names = field(default_factory=Names)
 
     def find(self, arguments: Mapping[str, Any]) -> dict[str, RuntimeValue]:
         """Search every argument for arrays, and return the arguments in the form of a request."""
@@ -52,9 +51,7 @@ class Parts:
         array = array_of(value)
         if array is None:
             return KEEP
-        if id(value) not in self._named:  # an array that occurs twice is one input
-            self._named[id(value)] = path
-            self._alive.append(value)
+        if self.names.name(value, array, path) == path:
             self.types[path], self.arrays[path] = type_of(array, path), array
         return _TENSOR
 
@@ -62,7 +59,7 @@ class Parts:
         """Return what the kernel receives for a value: a tensor, a dtype, a number, or the value
         itself.
         """
-        name = self._named.get(id(value))
+        name = self.names.of(value)
         if name is not None:
             return tensors[name]
         if isinstance(value, np.generic):

@@ -365,7 +365,7 @@ def _extent(m: Machine, value: Any, depth: int) -> tuple[int, int]:
     Shared parts count each time. Frozen sets remember their extent.
     """
     if value.__class__ is KernelFrozenSet and value.extent is not None:
-        return value.extent  # type: ignore[no-any-return]
+        return value.extent
     if value.__class__ is not tuple and not isinstance(value, frozenset):
         return 0, 1
     _check_depth(m, depth)

@@ -168,20 +168,24 @@ class Interpreter:
         module: str,
         name: str,
         line: int,
+        column: int,
+        around: str,
         enclosing: Collection[str],
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
         """Return the function defined at a place in the source.
 
-        `enclosing` names the variables of outer functions, `cells` returns their values, and
+        `around` is the qualified name of the outer function, or empty; `enclosing` names the
+        variables of outer functions, `cells` returns their values, and
         `defaults` holds the default values by parameter name.
         """
         source_module = self.resolved.library.find(module, self.resolved.kernel.module)
         if not isinstance(source_module, SourceModule):
             raise KernelError("host-module", f"the source of the module {module} is not available")
-        node = source_module.function_at(name, line)
-        return self.world.runtime(source_module).function(node, enclosing, cells, defaults)
+        node = source_module.function_at(name, line, column)
+        runtime = self.world.runtime(source_module)
+        return runtime.function(node, around, enclosing, cells, defaults)
 
     def library_function(self, source: SourceFile, name: str) -> Any:
         """Return a function of nkic's own standard library, which is written as kernel source.

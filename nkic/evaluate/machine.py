@@ -120,7 +120,7 @@ class Machine(Budget):
         if value.__class__ is Method:
             return self.rank(value.function) + self.rank(value.owner)
         if value.__class__ in _NUMBERED:
-            return int(value.serial)
+            return int(value.serial)  # type: ignore[attr-defined]
         return self._ranks.get(id(value), (0, None))[0]
 
     def here(self) -> CallChain:

@@ -8,7 +8,8 @@ run.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nkic.base.diagnostics import Label
@@ -20,7 +21,7 @@ from nkic.evaluate.code import Code, Frame
 from nkic.evaluate.compile.functions import compile_expression, compile_function, compile_statement
 from nkic.evaluate.errors import ImportFailed, KernelError, Missing
 from nkic.evaluate.machine import CALLABLES
-from nkic.evaluate.objects import UNSET, Function
+from nkic.evaluate.objects import UNSET, Class, Function
 from nkic.syntax import names, nodes, scopes
 from nkic.syntax.bindings import (
     Binding,
@@ -143,11 +144,15 @@ class World:
         self.machine = machine
         self.library = library
         self.provided = provided
-        # module-level variables of a traced program
+        # Of a running program: module-level variables, and by module and qualified name the
+        # attributes of classes and the defaults of functions.
         self.program_variables: Mapping[str, Mapping[str, Any]] = {}
+        self.program_attributes: Mapping[tuple[str, str], Mapping[str, Any]] = {}
         self.rebuild: Callable[[Any], Any] = lambda described: described
+        self.is_defining = False  # whether a module-level statement runs
         self._runtimes: dict[str, Runtime] = {}
         self._values: dict[str, Provided] = {}
+        self._noted: list[Class | Function] = []
 
     def runtime(self, module: SourceModule) -> Runtime:
         """Return the runtime of a module."""
@@ -155,6 +160,45 @@ class World:
         if path not in self._runtimes:
             self._runtimes[path] = Runtime(self, module)
         return self._runtimes[path]
+
+    @contextmanager
+    def defining(self) -> Iterator[None]:
+        """Run a statement of a module, which sees variables as the source defines them.
+
+        Functions see the values that the running program has given them since.
+        """
+        if self.is_defining or not (self.program_variables or self.program_attributes):
+            yield
+            return
+        self.is_defining = True
+        for runtime in self._runtimes.values():
+            runtime.switch()
+        try:
+            yield
+        finally:
+            self.is_defining = False
+            for runtime in self._runtimes.values():
+                runtime.switch()
+        while self._noted:
+            self._update(self._noted.pop())
+
+    def note(self, made: Class | Function) -> None:
+        """Take note of a class or function that a module-level statement has made."""
+        self._noted.append(made)
+
+    def _update(self, made: Class | Function) -> None:
+        """Give a class its attributes, or a function its defaults, in the running program."""
+        module = made.module if isinstance(made, Class) else made.runtime.module.name
+        described = self.program_attributes.get((module, made.qualname), {})
+        values = {name: self.rebuild(value) for name, value in described.items()}
+        if isinstance(made, Class):
+            made.members |= values
+            return
+        with_defaults = made.code.positional[len(made.code.positional) - len(made.defaults) :]
+        pairs = zip(with_defaults, made.defaults, strict=True)
+        made.defaults = tuple([values.get(name, value) for name, value in pairs])
+        kept = made.keyword_defaults
+        made.keyword_defaults = {name: values.get(name, value) for name, value in kept.items()}
 
     def module(self, request: str, importer: SourceModule, *, soft: bool = False) -> Any:
         """Return the value of an imported module. If `soft`, raise `ImportError` for host code."""
@@ -233,6 +277,7 @@ class Runtime:
         self._done: set[int] = set()
         self._running: list[int] = []
         self._pending: set[str] = set()
+        self._aside: dict[str, Any] = {}
         base = self.machine.builtins.items()
         self.globals: dict[str, Any] = {k: v for k, v in base if not self.defines(k)}
         self.globals["__name__"] = module.name
@@ -275,7 +320,7 @@ class Runtime:
         """Compute the value of a name not in `globals` yet. Raises `KeyError` if there is none."""
         binding = self.module.bindings.get(name)
         variables = self._program_variables()
-        if name in variables and (binding is None or binding.kind is BindingKind.VALUE):
+        if name in variables and (binding is None or not self.world.is_defining):
             self.globals[name] = self.world.rebuild(variables[name])
             return self.globals[name]
         if binding is not None:
@@ -296,6 +341,13 @@ class Runtime:
         """Return the variables whose values the running program supplies."""
         return self.world.program_variables.get(self.module.name, {})
 
+    def switch(self) -> None:
+        """Exchange the values that the program gives to variables for those in the source."""
+        names_ = self._program_variables().keys() & self.module.bindings.keys()
+        shown = {name: self.globals.pop(name) for name in names_ if name in self.globals}
+        self.globals |= self._aside
+        self._aside = shown
+
     # ---- running ---------------------------------------------------------------------------
 
     def run(self, code: Code) -> Any:
@@ -313,16 +365,18 @@ class Runtime:
     def function(
         self,
         node: scopes.Function,
+        around: str,
         enclosing: Collection[str],
         cells: Callable[[Function], Mapping[str, Any]],
         defaults: Mapping[str, Any],
     ) -> Function:
         """Return a function of this file without its decorators, however deeply it is nested.
 
-        `enclosing` names the variables of the outer functions; `cells` returns their values given
+        `around` is the qualified name of the outer function; `enclosing` names the variables of the
+        outer functions; `cells` returns their values given
         the new function, which may be one of them.
         """
-        code, cell_names = compile_function(self.module.source, node, enclosing)
+        code, cell_names = compile_function(self.module.source, node, around, enclosing)
         new_cells: dict[str, list[Any]] = {name: [UNSET] for name in cell_names}
         plain = tuple(defaults[name] for name in code.positional if name in defaults)
         named = {name: defaults[name] for name in code.keyword_only if name in defaults}
@@ -349,7 +403,7 @@ class Runtime:
                 self._run(index)
             elif index > before:
                 self._pending.add(binding.name)
-        if binding.name not in self.globals:
+        if binding.name not in self.globals and binding.name not in self._aside:
             raise _circular(binding) if before in binding.statements else KeyError(binding.name)
         self._run_pending()
 
@@ -373,7 +427,8 @@ class Runtime:
         self._done.add(index)
         self._running.append(index)
         try:
-            self.run(compile_statement(self.module.source, self.module.tree.body[index]))
+            with self.world.defining():
+                self.run(compile_statement(self.module.source, self.module.tree.body[index]))
         except BaseException:
             self._done.discard(index)
             raise

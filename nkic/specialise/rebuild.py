@@ -18,29 +18,38 @@ from nkic.language.provide import OLD_ROOT
 from nkic.machine import dtypes
 from nkic.specialise import runtime_values
 from nkic.specialise.closed import World
+from nkic.specialise.numpy.values import host, wrapped
 
 _PARTIAL = library.modules()["functools"]["partial"]
 NKI = "nki"
+_NOT_MADE = object()
 _SEARCHED = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
 
 
 class Rebuilder:
-    """Makes values from descriptions; `tensors` has the tensor parts by name.
+    """Makes values from descriptions; `tensors` has the tensor parts by name, `descriptions` all
+    numbered ones.
 
     Raises `KernelError`, and any exception of evaluating the user's source.
     """
 
-    def __init__(self, world: World, tensors: Mapping[str, Any]) -> None:
+    def __init__(
+        self, world: World, tensors: Mapping[str, Any], descriptions: Mapping[int, Any]
+    ) -> None:
         self.world = world
         self.interpreter = world.interpreter
         self.machine = world.interpreter.machine
         self.tensors = tensors
+        self.descriptions = descriptions
         self.objects: dict[int, Any] = {}
 
     def value(self, description: Any) -> Any:
         """Return the value that `description` describes."""
         make = _MAKERS.get(type(description))
-        return description if make is None else make(self, description)
+        if make is None:
+            return description
+        made = self.objects.get(getattr(description, "number", -1), _NOT_MADE)
+        return make(self, description) if made is _NOT_MADE else made
 
     def _live(self, description: runtime_values.RuntimeValue) -> Any:
         return self.value(description.value)
@@ -49,7 +58,14 @@ class Rebuilder:
         return self.tensors[description.name]
 
     def _back_reference(self, description: runtime_values.BackReference) -> Any:
-        return self.objects[description.number]
+        return self.value(self.descriptions[description.number])
+
+    def _constant(self, description: runtime_values.ConstantData) -> Any:
+        dtype = dtypes.DTYPES[description.dtype].dtype
+        return wrapped(host().frombuffer(description.data, dtype).reshape(description.shape).copy())
+
+    def _unavailable(self, description: runtime_values.Unavailable) -> Any:
+        raise KernelError("host-module", description.text, help=description.help)
 
     def _tuple(self, description: tuple[Any, ...]) -> Any:
         return tuple(map(self.value, description))
@@ -69,6 +85,13 @@ class Rebuilder:
         for key, element in description.items:
             table[self.value(key)] = self.value(element)
         return table
+
+    def _made(self, description: runtime_values.Made) -> Any:
+        values = tuple(map(self.value, description.values))
+        made = self.objects[description.number] = self.machine.call(
+            self.value(description.owner), values, None
+        )
+        return made
 
     # ---- values defined by source -------------------------------------------------------------
 
@@ -139,8 +162,16 @@ class Rebuilder:
 
         defaults = {name: self.value(described) for name, described in description.defaults}
         free_variables = [name for name, _ in description.cells]
-        location = (description.module, description.name, description.line)
-        return self.interpreter.function_at(*location, free_variables, cells, defaults)
+        location = (description.module, description.name, description.line, description.column)
+        function = self.interpreter.function_at(
+            *location, description.around, free_variables, cells, defaults
+        )
+        attributes = {name: self.value(value) for name, value in description.attributes}
+        for name in ("__name__", "__qualname__", "__doc__"):
+            if name in attributes:
+                setattr(function, name.strip("_"), attributes.pop(name))
+        function.attributes = attributes or None
+        return function
 
     def _bound(self, description: runtime_values.BoundAttribute) -> Any:
         return self.machine.attribute(self.value(description.owner), description.name)
@@ -164,8 +195,11 @@ _MAKERS: dict[type, Callable[[Rebuilder, Any], Any]] = {
     runtime_values.RuntimeValue: Rebuilder._live,
     runtime_values.InnerTensor: Rebuilder._inner_tensor,
     runtime_values.BackReference: Rebuilder._back_reference,
+    runtime_values.ConstantData: Rebuilder._constant,
+    runtime_values.Unavailable: Rebuilder._unavailable,
     runtime_values.Collection: Rebuilder._collection,
     runtime_values.Table: Rebuilder._table,
+    runtime_values.Made: Rebuilder._made,
     runtime_values.Named: Rebuilder._named,
     runtime_values.Member: Rebuilder._member,
     runtime_values.Instance: Rebuilder._instance,

@@ -9,7 +9,8 @@ user's program is executed. Numbers, strings, None, ranges, slices and tuples de
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -66,6 +67,15 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Made:
+    """An object that a call of `owner` makes."""
+
+    number: int
+    owner: Any
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class Instance:
     """An object of a class, with its fields by name."""
 
@@ -86,15 +96,20 @@ class Record:
 class Function:
     """A function by its location: the line of `def`, `lambda` or the first decorator.
 
-    `cells` are the variables of enclosing functions; `defaults` are by parameter name.
+    `around` is the qualified name of the outer function, or empty. `column` is that of the first
+    instruction, to tell lambdas in one line apart. `cells` are the
+    variables of enclosing functions; `defaults` are by parameter name; `attributes` have been set.
     """
 
     number: int
     module: str
     name: str
+    around: str
     line: int
+    column: int
     cells: tuple[tuple[str, Any], ...] = ()
     defaults: tuple[tuple[str, Any], ...] = ()
+    attributes: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +130,24 @@ class Partial:
 
 
 @dataclass(frozen=True)
+class ConstantData:
+    """An array that is not part of an argument: elements in row-major order, little-endian."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    digest: str  # of `data`
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """A value that cannot be described. Its use is an error."""
+
+    text: str
+    help: str
+
+
+@dataclass(frozen=True)
 class BackReference:
     """An object described earlier."""
 
@@ -125,12 +158,16 @@ class BackReference:
 class LiveEntry:
     """The kernel as a function of a running program, instead of a name in a file.
 
-    `module` is its module's dotted name. `globals` are values that the source of a module lacks, or
-    that the program has changed: by the module's name, then the variable's.
+    `globals` are the module-level variables that the kernel and what it calls use, by the module's
+    name, then the variable's; `attributes` those of classes, and the defaults of functions, by the
+    names of module and class or function. What their source alone defines is left out. `objects`
+    holds every numbered description.
     """
 
     function: Function
     globals: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...] = ()
+    attributes: tuple[tuple[tuple[str, str], tuple[tuple[str, Any], ...]], ...] = ()
+    objects: Mapping[int, Any] = field(default_factory=dict, repr=False)
 
     def names(self, module: str) -> frozenset[str]:
         """Return the variables of a module that the running program provides."""

@@ -40,10 +40,9 @@ class BoundArguments:
     tensors: dict[str, TensorType]
     values: dict[str, Any]
 
-    def shown(self) -> dict[str, str]:
-        """Return every argument as text, for `nki-run inspect`."""
-        texts = {name: str(kind) for name, kind in self.tensors.items()}
-        texts |= {name: repr(value) for name, value in self.values.items()}
+    def shown(self, texts: Mapping[str, str]) -> dict[str, str]:
+        """Return every argument as text, for `nki-run inspect`; `texts` are those of values."""
+        texts = {**texts, **{name: str(kind) for name, kind in self.tensors.items()}}
         return {p.name: texts.get(p.name, p.default) for p in self.parameters}
 
 

@@ -7,11 +7,15 @@ several instances are distributed over the cores.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.evaluation import Limits
 from nkic.base.profiles import Profile
+from nkic.evaluate import library
+from nkic.evaluate.interpreter import MISSING, parameters
+from nkic.evaluate.objects import Class, Function
 from nkic.ir.program import Program, TensorParameter
 from nkic.language import provide
 from nkic.language.objects import Kernel
@@ -25,8 +29,11 @@ from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.rebuild import Rebuilder
 from nkic.specialise.request import Request
+from nkic.specialise.shown import text
 from nkic.specialise.signature import BoundArguments, bind
 from nkic.syntax.bindings import Resolved
+
+ENUM = library.modules()["enum"]["Enum"]
 
 
 def specialise(
@@ -45,18 +52,19 @@ def specialise(
         inputs = declare_inputs(bound, request, trace, resolved.kernel)
         outputs = Outputs(trace, inputs, resolved.kernel)
         order = Ordering(resolved.kernel, report)
+        texts: dict[str, str] = {}
         for core, ids in instances(request):
             world = World(resolved, trace, limits)
             start = trace.begin(ids, core)
             try:
                 order.read(_schedule(request, world))
-                outputs.take(_call(bound, inputs, request, world))
+                outputs.take(_call(bound, inputs, request, world, texts))
             except CompileFailed:
                 break
             order.apply(trace.body, start)
         else:
             order.finish()
-        return outputs.program(bound.shown(), request)
+        return outputs.program(bound.shown(texts), request)
 
 
 def _schedule(request: Request, world: World) -> tuple[Any, ...]:
@@ -68,11 +76,18 @@ def _schedule(request: Request, world: World) -> tuple[Any, ...]:
 
 
 def _call(
-    bound: BoundArguments, inputs: tuple[TensorParameter, ...], request: Request, world: World
+    bound: BoundArguments,
+    inputs: tuple[TensorParameter, ...],
+    request: Request,
+    world: World,
+    texts: dict[str, str],
 ) -> Any:
-    """Call the kernel and return its result. After an error, look for further misspelt names."""
+    """Call the kernel and return its result; `texts` receives its arguments as text.
+
+    After an error, look for further misspelt names.
+    """
     try:
-        return _called(bound, inputs, request, world)
+        return _called(bound, inputs, request, world, texts)
     except CompileFailed:
         interpreter = world.interpreter
         report_missing(interpreter.resolved, world.namespaces, interpreter.report)
@@ -80,11 +95,15 @@ def _call(
 
 
 def _called(
-    bound: BoundArguments, inputs: tuple[TensorParameter, ...], request: Request, world: World
+    bound: BoundArguments,
+    inputs: tuple[TensorParameter, ...],
+    request: Request,
+    world: World,
+    texts: dict[str, str],
 ) -> Any:
     interpreter = world.interpreter
     tensors = {p.name: provide.argument_tensor(p.tensor, request.profile) for p in inputs}
-    rebuilder = Rebuilder(world, tensors)
+    rebuilder = Rebuilder(world, tensors, request.entry.objects if request.entry else {})
     constants = Constants(world, rebuilder)
 
     def arguments() -> dict[str, Any]:
@@ -104,11 +123,35 @@ def _called(
             module: dict(variables) for module, variables in request.entry.globals
         }
         interpreter.world.program_variables = variables_by_module
+        interpreter.world.program_attributes = {
+            owner: dict(values) for owner, values in request.entry.attributes
+        }
         interpreter.world.rebuild = rebuilder.value
         return rebuilder.value(request.entry.function)
 
     function = interpreter.run(enter)
-    return interpreter.call(function, interpreter.run(arguments))
+    values = interpreter.run(arguments)
+    if not texts:
+        texts |= interpreter.run(lambda: _texts(world, function, values))
+    return interpreter.call(function, values)
+
+
+def _texts(world: World, function: Any, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments as text, with the defaults of those that are left out."""
+    machine = world.interpreter.machine
+    declared = parameters(function) if isinstance(function, Function) else []
+    defaults = {p.name: p.default for p in declared if p.default is not MISSING}
+
+    def other(value: Any) -> str:
+        value = _function(value)
+        if isinstance(value, Function | Class):
+            return value.qualname
+        kind = machine.class_of(value)
+        if kind.is_a(ENUM):
+            return f"{kind.qualname}.{machine.attribute(value, 'name')}"
+        return f"{kind.qualname}(…)"
+
+    return {name: text(value, other) for name, value in {**defaults, **values}.items()}
 
 
 def _function(kernel: Any) -> Any:

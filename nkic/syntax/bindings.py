@@ -118,12 +118,18 @@ class SourceModule:
         """Return the innermost statement that contains `span`."""
         return next(self._holding(span), None)
 
-    def function_at(self, name: str, line: int) -> nodes.FunctionDef | nodes.Lambda:
+    def function_at(
+        self, name: str, line: int, column: int = 0
+    ) -> nodes.FunctionDef | nodes.Lambda:
         """Return the function `name` whose `def`, `lambda` or first decorator is on a line.
 
+        Of several lambdas, it is the innermost one that has `column`, which may be in a later line.
         Raises `LookupError` if there is none, or more than one.
         """
         functions = [node for node in walk(self.tree) if _is_function_at(node, name, line)]
+        if len(functions) > 1 and name == "<lambda>":
+            starts = [node.span.column for node in functions if node.span.column <= column]
+            functions = [node for node in functions if node.span.column == max(starts, default=0)]
         if len(functions) != 1:
             count = f"{len(functions)} functions" if functions else "no function"
             raise LookupError(f"{self.source.path} has {count} {name} in line {line}")

@@ -110,5 +110,10 @@ def outcome(kernel: Any, given: RequestOptions, consts: Mapping[str, Any], way: 
 def both(
     kernel: Any, given: RequestOptions, consts: Mapping[str, Any] | None = None
 ) -> list[Outcome]:
-    """Return the outcomes of both ways, native first."""
-    return [outcome(kernel, given, consts or {}, way) for way in WAYS]
+    """Return the outcomes of both ways, native first.
+
+    It is evaluated last: what the kernel does to the module's variables stays in the module, and
+    the closed world would see it.
+    """
+    found = {way: outcome(kernel, given, consts or {}, way) for way in reversed(WAYS)}
+    return [found[way] for way in WAYS]

@@ -57,13 +57,17 @@ class Functions(Generators):
         outer_slots = code.outer_slots
 
         def make(f: Frame) -> Function:
-            return Function(
+            runtime = f[FUNCTION].runtime
+            function = Function(
                 code,
-                f[FUNCTION].runtime,
+                runtime,
                 tuple([value(f) for value in defaults]),
                 {key: value(f) for key, value in named},
                 tuple([f[slot] for slot in outer_slots]),
             )
+            if runtime.world.is_defining:
+                runtime.world.note(function)
+            return function
 
         return make
 
@@ -279,11 +283,14 @@ def compile_expression(source: SourceFile, node: nodes.Expression) -> Code:
 
 
 def compile_function(
-    source: SourceFile, node: scopes.Function, cells: Iterable[str]
+    source: SourceFile, node: scopes.Function, around: str, cells: Iterable[str]
 ) -> tuple[Code, tuple[str, ...]]:
-    """Compile a single function. Return its code and the names of its cells, in slot order."""
+    """Compile a single function in the function `around`, which is empty for none.
+
+    Return its code and the names of its cells, in slot order.
+    """
     unit = _module_unit(source)
-    enclosing = Unit(source, unit, None, "function", "<around>")
+    enclosing = Unit(source, unit, None, "function", around)
     cell_names = sorted(cells)
     enclosing.scope.declare(cell_names, frozenset(cell_names))
     name = node.name if isinstance(node, nodes.FunctionDef) else "<lambda>"

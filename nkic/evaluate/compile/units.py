@@ -77,7 +77,7 @@ class Unit:
     @property
     def qualname(self) -> str:
         """The name, qualified by the names of the enclosing units."""
-        if self.parent is None or self.parent.kind == "module":
+        if self.parent is None or self.parent.kind == "module" or not self.parent.name:
             return self.name
         between = "." if self.parent.kind == "class" else ".<locals>."
         return f"{self.parent.qualname}{between}{self.name}"

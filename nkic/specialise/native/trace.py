@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from enum import Enum
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from nkic.specialise.native.variables import Variables
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.request import Request
+from nkic.specialise.shown import text
 from nkic.specialise.signature import BoundArguments, bind
 from nkic.syntax import nodes
 from nkic.syntax.bindings import Kernel, Resolved
@@ -96,14 +98,15 @@ class _Tracer:
         order.read(request.schedule)
         for core, ids in instances(request):
             start = trace.begin(ids, core)
-            outputs.take(self._call(bound, inputs))
+            arguments = self._arguments(bound, inputs)
+            texts = {name: text(value, _other) for name, value in arguments.items()}
+            outputs.take(self._call(arguments))
             order.apply(trace.body, start)
         order.finish()
-        return outputs.program(bound.shown(), request)
+        return outputs.program(bound.shown(texts), request)
 
-    def _call(self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]) -> Any:
+    def _call(self, arguments: dict[str, Any]) -> Any:
         function = self.kernel.function
-        arguments = self._arguments(bound, inputs)
         call = inspect.BoundArguments(inspect.signature(function), arguments)
         try:
             result = call_sites.run(function, *call.args, **call.kwargs)
@@ -143,6 +146,14 @@ class _Tracer:
             errors = [left_early(at.primary, self.call_sites) for at in abandoned_loops[:1]]
         for error in filter(None, errors):
             self.report.fatal(error.slug, error.message, error.span, help=error.help)
+
+
+def _other(value: Any) -> str:
+    """Return the text of an object or a function."""
+    if isinstance(value, Enum):
+        return f"{type(value).__qualname__}.{value._name_}"
+    name = getattr(value, "__qualname__", None) if callable(value) else None
+    return name if isinstance(name, str) else f"{type(value).__qualname__}(…)"
 
 
 def _annotations(function: FunctionType, kernel: Kernel) -> Callable[[nodes.Expression], Any]:
