@@ -127,17 +127,20 @@ def plain(
         space["__hash__"] = None
     cls = Class(name, bases, space, payload=payload, make=construct, machine=m)
     cls.fields = dict(fields)
-    _note_slots(cls, space)
+    _note_slots(m, cls, space)
     cls.extra["abstract"] = _abstract(cls)
     return cls
 
 
-def _note_slots(new_class: Class, space: dict[str, Any]) -> None:
+def _note_slots(m: Machine, new_class: Class, space: dict[str, Any]) -> None:
     """Restrict the fields of objects to the names in `__slots__`."""
     if "__slots__" not in space:
         return
     declared = space["__slots__"]
     slots = [declared] if isinstance(declared, str) else list(declared)
+    for slot in slots:
+        if not isinstance(slot, str):
+            raise TypeError(f"__slots__ items must be strings, not '{m.class_of(slot).name}'")
     ancestors = [cls for cls in new_class.mro[1:] if cls.machine is not None]
     if all("slots" in cls.extra for cls in ancestors):
         inherited = [name for cls in ancestors for name in cls.extra["slots"]]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
 _CONTAINER_STEPS = 24  # steps to compare a container
 _ITEM_STEPS = 20  # steps to look up an item of a dict in a view of another one
-_METHOD_STEPS = 10  # steps to compare objects on behalf of Python's own containers
+_METHOD_STEPS = 60  # steps to compare objects on behalf of Python's own containers
 # Binary logarithms of the characters compared per step; only equality compares bytes at once.
 _EQUAL_TEXT, _ORDERED_TEXT = 10, 6
 _ORDERED = (list, tuple)
@@ -378,6 +378,12 @@ def _extent(m: Machine, value: Any, depth: int) -> tuple[int, int]:
     return height, weight
 
 
+def hash_key(m: Machine, value: Any) -> int:
+    """Return Python's own hash, by which dicts and sets find a value."""
+    check_key(m, value, 0)
+    return hash(value)
+
+
 def stable_hash(m: Machine, value: Any) -> int:
     """Return a hash that is the same in every process; equal values have equal hashes."""
     check_key(m, value, 0)
@@ -435,7 +441,7 @@ def hash_instance(m: Machine, value: Any) -> int:
         check_key(m, tuple(value), 0)
         return tuple.__hash__(value)
     if isinstance(value, int | float | str) and not isinstance(value, Instance | ErrorInstance):
-        return hash(plain_scalar(value))
+        return hash_key(m, plain_scalar(value))
     if isinstance(value, list | dict) or value.cls.find("__eq__") is not UNSET:
         raise TypeError(f"unhashable type: '{value.cls.name}'")
     return int(value.serial)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes
+from nkic.evaluate.compare import hash_key
 from nkic.evaluate.library.collections.namedtuples import make_class
 from nkic.evaluate.library.support import (
     Hidden,
@@ -95,7 +96,7 @@ def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
         if state.maxsize is not None:
             results[key] = results.pop(key)
         return value
-    hash(key)
+    hash_key(m, key)  # raises `TypeError` if an argument is unhashable
     state.misses += 1
     value = m.call(state.function, args, named)
     if state.maxsize == 0:
@@ -159,10 +160,10 @@ def _init(m: Machine, owner: Any, func: Any) -> None:
 @methods(CACHED_PROPERTY, "__set_name__")
 def _set_name(m: Machine, owner: Any, cls: Any, name: Any) -> None:
     attribute = owner.fields.get("attrname")
-    if attribute is not None and attribute != name:
+    if attribute is not None and not m.equal(attribute, name):
         raise TypeError(
             "Cannot assign the same cached_property to two different names "
-            f"({attribute!r} and {name!r})."
+            f"({m.repr(attribute)} and {m.repr(name)})."
         )
     attributes.write_field(m, owner, "attrname", name)
 

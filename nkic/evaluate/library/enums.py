@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes, classes
-from nkic.evaluate.compare import plain_scalar
+from nkic.evaluate.compare import hash_key, plain_scalar, stable_hash
 from nkic.evaluate.library.flags import BOUNDARY, FLAG_HOOKS, FLAG_METHODS, boundaries, give_bits
 from nkic.evaluate.library.members import (
     AUTO,
@@ -102,7 +102,7 @@ def _check_bases(m: Machine, name: str, bases: Iterable[Class]) -> None:
 def _add_payload_hash(cls: Class) -> None:
     """Make members that are numbers or text hash like those."""
     if cls.payload is not Instance and "__hash__" not in cls.members:
-        checked_methods(cls, {"__hash__": lambda m, owner: hash(_base(owner))})
+        checked_methods(cls, {"__hash__": lambda m, owner: hash_key(m, _base(owner))})
 
 
 def _base(owner: Any) -> Any:
@@ -297,7 +297,7 @@ INT_FLAG = _enumeration("IntFlag", INT, REPR_ENUM, FLAG, payload=int)
 
 
 def _str(m: Machine, owner: Any, /) -> str:
-    return f"{owner.cls.name}.{owner.fields.get('_name_')}"
+    return f"{owner.cls.name}.{m.str(owner.fields.get('_name_'))}"
 
 
 def _format(m: Machine, owner: Any, spec: Any, /) -> str:
@@ -307,13 +307,13 @@ def _format(m: Machine, owner: Any, spec: Any, /) -> str:
 @repr_of(ENUM)
 def _show(m: Machine, owner: Any, writer: Any) -> None:
     name = owner.fields.get("_name_")
-    writer.add(f"<{owner.cls.name}{'' if name is None else f'.{name}'}: ")
+    writer.add(f"<{owner.cls.name}{'' if name is None else f'.{m.str(name)}'}: ")
     writer.value(owner.fields.get("_value_"))
     writer.add(">")
 
 
 def _hash(m: Machine, owner: Any, /) -> int:
-    return hash(m.call(m.builtins["hash"], (owner.fields.get("_name_"),), None))
+    return stable_hash(m, owner.fields.get("_name_"))
 
 
 ENUM.members |= {

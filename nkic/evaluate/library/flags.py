@@ -43,7 +43,7 @@ BOUNDARY = final(library_class("FlagBoundary", "enum"))
 
 @repr_of(BOUNDARY)
 def _show_boundary(m: Machine, owner: Any, writer: Any) -> None:
-    writer.add(f"<FlagBoundary.{owner.fields['_name_']}: {owner.fields['_value_']!r}>")
+    writer.add(f"<FlagBoundary.{owner.fields['_name_']}: {m.repr(owner.fields['_value_'])}>")
 
 
 def boundaries() -> dict[str, Any]:
@@ -143,12 +143,12 @@ def _name(m: Machine, cls: Class, state: Members, value: int) -> str | None:
             number = _number(member)
             if number and number & value == number:
                 parts[id(member)] = member
-    covered = size = 0
+    covered = 0
     for member in parts.values():
         covered |= _number(member)
-        size += 1 + len(str(member.fields.get("_name_")))
-    m.text(size, "the name")
-    text = "|".join(str(member.fields.get("_name_")) for member in parts.values())
+    names = [m.str(member.fields.get("_name_")) for member in parts.values()]
+    m.text(sum(map(len, names)) + len(names), "the name")
+    text = "|".join(names)
     unknown = value ^ covered
     if not covered:
         return None
@@ -195,7 +195,7 @@ def _iter(m: Machine, owner: Any, /) -> Any:
 def _str(m: Machine, owner: Any, /) -> str:
     name = owner.fields.get("_name_")
     cls = owner.cls.name
-    return f"{cls}({_number(owner)})" if name is None else f"{cls}.{name}"
+    return f"{cls}({_number(owner)})" if name is None else f"{cls}.{m.str(name)}"
 
 
 def _next_bit(m: Machine, name: Any, start: Any, count: Any, last_values: Any, /) -> Any:
