@@ -5,6 +5,7 @@ Values with a meaning outside kernels keep it; all others take effect only insid
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
@@ -29,6 +30,9 @@ from nkic.nki import signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 from nkic.nki.jit import former_jit
 
+# Published kernels write `logging.disable(logging.OFF)`: the vendor's package adds this level, whose
+# value is assumed to be above all others.
+_NO_LOGGING = logging.CRITICAL + 10
 _UNCHANGED = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
 _CALLED = (allocators.allocation_scope, allocators.multi_buffer)
 
@@ -75,6 +79,7 @@ def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
     values = {name: _value(module, name, getattr(space, name)) for name in names_of(space)}
     if module == f"{ROOT}.nki":
         values |= kernels
+        vars(logging).setdefault("OFF", _NO_LOGGING)
     elif module == f"{ROOT}.nki.language":
         values |= {"nc": NeuronCores, "spmd_dim": SpmdDim, "static_cast": static_cast}
     return values

@@ -252,9 +252,8 @@ def kernel_of(fn: Any, launch: LaunchOptions | None = None) -> Kernel:
     former, spmd = launch.former or fn.launch.former, launch.spmd or fn.launch.spmd
     target, lnc = launch.target or fn.launch.target, launch.lnc or fn.launch.lnc
     dge = launch.dge and fn.launch.dge
-    settings: dict[str, Any] = {"target": target, "former": former, "spmd": spmd}
-    settings |= {"lnc": lnc, "dge": dge}
-    return Kernel(fn.func, replace(fn.launch, **settings))
+    merged = replace(fn.launch, target=target, former=former, spmd=spmd, lnc=lnc, dge=dge)
+    return Kernel(fn.func, merged)
 
 
 def _launch(options: Mapping[str, Any], former: bool) -> LaunchOptions:

@@ -1,5 +1,7 @@
 """Beta 1 kernels in the style of users."""
 
+import logging
+
 import neuronxcc.nki as nki
 import neuronxcc.nki.compiler as ncc
 import neuronxcc.nki.isa as nisa
@@ -7,6 +9,8 @@ import neuronxcc.nki.language as nl
 import numpy as np
 from neuronxcc.nki.language import par_dim
 from neuronxcc.nki.typing import scalar
+
+assert logging.OFF > logging.CRITICAL
 
 
 @nki.jit
