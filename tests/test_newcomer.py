@@ -100,17 +100,17 @@ def kernel(x):
 
 
 def rms_norm(x: Array, w: Array) -> Array:
-    return x / np.sqrt((x * x).mean(1, keepdims=True)) * w
+    return np.asarray(x / np.sqrt((x * x).mean(1, keepdims=True)) * w)
 
 
 def linear(x: Array, w: Array, bias: Array) -> Array:
     y = x.astype(np.float32).T @ w.astype(np.float32) + bias
-    return 0.5 * y * (1 + np.vectorize(erf)(y / np.sqrt(2)))
+    return np.asarray(0.5 * y * (1 + np.vectorize(erf)(y / np.sqrt(2))))
 
 
 def gate(x: Array) -> Array:
     weight = np.exp(x) * (x >= np.sort(x, 1)[:, -4:-3])
-    return weight / weight.sum(1, keepdims=True)
+    return np.asarray(weight / weight.sum(1, keepdims=True))
 
 
 class Task(NamedTuple):

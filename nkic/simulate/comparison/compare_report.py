@@ -17,9 +17,11 @@ from nkic.base.diagnostics import Diagnostic, make
 from nkic.base.text import clean, grouped, plural
 from nkic.machine.memory import PARTITIONS
 from nkic.simulate.comparison.compare import Comparison, Mask, Point
+from nkic.simulate.comparison.resemblance import resemblance
 
 RANGES = 6  # of indices that a line shows
 MAP_ROWS, MAP_COLUMNS = 16, 64
+_ROUNDED = 0.1  # of the largest number, the most that is taken for a difference of rounding
 SHADES = ".:#"  # no element of a cell fails, some, all
 _UNITS = {"ulp": "ulp", "tolerance": "x tolerance"}
 
@@ -37,13 +39,14 @@ def diagnostic(comparison: Comparison) -> Diagnostic:
         rate = comparison.rule.min_pass_rate
         allowed = f", more than the {1 - rate:.3%} allowed" if 0 < rate < 1 else ""
         verdict_text = f"{share} differ from what was expected ({comparison.rule}){allowed}"
+    alike = resemblance(comparison.got, comparison.expected)
     parts = (
         "\n".join(lines)
         for lines in (_points(comparison), _errors(comparison), _places(comparison))
     )
-    notes = [paragraph for paragraph in parts if paragraph]
+    notes = [paragraph for paragraph in (alike, *parts) if paragraph]
     message = f"output `{name}`: {verdict_text}"
-    return make("outputs-differ", message, notes=notes, help=_advice(comparison))
+    return make("outputs-differ", message, notes=notes, help=_advice(comparison, alike))
 
 
 def verdict(comparison: Comparison) -> str:
@@ -179,6 +182,9 @@ def _places(comparison: Comparison) -> Iterator[str]:
     shape = comparison.wrong.shape
     if not comparison.failures or not shape:
         return
+    if comparison.wrong.all():  # a map would show nothing more
+        yield "it fails everywhere"
+        return
     yield "where it fails:"
     for axis, indices in enumerate(_failing(comparison.wrong)):
         yield f"  {_axis(axis, len(shape), shape[axis], indices)}"
@@ -250,13 +256,16 @@ def _summed(plane: NDArray[np.float64], steps: Sequence[int]) -> NDArray[np.floa
     return plane
 
 
-def _advice(comparison: Comparison) -> str:
+def _advice(comparison: Comparison, alike: str) -> str:
     if (
         comparison.not_finite
         and not comparison.rule.equal_nan
         and np.isnan(comparison.expected).any()
     ):
         return "NaN equals nothing unless --compare equal-nan is given"
+    worst, largest = comparison.worst, np.abs(comparison.expected).max(initial=0.0)
+    if alike or worst is None or worst.difference > _ROUNDED * largest:
+        return ""  # no rounding is that large
     if comparison.rule.mode in ("close", "range") and not comparison.not_finite:
         keeps = "NKI_PRECISE_FP=0 or `--no-precise-fp` keeps float32 between instructions"
         return f"{keeps}: what still differs is logic"
