@@ -29,10 +29,7 @@ ON_DEMAND = {
     "api/arrays.py": {"nkic.arrays.npy"},
     "api/artifact.py": {"nkic.api.html"},
     "api/native.py": {"hashlib"},
-    **{
-        path: {"tomllib"}
-        for path in ("base/project.py", "machine/clock/machine_file.py", "specialise/inline.py")
-    },
+    "base/files.py": {"tomllib"},
     "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after signal handlers
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"nkic.limits.table"},

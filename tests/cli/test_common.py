@@ -19,6 +19,7 @@ import pytest
 from nkic import __version__
 from nkic.base.diagnostics import codes
 from nkic.cli.common import help, streams
+from tests.harness.commands import hear_signals
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,8 +30,6 @@ import click
 from nkic.base import diagnostics as d, files
 from nkic.base.source import SourceFile, Span
 from nkic.cli.common import Option, Session, Tool, run, shared_options
-from tests.harness.commands import hear_signals
-from tests.harness.commands import hear_signals
 
 SOURCE = SourceFile("k.py", "a = 1\\nb = f(x)\\n")
 CALL = Span("k.py", 2, 5, 2, 9)

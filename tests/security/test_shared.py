@@ -12,9 +12,11 @@ import gc
 import importlib
 import pkgutil
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from nkic.evaluate.attributes import Provided
 from nkic.evaluate.machine import Machine
 from nkic.evaluate.objects import INSTANCES, Class, Frozen
 from nkic.evaluate.sets import KernelSet
+from nkic.language.tensors import views
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets
 from nkic.parse import parse
@@ -283,7 +286,7 @@ def shared_values() -> list[Any]:
     with world(SOURCE) as (first, one), world(SOURCE) as (second, two):
         for made, value in ((first, one), (second, two)):
             interpreter = made.interpreter
-            found.append(interpreter.run(lambda m=interpreter.machine, v=value: reached(m, v)))
+            found.append(interpreter.run(partial(reached, interpreter.machine, value)))
     both = found[0].keys() & found[1].keys()
     return [value for key, value in found[0].items() if key in both]
 
@@ -585,3 +588,76 @@ def test_the_next_kernel_of_the_process_is_as_the_first(crime: str) -> None:
     assert compiled(VICTIM)
     compiled(crime)
     assert compiled(VICTIM)
+
+
+# Uses of V as a size, an index or a number. `Same` is equal to everything and has a colliding hash.
+NUMBERS = """
+    x = nl.ndarray((V, 16), dtype=nl.float32, buffer=nl.sbuf)
+    x = nl.ndarray([V, 4, V], dtype=nl.float32, buffer=nl.shared_hbm)
+    x = f.reshape((128, V, 16))
+    x = f[:, 0:V]
+    x = f[:, V]
+    x = f[:, nl.ds(V, 4)]
+    x = f.ap([[16, 128], [V, 4]], offset=V)
+    x = f.broadcast((128, V, 16))
+    x = f.expand_dim(V)
+    x = f.permute((0, V))
+    x = f.slice(1, V, 4)
+    x = f.reshape_dim(1, (V, 16))
+    x = nl.shared_constant(np.eye(V, 2))
+    x = nl.shared_constant(np.zeros((V, 2)))
+    x = nl.shared_constant(np.zeros(4).reshape((V, 4)))
+    nisa.tensor_scalar(dst=f, data=f, op0=nl.add, operand0=V)
+    nl.fori_loop(0, V, lambda i: nisa.memset(f, 0))
+"""
+SAME = """
+class Same(int):
+    def __eq__(self, other): return True
+    def __hash__(self): return 5
+"""
+
+
+def _kinds(value: Any) -> Iterator[type]:
+    if isinstance(value, tuple | list):
+        for part in value:
+            yield from _kinds(part)
+    else:
+        yield type(value)
+
+
+@pytest.mark.parametrize("line", [line.strip() for line in NUMBERS.strip().splitlines()])
+def test_no_cache_keeps_a_number_of_a_kernel(line: str) -> None:
+    """Otherwise its comparisons, or `True` in place of 1, would reach the next kernel."""
+    for value in ("True", "Same(1)", "Same(4)"):
+        body = line.replace("V", value)
+        text = (
+            f"{HEAD}import nki.isa as nisa\nimport numpy as np\n{SAME}@nki.jit\ndef k():\n"
+            "    f = nl.ndarray((128, 16), dtype=nl.float32, buffer=nl.sbuf)\n"
+            f"    nisa.memset(f, 0)\n    {body}\n"
+            "    out = nl.ndarray((128, 16), dtype=nl.float32, buffer=nl.shared_hbm)\n"
+            "    nisa.dma_copy(dst=out, src=f)\n    return out\n"
+        )
+        with suppress(nkic.CompileError):
+            nkic.compile(SourceFile("k.py", text), evaluate="closed")
+    for cache in (views.interned, views.row_major):
+        tables = [table for table in gc.get_referents(cache) if isinstance(table, dict)]
+        keys = [key for table in tables for key in table if not isinstance(key, str)]
+        assert keys
+        assert {kind for key in keys for kind in _kinds(key)} <= {int}
+    gc.collect()
+    assert [one for one in gc.get_objects() if type(one) is Machine] == []
+
+
+def test_each_thread_has_its_own_active_machine() -> None:
+    seen: list[Any] = []
+    with world(SOURCE) as (made, _):
+        machine = made.interpreter.machine
+
+        def look() -> None:
+            thread = threading.Thread(target=lambda: seen.extend(objects._active.machines))
+            thread.start()
+            thread.join()
+            seen.append(objects.active())
+
+        made.interpreter.run(look)
+    assert seen == [machine]

@@ -156,7 +156,7 @@ MODULE["ExitStack"] = STACK
 def _callbacks(m: Machine, owner: Any) -> list[Any]:
     callbacks = owner.fields.get("_exit_callbacks")
     if callbacks.__class__ is list:
-        return callbacks  # type: ignore[no-any-return]
+        return callbacks
     attributes.write_field(m, owner, "_exit_callbacks", [])
     return _callbacks(m, owner)
 

@@ -68,7 +68,8 @@ def test_the_limit_is_the_same_in_every_thread_and_at_every_time() -> None:
         return True
 
     counts = (100, 1000, 1100, 1200, 1300, 2000)
-    here, there = [fits(count) for count in counts], []
+    here = [fits(count) for count in counts]
+    there: list[bool] = []
     thread = threading.Thread(target=lambda: there.extend(fits(count) for count in counts))
     thread.start()
     thread.join()
