@@ -29,10 +29,7 @@ ON_DEMAND = {
     "api/arrays.py": {"nkic.arrays.npy"},
     "api/artifact.py": {"nkic.api.html"},
     "api/native.py": {"hashlib"},
-    **{
-        path: {"tomllib"}
-        for path in ("base/project.py", "machine/clock/machine_file.py", "specialise/inline.py")
-    },
+    "base/files.py": {"tomllib"},
     "base/render/__init__.py": {"nkic.base.render"},  # most commands report nothing
     "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after signal handlers
     "cli/common/help.py": {"click.shell_completion"},

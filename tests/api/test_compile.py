@@ -135,8 +135,8 @@ untyped: Any = api  # the calls below pass values of wrong types
             "no limit of the evaluation is called 'step'.*\n.*`steps`",
         ),
         (
-            lambda: untyped.call(k.scaled, (X,), evaluate="closed", limits={"memory": 9}),
-            "no limit of the evaluation is called 'memory'.*\n.*limits are steps, length, bits",
+            lambda: untyped.call(k.scaled, (X,), evaluate="closed", limits={"core": 9}),
+            "no limit of the evaluation is called 'core'.*\n.*limits are memory, steps, length",
         ),
         (
             lambda: untyped.call(k.scaled, (X,), evaluate="closed", limits={"depth": 9000}),

@@ -14,7 +14,7 @@ from nkic.base.profiles import Profile
 from nkic.cli.common import run
 from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nkic import command as nkic
-from tests.harness import hostile_calls
+from tests.security import calls as hostile_calls
 from tests.security.test_hostile_kernels import counted
 
 VERSIONS = (Profile.NKI_0_7, Profile.BETA1)

@@ -24,8 +24,8 @@ from nkic.cli.common import run
 from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nkic import command as nkic
 from nkic.syntax import names
-from tests.harness import hostile_data
-from tests.harness.hostile_data import WORDS, changed_text
+from tests.security import data as hostile_data
+from tests.security.data import WORDS, changed_text
 
 TOOLS = {"nkic": nkic, "nki-run": nki_run}
 BODY = """

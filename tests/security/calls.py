@@ -29,17 +29,18 @@ from nkic.syntax import names
 from tests.unit.instances import LEGAL
 
 HOSTILE = """
-    0 1 -1 2 3 7 127 128 129 255 512 4096 65536 2**24+1 2**31-1 2**31 -2**31 2**32 2**63 -2**63 2**64
-    10**40 -10**40 2**8000 True False 0.5 -0.0 1e308 -1e308 1e-320 nan inf -inf
-    '' 'x' 'add' 'float32' '\\0' '\\u202e' 'x'*2000 '%s'*50 '{}'*50 '/etc/passwd' b'x' b'\\xff'*99
-    None ... NotImplemented [] () {} set() [0] [[]] [None]*40 [1]*5000 (1,2,3) (-1,) (0,0) (128,16)
-    (128,0) (2**40,2**40) (1,)*9 (1,)*40 [[1,2],[3]] {'a':1} {1:{}} range(5) range(10**9) slice(None)
-    slice(5,-5,-1) deep cycle object() int type Exception Evil() Evil Same() lambda:0 lambda*a:a len
-    iter([1]) (x*x_for_x_in_[1]) nl.float32 nl.bfloat16 nl.int8 nl.sbuf nl.psum nl.shared_hbm nl.add
-    nl.ndarray nl nisa np nl.ds(0,4) nl.ds(-5,2**40) nl.tile_size nki.jit np.float32 np.zeros((2,2))
-    np.zeros((0,5)) np.eye(3,k=-9) np.ones((1,)*9) np.ones(6).reshape((3,2)) np.array(5) np.array([])
-    f p h i u b o r f[0:1] f[:,0:1] f[5:3] f[:,0] p[:,0:4] h[0] h[0:64,0:8]
-"""  # noqa: E501
+    0 1 -1 2 3 7 127 128 129 255 512 4096 65536 2**24+1 2**31-1 2**31 -2**31 2**32 2**63 -2**63
+    2**64 10**40 -10**40 2**8000 True False 0.5 -0.0 1e308 -1e308 1e-320 nan inf -inf '' 'x'
+    'add' 'float32' '\\0' '\\u202e' 'x'*2000 '%s'*50 '{}'*50 '/etc/passwd' b'x' b'\\xff'*99 None
+    ... NotImplemented [] () {} set() [0] [[]] [None]*40 [1]*5000 (1,2,3) (-1,) (0,0) (128,16)
+    (128,0) (2**40,2**40) (1,)*9 (1,)*40 [[1,2],[3]] {'a':1} {1:{}} range(5) range(10**9)
+    slice(None) slice(5,-5,-1) deep cycle object() int type Exception Evil() Evil Same()
+    lambda:0 lambda*a:a len iter([1]) (x*x_for_x_in_[1]) nl.float32 nl.bfloat16 nl.int8 nl.sbuf
+    nl.psum nl.shared_hbm nl.add nl.ndarray nl nisa np nl.ds(0,4) nl.ds(-5,2**40) nl.tile_size
+    nki.jit np.float32 np.zeros((2,2)) np.zeros((0,5)) np.eye(3,k=-9) np.ones((1,)*9)
+    np.ones(6).reshape((3,2)) np.array(5) np.array([]) f p h i u b o r f[0:1] f[:,0:1] f[5:3]
+    f[:,0] p[:,0:4] h[0] h[0:64,0:8]
+"""
 PLAUSIBLE = {
     "dst": "f p h o", "src": "f p h a", "op": "nl.add nl.multiply nl.maximum 'add' nl.exp",
     "dtype": "nl.float32 nl.bfloat16 nl.int32 nl.uint8 'float16'", "shape": "(128,16) (64,) (1,8)",
