@@ -87,7 +87,7 @@ def _compiled(body: str, beta1: bool) -> tuple[str, int, int]:
         machine = world.interpreter.machine
         machines.append((machine, machine.left))
 
-    closed.World.__init__ = watched  # type: ignore[method-assign]
+    closed.World.__init__ = watched  # type: ignore[method-assign,assignment]
     source, slug, line = SourceFile("k.py", kernel(body, beta1)), "", 0
     try:
         nkic.compile(source, inputs={"a": "f32[128,4]"}, evaluate="closed")

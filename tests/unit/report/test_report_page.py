@@ -372,7 +372,10 @@ def test_no_width_scrolls_sideways(browser: Any, tmp_path: Path, width: int) -> 
 def test_keys_work_before_anything_has_the_focus(browser: Any, tmp_path: Path) -> None:
     opened(browser, made(), tmp_path)
     action_chains = pytest.importorskip("selenium.webdriver").ActionChains
-    keys = lambda text: action_chains(browser).send_keys(text).perform()  # noqa: E731
+
+    def keys(text: str) -> Any:
+        return action_chains(browser).send_keys(text).perform()
+
     keys("]")
     assert "dma_copy in k.py" in browser.find_element("id", "told").text
     browser.find_element("id", "in").click()  # a button has the focus
