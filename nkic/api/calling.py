@@ -33,6 +33,10 @@ class Called:
     artifact: Artifact
     inputs: Mapping[str, Array]
 
+    def _repr_html_(self) -> str:
+        """The run, for notebooks."""
+        return self.result._repr_html_()
+
 
 @dataclass(frozen=True)
 class Prepared:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -52,8 +53,10 @@ class LiveLoader:
     def shown(self, path: str) -> str:
         """Return the printed form of a path inside nkic."""
         file = self.paths.get(path)
-        if file is None or file.startswith("<"):
-            return file or path
+        if file is None:
+            return path
+        if (cell := _cell_of(file)) or file.startswith("<"):
+            return cell or file
         cwd = Path.cwd()
         return str(Path(file).relative_to(cwd)) if Path(file).is_relative_to(cwd) else file
 
@@ -97,6 +100,7 @@ class LiveLoader:
             return None
         data = "".join(lines).encode()
         label = f"cell-{hashlib.sha256(data).hexdigest()[:8]}.py"
+        _CELLS[label] = name
         return self._add(label, name, name, data)
 
     def _add(self, label: str, module: str, path: str, data: bytes) -> SourceFile:
@@ -107,6 +111,22 @@ class LiveLoader:
         self._modules[label] = module
         self.sources[label] = decode(data, label)
         return self.sources[label]
+
+
+_CELLS: dict[str, str] = {}  # names of notebook cells in Python, by path inside nkic
+_CELL = re.compile(r"\bcell-[0-9a-f]{8}\.py\b")
+
+
+def with_cells(text: str) -> str:
+    """Name notebook cells as the notebook shows them, `In[2]`, instead of by their content."""
+    return _CELL.sub(lambda match: _cell_of(_CELLS.get(match[0], "")) or match[0], text)
+
+
+def _cell_of(name: str) -> str:
+    """Return `In[2]` for a cell of the running notebook; empty for all other files."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shown = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)(name)
+    return shown[1] if shown else ""
 
 
 def _content(name: str, path: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -18,6 +19,7 @@ from nkic.api.artifact import Artifact
 from nkic.api.debugging import Dumped, Inspection
 from nkic.api.errors import RunError, raising, refuse
 from nkic.api.html import table
+from nkic.api.loading import with_cells
 from nkic.api.options import Running
 from nkic.arrays.offers import Offer
 from nkic.base import levels
@@ -113,7 +115,7 @@ class Result:
     @property
     def verdict(self) -> str:
         """What bounds the run, and what would help most, in at most six lines."""
-        return "\n".join(self.insight.verdict.lines) if self.insight is not None else ""
+        return with_cells("\n".join(self.insight.verdict.lines)) if self.insight else ""
 
     @property
     def page(self) -> str:
@@ -150,10 +152,12 @@ class Result:
         """Outputs, engines and the timeline, for notebooks."""
         outputs = table(("output",), [(row.line,) for row in self.run.outputs])
         rows = [(n, f"{e.busy_ns:,.0f}", e.instructions) for n, e in self.engines.items()]
-        line = run_report.cycles_line(self.run, TARGETS[self.run.target])
+        title = run_report.cycles_line(self.run, TARGETS[self.run.target])
+        lines = [run_report.device_line(self.run), *self.verdict.splitlines()]
+        words = "".join(f"<p>{escape(line)}</p>" for line in lines)
         engines = table(("engine", "busy ns", "instructions"), rows)
-        verdict = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.verdict.splitlines())
-        return f"<b>{escape(line)}</b>{verdict}{outputs}{engines}{self.svg}"
+        note = "<p>Bars of transfers end when the data arrives, after their queue is free.</p>"
+        return f"<b>{escape(title)}</b>{words}{outputs}{engines}{self.svg}{note}"
 
 
 Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
@@ -198,6 +202,12 @@ def run_ranks(
     return _run(artifact, inputs, fill, cast, call_options)
 
 
+def _raising(executable: Executable) -> AbstractContextManager[None]:
+    """Turn errors of a run into `RunError`, with notebook cells under the notebook's names."""
+    sources = {with_cells(path): source for path, source in executable.sources.items()}
+    return raising(RunError, sources.get, lambda found: [d.relocated(with_cells) for d in found])
+
+
 _OF_ONE_RUN = (
     *("dump", "watch", "expect_at", "rtol", "atol"),
     *("max_cycles", "race_check", "report_error_bound"),
@@ -226,7 +236,7 @@ def fuzz_order(
         raise TypeError(f"nkic.fuzz_order() has no option {ignored[0]!r}: it is about one run")
     with raising(RunError):
         executable = _executable(artifact)
-    with raising(RunError, executable.sources.get):
+    with _raising(executable):
         bound = bind(artifact.signature, wanted(inputs, fill, cast))
         fuzz = Fuzz(executable, [bound.arrays], run_options(call_options), seed)
         race = fuzz.search(orders)
@@ -245,7 +255,7 @@ def _run(
     with raising(RunError):
         executable = _executable(artifact)
         _check_ranks(inputs)
-    with raising(RunError, executable.sources.get):
+    with _raising(executable):
         settings = run_options(call_options)
         check_memory(executable, options.memory_of(call_options), len(inputs))
         bound = [bind(artifact.signature, wanted(arrays, fill, cast)) for arrays in inputs]
@@ -367,6 +377,6 @@ def _result(
 
 
 def _stretch(executable: Executable, busy: Busy) -> Stretch:
-    row, line = busy.record.row, source(executable, busy.record.place)
+    row, line = busy.record.row, with_cells(source(executable, busy.record.place))
     name = row.name if row is not None else ""
     return Stretch(busy.stream, busy.start / 1000, busy.end / 1000, name, line)

@@ -86,6 +86,10 @@ class Call:
     values: Any
     called: api.Called = field(repr=False)
 
+    def _repr_html_(self) -> str:
+        """The run, for notebooks."""
+        return self.called._repr_html_()
+
 
 class Kernel:
     """A function under `nki.jit`.

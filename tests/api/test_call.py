@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import linecache
+import re
 import subprocess
 import sys
 import types
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -24,6 +26,7 @@ from nkic import api
 from nkic.api import cache, names, options
 from nkic.base.levels import DEFAULT, Wish
 from nkic.nki import modules
+from nkic.nki.jit import Call
 from tests.api import kernels as k
 
 X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)
@@ -237,6 +240,38 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(values(space["kernel"], X), X * 6)
     cell("<cell 4>", "S = 1.0\n", space)
     np.testing.assert_array_equal(values(space["kernel"], X), X * 3)
+
+
+def test_a_notebook_names_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts, timelines, errors and cards use the notebook's own names, whatever IPython calls
+    the file of a cell, and show a run, not a dump of its arrays.
+    """
+    text = Path(k.__file__).read_text("utf-8").split("def by_global")[0]
+    shown = {"/tmp/ipykernel_7/123.py": "In[2]", "<ipython-input-3-abc>": "In[3]"}
+    compiler = SimpleNamespace(
+        format_code_name=lambda n: ("Cell", shown[n]) if n in shown else None
+    )
+    ipython = types.ModuleType("IPython")
+    monkeypatch.setattr(ipython, "get_ipython", lambda: SimpleNamespace(compile=compiler), False)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "__notebook__", types.ModuleType("__notebook__"))
+    for file, name in shown.items():
+        space = sys.modules["__notebook__"].__dict__
+        space["__name__"] = "__notebook__"
+        cell(file, text + f"# {name}\n", space)
+        called = api.call(space["scaled"], (X,))
+        assert f"{name}:" in called.result.verdict and "cell-" not in called.result.verdict
+        assert all(one.place.startswith(f"{name}:") for one in called.result.timeline)
+        card = called._repr_html_()
+        assert card == Call(called.values, called)._repr_html_()
+        assert "likely within" in card and f"{name}:" in card and "array(" not in card
+        with pytest.raises(api.CompileError, match=rf"^{re.escape(name)}:\d+:") as caught:
+            api.call(space["scaled"], (np.zeros((256, 4), np.float32),))
+        assert "buffer=nl.sbuf" in str(caught.value)
+        with pytest.raises(api.RunError, match=rf"^{re.escape(name)}:58:") as failed:
+            api.run(called.artifact, {"x": X}, expect_at={58: {"tile": Y}})
+        assert "cell-" not in str(failed.value)
+        assert any(f.path.startswith("cell-") for f in called.artifact.executable.files)
 
 
 @in_the_closed_world

@@ -1,4 +1,7 @@
-"""Every command in README.md works on README.md's kernel."""
+"""Every command in README.md works on README.md's kernel, and its Python prints what it says.
+
+NKIC_BLESS=1 writes what the Python prints into the page.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.harness.bless import blessing
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text("utf-8")
 MODULES = {"nkic": "nkic.cli.nkic", "nki-run": "nkic.cli.nki_run"}
 COMMANDS = re.findall(r"^    ((?:nkic|nki-run) [^\n]*)$", TEXT, re.MULTILINE)
+_EXAMPLE = re.compile(r"^```python file=first\.py\n(.*?)^```\n\n```text\n(.*?)^```\n", re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +36,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("golden.npz", "e.npz"):
         np.savez(made / name, output_0=a + b)
     return made
+
+
+def test_the_first_kernel(tmp_path: Path) -> None:
+    (code, printed), (wrong, error) = _EXAMPLE.findall(TEXT)
+    (tmp_path / "first.py").write_text(code + wrong, "utf-8")
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    call = [sys.executable, "first.py"]
+    done = subprocess.run(call, cwd=tmp_path, env=environ, capture_output=True, encoding="utf-8")
+    assert done.returncode == 1 and done.stderr.count("CompileError: ") == 1
+    said = done.stderr.partition("CompileError: ")[2]
+    if blessing():
+        page = TEXT
+        for source, old, new in ((code, printed, done.stdout), (wrong, error, said)):
+            text = f"{source}```\n\n```text\n"
+            page = page.replace(f"{text}{old}```", f"{text}{new}```")
+        (ROOT / "README.md").write_text(page, "utf-8")
+    else:
+        assert (printed, error) == (done.stdout, said)
 
 
 def test_there_are_commands() -> None:

@@ -22,7 +22,7 @@ from nkic.trace import Change, Trace
 LINES = 3  # source lines that are named
 QUESTION_EVENTS = 60_000  # events simulated again over all questions: fewer than a run takes
 MIN_QUESTIONS = 2
-MIN_GAIN = 0.02  # smaller gains of advice are noise, and not reported
+MIN_GAIN = 0.025  # smaller gains of advice are noise, and not reported
 MIN_LIMIT = 0.005  # smaller gains of free parts of the machine are not reported
 
 Again = Callable[[Change], int]

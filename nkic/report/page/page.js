@@ -463,8 +463,9 @@
       first = Math.min(first, events.start[i]);
       last = Math.max(last, events.start[i] + events.time[i]);
     }
-    if (last < view.from || first > view.to) show(0, data.end);
-    told.textContent = same ? "" : `${chosen.dataset.line}: ${runs.toLocaleString("en")} instructions, from ${us(first)} to ${us(last)}`;
+    if (runs && (last < view.from || first > view.to)) show(0, data.end);
+    const spent = runs ? `${runs.toLocaleString("en")} instructions, from ${us(first)} to ${us(last)}` : "no instruction of its own";
+    told.textContent = same ? "" : `${chosen.dataset.line}: ${spent}`;
     redraw();
   };
   for (const chosen of document.querySelectorAll("button[data-line]")) {

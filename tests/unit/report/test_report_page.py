@@ -371,15 +371,11 @@ def test_no_width_scrolls_sideways(browser: Any, tmp_path: Path, width: int) -> 
 
 def test_keys_work_before_anything_has_the_focus(browser: Any, tmp_path: Path) -> None:
     opened(browser, made(), tmp_path)
-    action_chains = pytest.importorskip("selenium.webdriver").ActionChains
-
-    def keys(text: str) -> Any:
-        return action_chains(browser).send_keys(text).perform()
-
-    keys("]")
+    chain = pytest.importorskip("selenium.webdriver").ActionChains(browser)
+    chain.send_keys("]").perform()
     assert "dma_copy in k.py" in browser.find_element("id", "told").text
     browser.find_element("id", "in").click()  # a button has the focus
-    keys("m")
+    chain.send_keys("m").perform()
     measured = browser.find_element("id", "told").text
     whole = run(naive()).time_ns / 1000
     (half,) = re.findall(
