@@ -30,8 +30,8 @@ from nkic.nki import signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 from nkic.nki.jit import former_jit
 
-# Published kernels write `logging.disable(logging.OFF)`: the vendor's package adds this level, whose
-# value is assumed to be above all others.
+# Published kernels write `logging.disable(logging.OFF)`: the vendor's package adds this level. Its
+# value is assumed, above those of all others.
 _NO_LOGGING = logging.CRITICAL + 10
 _UNCHANGED = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
 _CALLED = (allocators.allocation_scope, allocators.multi_buffer)

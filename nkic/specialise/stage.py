@@ -93,13 +93,12 @@ def _called(
 
     def enter() -> Any:
         if request.entry is None and interpreter.resolved.kernel.maker is not None:
-            return _function(makers.made_kernel(interpreter))
-        if request.entry is None and request.profile is Profile.BETA1:
-            from nkic.specialise import beta1  # imported lazily: rarely needed
-
-            return beta1.undecorated(interpreter)
+            return makers.made_kernel(interpreter)
+        in_class = "." in interpreter.resolved.kernel.name
+        if request.entry is None and (in_class or request.profile is Profile.BETA1):
+            return makers.undecorated(interpreter)
         if request.entry is None:
-            return _function(interpreter.kernel())
+            return makers.plain(interpreter.kernel())
         variables_by_module = {
             module: dict(variables) for module, variables in request.entry.globals
         }
@@ -109,9 +108,3 @@ def _called(
 
     function = interpreter.run(enter)
     return interpreter.call(function, interpreter.run(arguments))
-
-
-def _function(kernel: Any) -> Any:
-    while isinstance(kernel, Kernel):
-        kernel = kernel.function
-    return kernel
