@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NoReturn
 
@@ -43,6 +43,8 @@ def choose(module: SourceModule, name: str | None, library: Library, report: Rep
         return _single_kernel(module, module_kernels, report)
     if call := _MAKER_CALL.fullmatch(name):
         return _kernel_of_maker(module, call, report)
+    if "." in name:
+        return _kernel_of_class(module, name, report)
     named = next((kernel for kernel in reversed(module_kernels) if kernel.name == name), None)
     return named or _imported_kernel(module, name, library) or _undecorated(module, name, report)
 
@@ -70,6 +72,22 @@ def _kernel_of_maker(module: SourceModule, call: re.Match[str], report: Reporter
         )
     making = f"{maker.name}({call['args']})"
     return Kernel(inner[0].name, module, inner[0], "nki.jit", maker=maker, making=making)
+
+
+def _kernel_of_class(module: SourceModule, name: str, report: Reporter) -> Kernel:
+    """Return the static method that `Class.method` names."""
+    scope: Iterable[nodes.Node] = scopes.nodes_in_scope(module.tree.body)
+    *outer, last = name.split(".")
+    for part in outer:
+        found = (n for n in scope if isinstance(n, nodes.ClassDef) and n.name == part)
+        scope = next((scopes.nodes_in_scope(node.body) for node in found), ())
+    inside = [node for node in scope if isinstance(node, nodes.FunctionDef)]
+    node = next((node for node in inside if node.name == last), None)
+    if node is None:
+        suggestion = did_you_mean(last, [node.name for node in inside])
+        text = f"`{module.source.path}` has no function `{name}`"
+        report.fatal("no-kernel", text, help=suggestion)
+    return Kernel(name, module, node)
 
 
 def _imported_kernel(module: SourceModule, name: str, library: Library) -> Kernel | None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from nkic.evaluate.interpreter import Interpreter
 from nkic.evaluate.objects import Class, Getter, HostFunction, seal
 from nkic.language.beta1 import allocators, indices, loops, masks, more, names, operators, tiles
 from nkic.language.beta1.access import AtRunTime
@@ -14,7 +13,6 @@ from nkic.language.beta1.recorded import scalars
 from nkic.language.names import TileSize
 from nkic.machine.dtypes import DType
 from nkic.specialise import surface
-from nkic.syntax import nodes
 
 _IN_PLACE = " ".join(
     f"__i{name}__"
@@ -79,23 +77,3 @@ def _number(dtype: DType) -> Callable[[Any], Any]:
 def callers() -> dict[type, Callable[..., Any]]:
     """Return the functions by which the machine calls such values."""
     return {operators.Function: lambda m, function, args, named: function(*args, **named)}
-
-
-def undecorated(interpreter: Interpreter) -> Any:
-    """Return the kernel's function without its decorators, which are meant for host code."""
-    kernel = interpreter.resolved.kernel
-    args = kernel.node.args
-    plain = (*args.posonlyargs, *args.args)
-    arguments: list[tuple[nodes.Arg, nodes.Expression | None]] = [
-        *zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True),
-        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
-    ]
-
-    def make() -> Any:
-        runtime = interpreter.world.runtime(kernel.module)
-        defaults = {
-            arg.name: runtime.evaluate(value) for arg, value in arguments if value is not None
-        }
-        return runtime.function(kernel.node, "", (), lambda function: {}, defaults)
-
-    return interpreter.run(make)

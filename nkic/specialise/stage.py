@@ -112,13 +112,12 @@ def _called(
 
     def enter() -> Any:
         if request.entry is None and interpreter.resolved.kernel.maker is not None:
-            return _function(makers.made_kernel(interpreter))
-        if request.entry is None and request.profile is Profile.BETA1:
-            from nkic.specialise import beta1  # imported lazily: rarely needed
-
-            return beta1.undecorated(interpreter)
+            return makers.made_kernel(interpreter)
+        in_class = "." in interpreter.resolved.kernel.name
+        if request.entry is None and (in_class or request.profile is Profile.BETA1):
+            return makers.undecorated(interpreter)
         if request.entry is None:
-            return _function(interpreter.kernel())
+            return makers.plain(interpreter.kernel())
         variables_by_module = {
             module: dict(variables) for module, variables in request.entry.globals
         }
@@ -143,7 +142,7 @@ def _texts(world: World, function: Any, values: Mapping[str, Any]) -> dict[str, 
     defaults = {p.name: p.default for p in declared if p.default is not MISSING}
 
     def other(value: Any) -> str:
-        value = _function(value)
+        value = makers.plain(value)
         if isinstance(value, Function | Class):
             return value.qualname
         kind = machine.class_of(value)
@@ -152,9 +151,3 @@ def _texts(world: World, function: Any, values: Mapping[str, Any]) -> dict[str, 
         return f"{kind.qualname}(…)"
 
     return {name: text(value, other) for name, value in {**defaults, **values}.items()}
-
-
-def _function(kernel: Any) -> Any:
-    while isinstance(kernel, Kernel):
-        kernel = kernel.function
-    return kernel

@@ -134,6 +134,22 @@ def test_a_function_prepares_the_indices_of_its_kernel(k: ModuleType) -> None:
     np.testing.assert_array_equal(result.outputs["output_0"], a[:, 1:33:2] * lower)
 
 
+@pytest.mark.parametrize(
+    "name", ["launching(3)._kernel", "launching(3)", "scaled_by(3)", "Scaling.kernel"]
+)
+def test_kernels_inside_functions_and_classes(k: ModuleType, name: str) -> None:
+    a = f32(16, 40)
+    result = nkic.run(nkic.compile(FILE, name=name, inputs={"a": a}), {"a": a})
+    np.testing.assert_array_equal(result.outputs["output_0"], 3 * a)
+    np.testing.assert_array_equal(k.launching(3)[0](a), 3 * a)
+    np.testing.assert_array_equal(k.Scaling.kernel(a), 3 * a)
+
+
+def test_a_method_that_is_not_there_is_named() -> None:
+    with pytest.raises(nkic.CompileError, match="did you mean `kernel`"):
+        nkic.compile(FILE, name="Scaling.kernal", inputs={"a": f32(16, 40)})
+
+
 @pytest.mark.parametrize("name", ["skipping", "stacked", "automatic"])
 def test_decorators_of_the_compiler_make_kernels(k: ModuleType, name: str) -> None:
     a = f32(16, 40)

@@ -360,6 +360,14 @@ def _check_partition(view: View, first: Part, rank: int, at: int, dims: list[_Di
         good = at == 0 and not any(moves[1:])
         good = good and (size == 1 or (moves[0] != 0 and stride == moves[0] * pitch))
         dims[0] = dims[0]._replace(stride=pitch if size == 1 else stride)
+    if not good and isinstance(first, Index) and dims[0].size > 1 and not dims[0].stride:
+        raise KernelError(
+            "partition-dimension",
+            f"the index of the partitions selects one partition {dims[0].size} times; a tile in "
+            f"{view.tensor.buffer.value} is read in its own partitions, each once",
+            help="repeat it in a new tile, `nl.broadcast_to(row, shape=(128, n))`, or load the row "
+            "into all partitions, `nl.load(tensor[0:1, :].broadcast_to((128, n)))`",
+        )
     if not good:
         raise KernelError(
             "partition-dimension",

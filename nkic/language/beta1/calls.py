@@ -41,7 +41,17 @@ def check(
         signature.bind(*args, **more)
     except TypeError as error:
         text = f"{called}: {error}".replace("'", "`")
-        raise KernelError("wrong-call", text, help=_usage(called, signature)) from None
+        with_dst = called.startswith("nisa.") and _binds(signature, args[1:], more)
+        help = f"{_RETURNS}; " if with_dst else ""
+        raise KernelError("wrong-call", text, help=help + _usage(called, signature)) from None
+
+
+def _binds(signature: inspect.Signature, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
+    try:
+        signature.bind(*args, **more)
+    except TypeError:
+        return False
+    return True
 
 
 def _unknown(called: str, signature: inspect.Signature, name: str) -> KernelError:
