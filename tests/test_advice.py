@@ -8,6 +8,7 @@ example is what a person made of the advice: it contains the code that the advic
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import nkic
 from nkic.base.diagnostics import Diagnostic
 from tests.harness.advised import Source, follow
 from tests.harness.directives import Case, read_case
@@ -116,3 +118,34 @@ def test_most_advice_that_shows_code_is_followed() -> None:
         follow(source, one) is not None for source, compiled in sources for one in compiled(source)
     ]
     assert sum(followed) >= 130
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Yield the strings of the package that are not docstrings, and the explain pages."""
+    package = Path(nkic.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        prose = {
+            id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, owners) and documented(n)
+        }
+        for node in ast.walk(tree):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in prose
+            ):
+                yield path.name, node.value
+    for path in sorted((package / "base" / "explain").iterdir()):
+        yield path.name, path.read_text("utf-8")
+
+
+def documented(node: ast.AST) -> bool:
+    return ast.get_docstring(node, clean=False) is not None  # type: ignore[arg-type]
+
+
+def test_messages_name_nothing_that_an_installed_package_lacks() -> None:
+    """No page of docs/, which is not in the wheel, and no extra of a package of this name."""
+    found = list(texts())
+    assert len(found) > 5_000
+    assert [row for row in found if re.search(r"docs/|nkic\[[a-z]", row[1])] == []

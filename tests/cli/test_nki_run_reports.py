@@ -99,6 +99,11 @@ def test_reports_that_cannot_be_made(nki: Run, monkeypatch: pytest.MonkeyPatch) 
     refused(nki("kernel.neff", "--info", "--timeline"), 2, "conflicting-options")
     monkeypatch.setattr("nkic.report.views.perfetto.find_spec", lambda name: None)
     monkeypatch.setattr("nkic.report.views.counters.find_spec", lambda name: None)
+    for words, meant in (
+        (("--html", "r.html"), "--report html=FILE"),
+        (("--md=x",), "--report md=FILE"),
+    ):
+        assert f"did you mean `{meant}`?" in refused(nki(*RUN, *words), 2, "unknown-option")
     assert "pip install pyarrow" in refused(nki(*RUN, "--counters", "c.parquet"), 2, "bad-value")
     assert "pip install perfetto" in refused(nki(*RUN, "--trace", "t.pftrace"), 2, "bad-value")
 

@@ -18,7 +18,7 @@ from nkic.cli.nkic.options import CommandLine, own_options
 EXAMPLES = (
     ("nkic kernel.py", "compile to kernel.neff, as the file's `# /// nkic` block says"),
     (
-        "nkic kernel.py -k add --arg a=bf16[128,512] --const n=3",
+        "nkic kernel.py -k add --arg 'a=bf16[128,512]' --const n=3",
         "choose the kernel and its arguments",
     ),
     ("nkic kernel.py --check", "report all errors, write nothing"),
@@ -36,7 +36,6 @@ HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 The kernel's file is read as text: host code in it is neither imported nor executed. The
 kernel's arguments and target come from the options, the arrays of --like, and the inline block of
 comments in the file, in this order of precedence. Nothing is sent over the network.
-docs/security.md describes the limits of this process.
 """
 
 
