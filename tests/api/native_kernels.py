@@ -243,7 +243,7 @@ def decides(x):
 
 @nki.jit
 def cascading(x):
-    top = nisa.max8(src=x)
+    top = nisa.max8(src=x)  # type: ignore[call-arg]
     part = top[:, 3:4] + 1
     total = nl.exp(part)
     return range(total)

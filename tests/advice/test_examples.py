@@ -1,7 +1,7 @@
 """Every help line is a claim: follow it, compile again, and the error is gone.
 
 The examples are the kernels under tests/files and the wrong examples of the explain pages. What the
-rules of tests/harness/advised.py can follow is followed; then the diagnostic must not be there any
+rules of tests/advice/follow.py can follow is followed; then the diagnostic must not be there any
 more, and the advice on what comes next must not lead back to it. For an explain page, its right
 example is what a person made of the advice: it contains the code that the advice shows.
 """
@@ -19,7 +19,7 @@ import pytest
 
 import nkic
 from nkic.base.diagnostics import Diagnostic
-from tests.harness.advised import Source, follow
+from tests.advice.follow import Source, follow
 from tests.harness.directives import Case, read_case
 from tests.harness.kernels import compile_text, run_kernel
 from tests.test_explain_pages import SHOWN, example, slug_of
@@ -124,24 +124,14 @@ def texts() -> Iterator[tuple[str, str]]:
     """Yield the strings of the package that are not docstrings, and the explain pages."""
     package = Path(nkic.__file__).parent
     for path in sorted(package.rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
-        owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        prose = {
-            id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, owners) and documented(n)
-        }
-        for node in ast.walk(tree):
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and id(node) not in prose
-            ):
-                yield path.name, node.value
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and id(node) not in prose:
+                yield path.name, text
     for path in sorted((package / "base" / "explain").iterdir()):
         yield path.name, path.read_text("utf-8")
-
-
-def documented(node: ast.AST) -> bool:
-    return ast.get_docstring(node, clean=False) is not None  # type: ignore[arg-type]
 
 
 def test_messages_name_nothing_that_an_installed_package_lacks() -> None:
