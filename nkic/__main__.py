@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import traceback
 from collections.abc import Sequence
 
 from nkic.api.errors import ApiError
@@ -44,9 +45,23 @@ def main(argv: Sequence[str]) -> int:
         _run(program, module)
     except ApiError as error:
         sys.stdout.flush()
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write("\n".join([str(error), *_circumstances(error), ""]))
         return REJECTED
     return 0
+
+
+def _circumstances(error: ApiError) -> list[str]:
+    """Return the error's notes, and where the program made the call."""
+    package = os.path.dirname(__file__)  # noqa: PTH120
+    frames = traceback.extract_tb(error.__traceback__)
+    kernel = {(f.filename, f.lineno) for f in traceback.extract_tb(error.frames)}
+    own = [
+        f
+        for f in frames
+        if not f.filename.startswith((package, "<frozen")) and (f.filename, f.lineno) not in kernel
+    ]
+    called = [f"called at {f.filename}:{f.lineno}: {f.line}" for f in own[-1:]]
+    return [*getattr(error, "__notes__", []), *called]
 
 
 def _options(words: list[str]) -> tuple[bool, str | None, list[str]]:

@@ -145,6 +145,7 @@ def test_a_row_is_documented(name: str) -> None:
 SPEAKS_OF_ROWS = (
     *("machine/", "simulate/semantics/", "simulate/bounds/rules.py", "stdlib/", "stubs/"),
     *("language/versions/", "language/beta1/"),  # other forms of instructions
+    "check/advice.py",  # what to write instead
 )
 # Names of rows that have other meanings too: operators, generators of data, options of `run`,
 # parameters of every instruction, fields of nkic's own classes, and one kind of dependence.
@@ -153,7 +154,7 @@ HOMONYMS = {
     "api/running.py": {"accumulate"},
     "cli/nki_run/options.py": {"iota"},
     "language/enums.py": {"perf_mode"},
-    "language/meanings.py": {"reciprocal"},
+    "language/meanings.py": {"reciprocal", "topk"},
     "language/names.py": {"tile_size"},
     "language/scalars.py": {"scalar_compute"},  # which no kernel calls by name
     "simulate/bounds/algebra.py": {"reciprocal"},

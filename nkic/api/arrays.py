@@ -7,7 +7,9 @@ value.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -138,9 +140,19 @@ def numpy_type(dtype: DType) -> np.dtype[Any]:
         return _registered(dtype) if dtype.lanes > 1 else storage(dtype)
     try:
         element: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), dtype.name))
-    except (ImportError, AttributeError):
+    except ImportError:
+        _warn_of_bits(dtype.name, storage(dtype).name)
+        return storage(dtype)
+    except AttributeError:
         return storage(dtype)
     return element
+
+
+@cache
+def _warn_of_bits(dtype: str, stored: str) -> None:
+    """Warn once that results have another type than the kernel's."""
+    text = f"arrays of {dtype} are returned as {stored}, their bits: NumPy has no such type"
+    warnings.warn(f"{text} without ml_dtypes (pip install ml_dtypes)", stacklevel=2)
 
 
 def _registered(dtype: DType) -> np.dtype[Any]:

@@ -63,6 +63,18 @@ class Compilation:
     loader: Loader | LiveLoader
     options: CompileOptions
 
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """Turn the errors of the stages into `CompileError`, with a note of the argument types."""
+        try:
+            with raising(CompileError, self.loader.source, self.loader.relocated):
+                yield
+        except CompileError as error:
+            types = ", ".join(f"{name}: {kind}" for name, kind in self.request.args.items())
+            if types:
+                error.add_note(f"compiled for {types}")
+            raise
+
     def warn(self, artifact: Artifact) -> None:
         """Report the kernel's warnings as Python warnings."""
         warned.warn(artifact.warnings, _paths(self.loader))
@@ -76,7 +88,7 @@ class SourceCompilation(Compilation):
 
     def compile(self) -> Artifact:
         """Compile the file. Raises `CompileError`."""
-        with raising(CompileError, self.loader.source, self.loader.relocated), _COMPILING:
+        with self.raising(), _COMPILING:
             compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
             return _artifact(compiled, self.loader, self.options)
 
@@ -109,7 +121,7 @@ class TracedCompilation(Compilation):
     @contextmanager
     def _raising(self) -> Iterator[None]:
         try:
-            with raising(CompileError, self.loader.source, self.loader.relocated):
+            with self.raising():
                 yield
         except CompileError as error:
             if error.frames is None:

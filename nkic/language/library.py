@@ -129,9 +129,11 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
     if not called_by_kernel(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:
         return
     call, *callers = here().user_frames()
+    later = f"; no page says whether {profile.label} supports it" if profile > _LAST_NOTES else ""
+    documented = f"documented as unsupported on hardware in NKI {min(profile, _LAST_NOTES).label}"
     active().report.warning(
         "unsupported-on-hardware",
-        f"{what} is documented as unsupported on hardware in NKI {min(profile, _LAST_NOTES).label}",
+        f"{what} is {documented}{later}",
         call,
         labels=[Label(span, "called from here") for span in callers],
         help=help,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any, NoReturn
 
 from nkic.base.diagnostics import Reporter
@@ -207,11 +208,11 @@ def _command(
     for parameter in declared:
         kind = types.get(parameter.name)
         if kind is None:
-            command.append(f"--const {parameter.name}={request.consts[parameter.name]!r}")
+            command += ["--const", quote(f"{parameter.name}={request.consts[parameter.name]!r}")]
         elif kind.is_complete and not kind.note:
-            command.append(f"--arg {parameter.name}={kind}")
+            command += ["--arg", quote(f"{parameter.name}={kind}")]
         elif parameter in missing:
-            command.append(f"--arg {parameter.name}={_guess(kind, example)}")
+            command += ["--arg", quote(f"{parameter.name}={_guess(kind, example)}")]
     return " ".join(command)
 
 

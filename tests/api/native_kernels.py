@@ -239,3 +239,20 @@ def decides(x):
     if nisa.register_alloc(1):
         return x
     return doubled(x)
+
+
+@nki.jit
+def cascading(x):
+    top = nisa.max8(src=x)  # type: ignore[call-arg]
+    part = top[:, 3:4] + 1
+    total = nl.exp(part)
+    return range(total)
+
+
+@nki.jit
+def of_another_library(x):
+    def relu(tiles):
+        """Do as a function of PyTorch does with a value that has this method."""
+        return type(tiles[0]).__torch_function__(relu, (), (tiles,))
+
+    return relu([nl.load(x)])

@@ -211,6 +211,22 @@ def test_errors_that_evaluation_survives_are_all_told(k: ModuleType) -> None:
     assert own_frames(caught.value)[1:] == ["refused", "helper"]
 
 
+def test_only_the_first_cause_is_told(k: ModuleType) -> None:
+    """A part of what a refused call returned, a function of it, and what Python says of that."""
+    with pytest.raises(CompileError) as caught:
+        k.cascading(X)
+    assert [one.code.slug for one in caught.value.diagnostics] == ["wrong-call"]
+    assert caught.value.__notes__ == ["compiled for x: float32[128,8]"]
+
+
+def test_a_function_of_pytorch(k: ModuleType) -> None:
+    with pytest.raises(
+        CompileError, match=r"`torch.relu` does not take .*not known while"
+    ) as caught:
+        k.of_another_library(X)
+    assert caught.value.diagnostics[0].help == "write nl.relu, which is a function"
+
+
 def test_what_the_kernel_raises_is_itself(k: ModuleType) -> None:
     with pytest.raises(AssertionError, match="7 columns, not 8") as caught:
         k.asserts(X)

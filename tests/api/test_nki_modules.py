@@ -228,6 +228,10 @@ def test_an_error_is_a_diagnostic_and_no_traceback(script: Path) -> None:
     found = python("", "-m", "nkic", str(script))
     assert found.returncode == 1 and "Traceback" not in found.stderr
     assert "error[NKI" in found.stderr and "shared_hmb" in found.stderr
+    *_, types, place = found.stderr.splitlines()
+    assert types == "compiled for a: float32[2,3]"
+    line = len(SCRIPT.splitlines())
+    assert place.startswith(f"called at {script}:{line}: print(double(np.full(")
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,10 @@ def test_reports_that_cannot_be_made(nki: Run, monkeypatch: pytest.MonkeyPatch) 
     refused(nki("inspect", "kernel.neff", "--report", "timeline"), 2, "unknown-option")
     monkeypatch.setattr("nkic.report.views.perfetto.find_spec", lambda name: None)
     monkeypatch.setattr("nkic.report.views.counters.find_spec", lambda name: None)
+    for option, meant in (("--html", "--report html=FILE"), ("--md", "--report md=FILE")):
+        assert f"did you mean `{meant}`?" in refused(
+            nki("profile", *RUN, option, "r"), 2, "unknown-option"
+        )
     assert "pip install pyarrow" in refused(
         nki("profile", *RUN, "--report", "counters=c.parquet"), 2, "bad-value"
     )

@@ -82,10 +82,10 @@ def no_ufunc(view: View, name: str) -> KernelError:
     return undecided(view) if name in ("maximum", "minimum") else no_number(view)
 
 
-def no_numpy(view: View, name: str) -> KernelError:
-    """Return the error for an array function of NumPy of a tensor."""
-    text = f"`numpy.{name}` does not take {_quoted_names(view)}: its values are {UNKNOWN}"
-    instead = library.as_function(name, len(view.shape))
+def no_array_function(view: View, function: str) -> KernelError:
+    """Return the error for a function of NumPy or PyTorch of a tensor: `numpy.sum`."""
+    text = f"`{function}` does not take {_quoted_names(view)}: its values are {UNKNOWN}"
+    instead = library.as_function(function.rpartition(".")[2], len(view.shape))
     return _error(view, text, instead or "compute with `nl` functions or `nisa` instructions")
 
 

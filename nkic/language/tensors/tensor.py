@@ -296,7 +296,18 @@ class NkiTensor(Identical):
         name = function.__name__
         if name in ("shape", "ndim", "size") and len(args) == 1 and not named:
             return getattr(self, name)
-        raise decisions.no_numpy(self._access, name)
+        raise decisions.no_array_function(self._access, f"numpy.{name}")
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Sequence[Any] = (), named: Any = None
+    ) -> NoReturn:
+        """Handle `torch.relu(t)`, which is an error."""
+        parts = [part for arg in args for part in (arg if isinstance(arg, list | tuple) else [arg])]
+        tensor = next((part for part in parts if isinstance(part, cls)), None)
+        named_tensors = (value for value in (named or {}).values() if isinstance(value, cls))
+        tensor = tensor if tensor is not None else next(named_tensors)
+        raise decisions.no_array_function(tensor._access, f"torch.{function.__name__}")
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -1,7 +1,7 @@
 # test: check
 # args: x=float32[256,512] w=float32[512] b=float32[1,512]
 """A row in one partition among tiles, columns among rows, and tensors in HBM: the help is followed
-by tests/test_advice.py.
+by tests/advice/test_examples.py.
 """
 import nki
 import nki.isa as nisa

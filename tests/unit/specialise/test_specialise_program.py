@@ -248,8 +248,8 @@ def test_missing_types_show_the_whole_signature() -> None:
         ")",
     ]
     assert found.help == (
-        "complete and run: nkic k.py -k kernel --arg a=float16[128,512] --arg b=float16[4] "
-        "--arg c=float16[4,5] --const n=3"
+        "complete and run: nkic k.py -k kernel --arg 'a=float16[128,512]' --arg 'b=float16[4]' "
+        "--arg 'c=float16[4,5]' --const n=3"
     )
 
 

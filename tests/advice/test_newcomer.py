@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import nkic
 from nkic.base.diagnostics import Diagnostic, Level
 from nkic.base.source import SourceFile
-from tests.harness.advised import Source, follow
+from tests.advice.follow import Source, follow
 from tests.harness.kernels import compile_text
 
 Array = NDArray[Any]

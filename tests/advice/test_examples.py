@@ -1,13 +1,14 @@
 """Every help line is a claim: follow it, compile again, and the error is gone.
 
 The examples are the kernels under tests/files and the wrong examples of the explain pages. What the
-rules of tests/harness/advised.py can follow is followed; then the diagnostic must not be there any
+rules of tests/advice/follow.py can follow is followed; then the diagnostic must not be there any
 more, and the advice on what comes next must not lead back to it. For an explain page, its right
 example is what a person made of the advice: it contains the code that the advice shows.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+import nkic
 from nkic.base.diagnostics import Diagnostic
-from tests.harness.advised import Source, follow
+from tests.advice.follow import Source, follow
 from tests.harness.directives import Case, read_case
 from tests.harness.kernels import compile_text, run_kernel
 from tests.test_explain_pages import SHOWN, example, slug_of
@@ -116,3 +118,24 @@ def test_most_advice_that_shows_code_is_followed() -> None:
         follow(source, one) is not None for source, compiled in sources for one in compiled(source)
     ]
     assert sum(followed) >= 130
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Yield the strings of the package that are not docstrings, and the explain pages."""
+    package = Path(nkic.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and id(node) not in prose:
+                yield path.name, text
+    for path in sorted((package / "base" / "explain").iterdir()):
+        yield path.name, path.read_text("utf-8")
+
+
+def test_messages_name_nothing_that_an_installed_package_lacks() -> None:
+    """No page of docs/, which is not in the wheel, and no extra of a package of this name."""
+    found = list(texts())
+    assert len(found) > 5_000
+    assert [row for row in found if re.search(r"docs/|nkic\[[a-z]", row[1])] == []
