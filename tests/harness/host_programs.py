@@ -290,11 +290,12 @@ class Writer:
         self.block(1, 2)
 
     def attempt(self) -> None:
+        name = self.name()
         self.line("try:")
-        self.line(f"    found = [1, 2][{self.number()} % 4]")
+        self.line(f"    {name} = [1, 2][{self.number()} % 4]")
         self.line("except IndexError as error:")
-        self.line("    found = len(error.args)")
-        self.atoms = [*self.atoms, "found"] if self.depth == 1 else self.atoms
+        self.line(f"    {name} = len(error.args)")
+        self.atoms = [*self.atoms, name] if self.depth == 1 else self.atoms
 
     def shown(self) -> None:
         self.line(f'print({self.number()}, f"{{{self.number()}:>3}}", {self.operator()})')
@@ -414,7 +415,8 @@ class Writer:
             made = str(self.random.randint(1, 4))
             self.atoms += ["k0"] * 3
             lines = self.kernel("kernel", parameters)
-            body = [f"def make(k0, op0={self.operator()}):", *(f"    {line}" for line in lines)]
+            head = f"def make(k0, op0={self.random.choice(OPERATORS)}):"
+            body = [head, *(f"    {line}" for line in lines)]
             text += "\n\n" + "\n".join(
                 [*body, "    return kernel", "", f"KERNEL = make({made})", ""]
             )
