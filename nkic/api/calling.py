@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
 from nkic.api import cache, functions, options
 from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.artifact import Artifact
@@ -15,6 +18,8 @@ from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.options import Calling, Compiling, Preparing, Running
 from nkic.api.running import Result, run, run_ranks
 from nkic.api.tracebacks import boundary
+
+_OVERLAP_WORK = 10_000  # candidates to try where two arrays interleave
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,10 @@ def prepare(
     else:
         artifact = cache.compiled(job, folder)
     job.warn(artifact)
-    return Prepared(artifact, {**arrays, **inside})
+    given = {**arrays, **inside}
+    with raising(CompileError):
+        _check_overlaps(artifact, given)
+    return Prepared(artifact, given)
 
 
 def _arrays(arguments: Mapping[str, Any], inputs: Names) -> Iterator[tuple[str, Array]]:
@@ -97,6 +105,36 @@ def _arrays(arguments: Mapping[str, Any], inputs: Names) -> Iterator[tuple[str, 
             not array.flags.writeable or inputs.name(value, array, name) == name
         ):
             yield name, array
+
+
+def _check_overlaps(artifact: Artifact, arrays: Mapping[str, Array]) -> None:
+    """Raise `UsageFailed` if the kernel writes an array that shares a part of its memory."""
+    own = {name: array for name, array in arrays.items() if array.flags.writeable}
+    for name, other in _near(own):
+        updates = artifact.signature.updates
+        written = next((one for one in (name, other) if one in updates), None)
+        if written is not None and _overlap(own[name], own[other]):
+            refuse(
+                f"arguments `{name}` and `{other}` share a part of their memory, and the kernel "
+                f"writes `{written}`",
+                "pass the whole array once, and slice it in the kernel; or pass a copy",
+            )
+
+
+def _near(arrays: Mapping[str, Array]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of arrays whose ranges of addresses intersect."""
+    before: list[tuple[int, str]] = []
+    for first, end, name in sorted((*byte_bounds(a), name) for name, a in arrays.items()):
+        before = [one for one in before if one[0] > first]
+        yield from ((other, name) for _, other in before)
+        before.append((end, name))
+
+
+def _overlap(first: Array, second: Array) -> bool:
+    try:
+        return np.shares_memory(first, second, max_work=_OVERLAP_WORK)
+    except np.exceptions.TooHardError:
+        return False
 
 
 def _check_arguments(args: Any, kwargs: Any) -> None:

@@ -181,8 +181,6 @@ def _is_machinery(kind: type, name: str, value: Any) -> bool:
         isinstance(value, types.FunctionType)
         and value.__qualname__ == f"{kind.__qualname__}.{name}"
     )
-    if isinstance(value, types.FunctionType) and value.__code__.co_filename == "<string>":
-        return True  # made by dataclasses and named tuples
     return special or record or (not made and hasattr(type(value), "__set__"))
 
 

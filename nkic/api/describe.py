@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import linecache
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -216,6 +217,8 @@ class Describer:
         self.found.append(value)
         if functions.is_found_by_name(value):
             return runtime_values.Named(value.__module__, value.__qualname__)
+        if not linecache.getlines(value.__code__.co_filename):
+            return self._refused(value, path, "its source cannot be found")
         return self.function(value, path)
 
     def function(self, value: types.FunctionType, path: str) -> runtime_values.Function:

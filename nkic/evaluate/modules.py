@@ -190,7 +190,13 @@ class World:
         """Give a class its attributes, or a function its defaults, in the running program."""
         module = made.module if isinstance(made, Class) else made.runtime.module.name
         described = self.program_attributes.get((module, made.qualname), {})
-        values = {name: self.rebuild(value) for name, value in described.items()}
+        values: dict[str, Any] = {}
+        for name, value in described.items():
+            try:
+                values[name] = self.rebuild(value)
+            except KernelError as error:  # its use is an error
+                reason = (error.slug, error.message, error.help)
+                values[name] = OpaqueImport(name, name, reason, None)
         if isinstance(made, Class):
             made.members |= values
             return

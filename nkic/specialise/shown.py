@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from nkic.base.text import clean
+from nkic.language.hosted import plain
 from nkic.language.tensors.tensor import NkiTensor
-from nkic.machine.dtypes import DType
+from nkic.machine.dtypes import DTYPES, DType
 
 LENGTH = 80  # characters of a value
 _ELEMENTS = 8
@@ -20,11 +21,12 @@ _BRACKETS: dict[type, tuple[str, str]] = {tuple: ("(", ")"), list: ("[", "]"), d
 
 def text(value: Any, other: Callable[[Any], str]) -> str:
     """Return a short text for a value. `other` returns that of an object or function."""
+    value = plain(value)
     kind = type(value)
+    if kind is DType or (kind is str and value in DTYPES):  # for host code a dtype is its name
+        return f"nl.{value}"
     if kind in _PLAIN:
         return short(repr(value))
-    if kind is DType:
-        return f"nl.{value.name}"
     if isinstance(value, NkiTensor):
         return f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
     if kind not in _BRACKETS:
