@@ -132,7 +132,7 @@ def _near(arrays: Mapping[str, Array]) -> Iterator[tuple[str, str]]:
 
 def _overlap(first: Array, second: Array) -> bool:
     try:
-        return np.shares_memory(first, second, max_work=_OVERLAP_WORK)
+        return bool(np.shares_memory(first, second, max_work=_OVERLAP_WORK))  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return False
 

@@ -57,7 +57,7 @@ def undecorated(interpreter: Interpreter) -> Any:
         defaults = {
             arg.name: runtime.evaluate(value) for arg, value in arguments if value is not None
         }
-        return runtime.function(kernel.node, (), lambda function: {}, defaults)
+        return runtime.function(kernel.node, "", (), lambda function: {}, defaults)
 
     return interpreter.run(make)
 

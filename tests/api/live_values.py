@@ -107,7 +107,7 @@ def kernel(a: Any, n: Any = SCALE) -> Any:
     print(SCALE, ITEMS, TABLE, DTYPE, OPERATOR, CONFIG, CHILD.moved(), Child().moved(1), n)
     print(Child.widths, Base.step, MODE, list(QUEUE), QUEUE.maxlen, dict(LISTS))
     print(helper(3), picked(3), FUNCTIONS["first"](1), FUNCTIONS["second"](1), part(2), marked(1))
-    print(first(1), second(1), ARRAY.shape)
+    print(first(1), second(1), ARRAY.shape)  # type: ignore[no-untyped-call]
     return copied(a)
 
 

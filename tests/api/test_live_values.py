@@ -50,7 +50,7 @@ def test_what_host_code_has_changed_is_seen(k: ModuleType, change: str) -> None:
 
 
 def test_variables_of_a_factory_are_those_of_the_call(k: ModuleType) -> None:
-    k.SCALE = 5
+    vars(k)["SCALE"] = 5
     for function, wanted in ((k.made, "[3] 3 5\n"), (k.make(8), "[8] 8 5\n")):
         artifact = nkic.prepare(function, (A,), evaluate="closed", cache_dir=None).artifact
         assert artifact.messages == (wanted,)
@@ -65,7 +65,7 @@ def test_an_array_that_is_no_argument_is_a_constant(k: ModuleType, way: str) -> 
 
 
 def test_what_cannot_be_taken_is_an_error_where_it_is_used(k: ModuleType) -> None:
-    k.LOCK = threading.Lock()
+    vars(k)["LOCK"] = threading.Lock()
     nkic.prepare(k.kernel, (A,), evaluate="closed", cache_dir=None)
     with pytest.raises(nkic.CompileError, match="cannot take `LOCK` from the running program") as e:
         nkic.prepare(k.locked, (A,), evaluate="closed", cache_dir=None)
