@@ -160,6 +160,8 @@ HOMONYMS = {
     "simulate/bounds/algebra.py": {"reciprocal"},
     "simulate/storage/definedness.py": {"shuffle_mask"},
     "simulate/io/fills.py": {"iota"},
+    "specialise/descriptors.py": {"dge_mode"},  # as the binder spells it
+    "specialise/numpy/values.py": {"integer"},
     "simulate/numerics/activation.py": {"reciprocal"},
     "simulate/numerics/alu.py": {"reciprocal"},
 }

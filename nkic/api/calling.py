@@ -132,7 +132,8 @@ def _near(arrays: Mapping[str, Array]) -> Iterator[tuple[str, str]]:
 
 def _overlap(first: Array, second: Array) -> bool:
     try:
-        return bool(np.shares_memory(first, second, max_work=_OVERLAP_WORK))  # type: ignore[arg-type]
+        work: Any = _OVERLAP_WORK  # NumPy's stubs know only of its two special values
+        return bool(np.shares_memory(first, second, max_work=work))
     except np.exceptions.TooHardError:
         return False
 

@@ -34,8 +34,9 @@ class Compiling(TypedDict, total=False):
     to schedule for: its path, or figures as a mapping; `schedule` is what `with_schedule` takes;
     `levels` are levels of warnings; `evaluate` is "native" if Python itself calls a live kernel, or
     "closed" if it is evaluated from source; `limits` are those of `nkic --limit` on this
-    evaluation, by name: {"steps": 1_000_000_000, "memory": 1 << 30}; `dge=False` prepares
-    the descriptors of transfers that name no mode (`--disable-dge`), the default of Beta 1.
+    evaluation, by name: {"steps": 1_000_000_000, "memory": 1 << 30}; `dge`, if False,
+    prepares the descriptors of transfers that name no mode (`--disable-dge`), as by default for
+    Beta 1.
     """
 
     target: str | None

@@ -167,7 +167,9 @@ class Writer:
             else:
                 self._plain_object(value)
         elif isinstance(value, tuple) and hasattr(kind, "_fields"):  # of the language
-            self.named(kind.__name__, zip(kind._fields, value, strict=True))
+            name = getattr(kind, "shown_as", "")  # without the names of fields
+            fields = ("",) * len(kind._fields) if name else kind._fields
+            self.named(name or kind.__name__, zip(fields, value, strict=True))
         elif brackets is not None:
             self.container(value, *brackets)
         else:

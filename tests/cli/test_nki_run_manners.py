@@ -132,7 +132,7 @@ def test_outputs_may_go_to_a_device(nki: Run) -> None:
 def test_faults_of_the_program_end_with_5(nki: Run, folder: Path) -> None:
     lines = [line for line in KERNEL.split("\n") if "src=a" not in line]
     Path("bad.py").write_text("\n".join(lines), encoding="utf-8")
-    assert run(compiler, "nkic", ["bad.py", "--embed-source"]) == 0
+    assert run(compiler, "nkic", ["bad.py", "--embed-source", "-W", "NKI0536"]) == 0
     text = refused(nki("bad.neff", "--fill", "zeros"), 5, "uninitialised-read")
     assert "bad.py:14:5: error[NKI0901]" in text
     assert "14 |     nisa.tensor_scalar(dst=x" in text  # the artifact contains the source text

@@ -350,7 +350,7 @@ def test_missing_types_show_the_signature(nkic: Run, folder: Path) -> None:
     ran = nkic("k.py")
     assert ran.code == 2
     assert "double(a, factor=2.0)" in ran.err
-    assert "--arg a=" in ran.err
+    assert "--arg 'a=" in ran.err
 
 
 # ---- messages ------------------------------------------------------------------------------------

@@ -234,13 +234,12 @@ class Built(NamedTuple):
     written: list[Tile]
     executable: Executable
 
-    def run(self, precise: bool = True, raw: bool = False) -> Outcome:
+    def run(self, precise: bool = True, raw: bool = False, check_init: bool = True) -> Outcome:
         """Run the program. With `raw`, no memory is kept as decoded numbers."""
         kept = frozenset() if raw else GRID_TYPES
+        options = RunOptions(precise=precise, check_init=check_init)
         with patch("nkic.simulate.storage.memory.GRID_TYPES", kept):
-            return self.run_ranks([{t: t.contents for t in self.own}], RunOptions(precise=precise))[
-                0
-            ]
+            return self.run_ranks([{t: t.contents for t in self.own}], options)[0]
 
     @property
     def own(self) -> list[Tensor]:

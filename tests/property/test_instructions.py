@@ -48,9 +48,11 @@ def check(name: str, seed: int) -> None:
     """Check one random program against the models of all of its instructions."""
     target, calls = drawn(name, seed)
     made = built(calls, target)
-    outcome = made.run()
+    # A register that nothing sets holds 0 here, as in the models.
+    check_init = not any("register" in call.row or "scalar" in call.row for call in calls)
+    outcome = made.run(check_init=check_init)
     if seed % 3 == 0:  # memory kept as bytes
-        other = made.run(raw=True)
+        other = made.run(raw=True, check_init=check_init)
         for tensor, contents in outcome.memory.items():
             np.testing.assert_array_equal(contents, other.memory[tensor])
     state: dict[str, Any] = {}

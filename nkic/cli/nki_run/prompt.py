@@ -99,7 +99,7 @@ class Prompt(cmd.Cmd):
         return stop or line == "EOF"
 
     def _number(self, text: str) -> int | None:
-        if not text or (text.isdigit() and 0 < int(text) < 10**9):
+        if not text or (text.isdecimal() and len(text) < 10 and int(text)):
             return int(text or 1)
         self._show([f"error: `{clean(text)}` is not a number of repetitions"])
         return None

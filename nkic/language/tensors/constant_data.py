@@ -16,7 +16,6 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import Tensor
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.hosted import plain
 from nkic.language.tensors import views
 from nkic.language.tensors.arrays import ConstantArray, is_array
 from nkic.language.tensors.tensor import NkiTensor
@@ -53,7 +52,7 @@ def data_of(value: Any) -> ConstantArray | None:
         return value
     if not is_array(value):
         return None
-    value = plain(value)
+    value = getattr(value, "_value", value) if hasattr(type(value), "holds_array") else value
     narrow = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(value.dtype.name)
     if narrow is not None:
         narrowed = value.astype(narrow)

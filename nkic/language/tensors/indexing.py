@@ -34,6 +34,7 @@ class DynamicSlice(NamedTuple):
 
     start: Any
     size: int
+    shown_as = "nl.ds"  # where the closed world prints it
 
     def __repr__(self) -> str:
         return f"nl.ds({self.start}, {self.size})"

@@ -125,7 +125,7 @@ def test_which_figures_no_microkernel_shows() -> None:
     loads = {f"{one}.register_load_ns" for one in ("gpsimd", "scalar", "sync", "tensor", "vector")}
     rest = {
         *("sync.clock_mhz", "issue.register_cycles", "issue.full_rate_stride"),
-        *("tensor.load_rate", "tensor.cool_down_ns", "gpsimd.dma_rate"),
+        *("tensor.load_rate", "tensor.cool_down_ns", "tensor.least_use", "gpsimd.dma_rate"),
         *("dma.done_ns", "dma.trigger_prepared_ns", "dma.engine_rate_shared", "dma.link_rate"),
         *("dma.descriptor_bytes", "dma.partitions", "launch.before_ns", "launch.after_ns"),
     }
