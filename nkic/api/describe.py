@@ -34,6 +34,7 @@ from nkic.specialise.shown import short
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType})
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_WIDE = frozenset({"float64", "int64", "uint64"})
 _MAX_DEPTH = 100
 
 
@@ -273,8 +274,13 @@ class Describer:
 
 def _constant(array: Array, path: str) -> Any:
     """Describe an array that is a constant of the kernel. Raises `UsageFailed`."""
+    found = np.asarray(array)
+    if found.dtype.name in _WIDE:  # which the kernel computes with, and narrows where it stores
+        data = found.astype(found.dtype.newbyteorder("<")).tobytes()
+        digest = sha256(data).hexdigest()
+        return runtime_values.ConstantData(found.dtype.name, found.shape, digest, data)
     try:
-        constant = data_of(np.asarray(array))
+        constant = data_of(found)
     except KernelError as error:
         refuse(f"`{path}`: {error.message}", error.help)
     assert constant is not None  # it is an array

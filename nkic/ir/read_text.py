@@ -342,19 +342,18 @@ def _total(tensor: Tensor) -> int:
 
 
 def _check_numbers(body: Body) -> None:
-    """Check that numbers increase, and that edges lead backward."""
-    last, seen = -1, set()
+    """Check that numbers differ, and that edges lead backward."""
+    seen = set()
     for instruction in instructions(body):
-        if instruction.number <= last:
-            raise TextError(f"#{instruction.number} follows #{last}: the numbers must increase")
+        if instruction.number in seen:
+            raise TextError(f"two instructions have the number #{instruction.number}")
         for number in instruction.after:
             if number not in seen:
                 text = (
                     f"#{instruction.number} is ordered after #{number}, which does not precede it"
                 )
                 raise TextError(text)
-        last = instruction.number
-        seen.add(last)
+        seen.add(instruction.number)
     loops = [loop.number for loop in _loops(body)]
     if len(loops) != len(set(loops)):
         raise TextError("two loops have the same number")

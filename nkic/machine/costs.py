@@ -285,7 +285,9 @@ def tensor_cost(
     return Cost(
         round(interval(cycles) + issue),
         figures["tensor.fill_ns"] + columns * 1000 / clock,
-        cold_interval=round(interval(cycles / figures["tensor.cold_rate"]) + issue),
+        cold_interval=round(
+            interval(cycles / figures["tensor.cold_rate"]) + issue / figures["tensor.cold_rate"]
+        ),
     )
 
 

@@ -61,7 +61,8 @@ class Rebuilder:
         return self.value(self.descriptions[description.number])
 
     def _constant(self, description: runtime_values.ConstantData) -> Any:
-        dtype = dtypes.DTYPES[description.dtype].dtype
+        known = dtypes.DTYPES.get(description.dtype)
+        dtype = host().dtype(description.dtype) if known is None else known.dtype
         return wrapped(host().frombuffer(description.data, dtype).reshape(description.shape).copy())
 
     def _unavailable(self, description: runtime_values.Unavailable) -> Any:

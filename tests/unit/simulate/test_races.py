@@ -112,7 +112,7 @@ def test_both_cores_may_write_the_same() -> None:
 def test_what_another_core_may_still_read_is_not_overwritten() -> None:
     first = f"nisa.dma_copy(shared[mine], x)\n{BARRIER}\n{READ}\nnisa.memset(x, 7.0)"
     last = "nisa.dma_copy(shared[mine], x)"
-    with pytest.raises(ProgramFault, match="core 0 writes `shared` while core 1 reads it"):
+    with pytest.raises(ProgramFault, match="core 1 writes `shared` while core 0 reads it"):
         run(f"{first}\n{last}", SAME)
     assert np.array_equal(run(f"{first}\n{BARRIER}\n{last}", SAME), np.roll(DATA, 128, axis=0))
 

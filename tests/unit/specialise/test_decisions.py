@@ -129,7 +129,7 @@ def test_an_absent_tensor_is_false() -> None:
         ("np.maximum(x, 0)", "nl.maximum(x, y)"),
         ("nl.gelu_tanh(x)", "did you mean `gelu_apprx_tanh`?"),
         ("nl.swish(x)", "did you mean `silu`?"),
-        ("nl.frobnicate(x)", "docs/language.md lists"),
+        ("nl.frobnicate(x)", "`nkic --print language` lists"),
         ("nisa.frobnicate(x)", "`nkic --print ops` lists the instructions"),
     ],
 )

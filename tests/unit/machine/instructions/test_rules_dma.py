@@ -107,7 +107,7 @@ DMA = [
     Case(
         "dma_transpose",
         {"src": tile("bfloat16[2048] hbm")},
-        "`src` has 1 dimensions; 2, 3 or 4 can be transposed",
+        "`src` has 1 dimension; 2, 3 or 4 can be transposed",
         "operand-shape",
     ),
     Case(

@@ -87,7 +87,7 @@ GATHER = [
     Case(
         "local_gather",
         {"num_valid_indices": 100},
-        "`dst` has 128 elements per partition; 100 indices of 1 elements each gather 100",
+        "`dst` has 128 elements per partition; 100 indices of 1 element each gather 100",
         "element-count-mismatch",
     ),
     Case(
@@ -119,7 +119,7 @@ GATHER = [
     Case(
         "tensor_partition_reduce",
         {"dst": COLUMN._replace(partitions=1)},
-        "`dst` has 1 elements per partition; `data` has 512",
+        "`dst` has 1 element per partition; `data` has 512",
         "element-count-mismatch",
     ),
     Case(

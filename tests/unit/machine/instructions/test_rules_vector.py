@@ -159,7 +159,7 @@ VECTOR = [
     Case(
         "tensor_reduce",
         {"data": tile("float32[128, 4, 128]"), "axis": (2,)},
-        "`dst` has 1 elements per partition; `data` reduced over 2 has 4",
+        "`dst` has 1 element per partition; `data` reduced over 2 has 4",
         "element-count-mismatch",
     ),
     Case("tensor_reduce", {"data": tile("float32[128, 4, 128]"), "axis": (1, 2)}),

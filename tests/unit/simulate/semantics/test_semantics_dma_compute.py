@@ -94,7 +94,7 @@ def test_dst_may_lie_across_a_source() -> None:
         Case(
             "dma_compute",
             {"scales": (1.0,)},
-            "`scales` has 1 numbers and `srcs` has 2 tiles",
+            "`scales` has 1 number and `srcs` has 2 tiles",
             "dma-mode",
         ),
         Case(
