@@ -34,10 +34,13 @@ class DynamicSlice(NamedTuple):
 
     start: Any
     size: int
-    shown_as = "nl.ds"  # where the closed world prints it
 
     def __repr__(self) -> str:
         return f"nl.ds({self.start}, {self.size})"
+
+
+# Where the closed world prints it; in the class it would be a field.
+DynamicSlice.shown_as = "nl.ds"  # type: ignore[attr-defined]
 
 
 def index(view: View, key: Any) -> View:
