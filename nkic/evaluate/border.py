@@ -21,6 +21,7 @@ NESTED: frozenset[Any] = frozenset(
     | {ListInstance, TupleInstance, DictInstance}
 )
 _LONG = frozenset({str, bytes})
+_NEST_STEPS = 24  # steps to look into a container, beside its items
 _CHARACTERS = 4  # binary logarithm of the characters of a text that cost a step
 
 
@@ -36,13 +37,13 @@ def admit(m: Machine, values: Iterable[Any]) -> None:
 
 def _admit_nest(m: Machine, value: Any) -> None:
     if isinstance(value, dict):
-        m.charge(2 * dict.__len__(value))
+        m.charge(_NEST_STEPS + 2 * dict.__len__(value))
         admit(m, dict.__iter__(value))
         admit(m, dict.values(value))
     elif isinstance(value, slice):
         admit(m, (value.start, value.stop, value.step))
     else:
-        m.charge(len(value))
+        m.charge(_NEST_STEPS + len(value))
         kind: Any = next((kind for kind in (list, tuple) if isinstance(value, kind)), None)
         admit(m, unordered(value) if kind is None else kind.__iter__(value))
 

@@ -167,7 +167,7 @@ class Writer:
             else:
                 self._plain_object(value)
         elif isinstance(value, tuple) and hasattr(kind, "_fields"):  # of the language
-            name = getattr(kind, "shown_as", "")  # without the names of fields
+            name = getattr(kind, "_shown_as", "")  # without the names of fields
             fields = ("",) * len(kind._fields) if name else kind._fields
             self.named(name or kind.__name__, zip(fields, value, strict=True))
         elif brackets is not None:

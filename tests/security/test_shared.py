@@ -276,7 +276,11 @@ def reached(m: Machine, start: Any) -> dict[int, Any]:
             names += value.space.names()
         for name in names:
             with suppress(Exception):
-                waiting.append(attributes.get(m, value, name))
+                led = attributes.get(m, value, name)
+                # What a read makes anew, such as the transpose of an array, nothing else holds;
+                # its class is reached, and its own reads would never end.
+                if led is attributes.get(m, value, name) or led.__class__ is not value.__class__:
+                    waiting.append(led)
     return found
 
 

@@ -105,7 +105,7 @@ def _plain(m: Machine, value: Any, make: Any) -> Any:
     def plain(part: Any) -> Any:
         return m.nested(_plain, m, part, make)
 
-    m.charge(4)
+    m.charge(20)
     fields = _of_object(m, value)
     if fields is not None:
         parts = [(s.name, attributes.get(m, value, s.name)) for s in fields]

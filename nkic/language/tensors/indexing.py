@@ -40,7 +40,7 @@ class DynamicSlice(NamedTuple):
 
 
 # Where the closed world prints it; in the class it would be a field.
-DynamicSlice.shown_as = "nl.ds"  # type: ignore[attr-defined]
+DynamicSlice._shown_as = "nl.ds"  # type: ignore[attr-defined]
 
 
 def index(view: View, key: Any) -> View:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nkic.base.evaluation import Limits
 from nkic.base.profiles import Profile
 from nkic.driver.request import parse_options
 from nkic.specialise.numpy import functions, values
@@ -236,7 +237,7 @@ while True: np.float32(1)
 )
 def test_what_is_large_is_paid_for_before_it_is_made(code: str) -> None:
     head = "import numpy as np\na = np.zeros(100000)\nx = [1]\nfor i in range(60): x = [x, x]\n"
-    assert body(f"{head}{code}").slugs[0] in ENDLESS
+    assert body(f"{head}{code}", limits=Limits(steps=10_000_000)).slugs[0] in ENDLESS
 
 
 @pytest.mark.parametrize(
