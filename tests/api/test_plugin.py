@@ -13,6 +13,7 @@ import pytest
 
 from tests.harness import plugin
 
+ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 PROJECT = Path(__file__).resolve().parents[2]
 TESTS = """
 import numpy as np
@@ -42,11 +43,14 @@ X = np.ones((4, 8), np.float32)
 """
 
 
-def pytest_of(folder: Path, body: str, *options: str, **environ: str) -> tuple[int, str]:
+def pytest_of(
+    folder: Path, body: str, *options: str, announced: bool = False, **environ: str
+) -> tuple[int, str]:
     """Return the exit code and output of pytest on a file with `body`."""
     (folder / "test_it.py").write_text(TESTS + body)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    command += plugin.options()
+    # Plugins of other packages would take most of the time.
+    command += plugin.options() if announced else ["-p", "nkic.pytest_plugin"]
     path = os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     found = subprocess.run(
@@ -54,7 +58,7 @@ def pytest_of(folder: Path, body: str, *options: str, **environ: str) -> tuple[i
         cwd=folder,
         capture_output=True,
         text=True,
-        env={**clean, "PYTHONPATH": path, **environ},
+        env={**clean, **({} if announced else ALONE), "PYTHONPATH": path, **environ},
         check=False,
     )
     return found.returncode, found.stdout + found.stderr
@@ -78,7 +82,7 @@ def test_wrong(nki_check):
 def test_shape(nki_check):
     nki_check(double, X, expected=X[:2])
 """
-    code, said = pytest_of(tmp_path, body, "--nkic")
+    code, said = pytest_of(tmp_path, body, "--nkic", announced=True)
     assert code == 1 and "2 failed, 2 passed" in said
     assert "32 of 32 elements" in said
     assert "`output_0` has the shape (4, 8), expected is (2, 8)" in said
@@ -183,7 +187,7 @@ def test_one(nki_check): nki_check(double, X)
 def test_two(nki_check): nki_check(into, X, X.copy())
 """
     options = ("--nkic", "--nkic-target", "trn3", "--junit-xml", "out.xml", *more)
-    code, said = pytest_of(tmp_path, body, *options)
+    code, said = pytest_of(tmp_path, body, *options, announced=True)  # and that of several workers
     assert code == 0 and "xunit2" not in said, said
     cases = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
     for case in cases:

@@ -18,7 +18,7 @@ from tests.security import calls as hostile_calls
 from tests.security.test_hostile_kernels import counted
 
 VERSIONS = (Profile.NKI_0_7, Profile.BETA1)
-SHARE = 9  # one of so many functions is called in the short test, each with another seed
+SHARE = 2 * 9  # one of so many functions is called in the short test, each with another seed
 CALLS = 10_000_000  # of Python functions, in one compilation and run
 STEPS = 2_000_000
 ACCEPTED, FAILED = {0, 1}, {0, 1, 5, 6}
