@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from nkic.base.kernel_errors import KernelError
+
 
 class ReplicaGroup:
     """`nki.collectives.ReplicaGroup`: lists of ranks; the ranks of one list work together."""
@@ -16,7 +18,11 @@ class ReplicaGroup:
         for group in groups if isinstance(groups, list | tuple) else [groups]:
             ranks = group if isinstance(group, list | tuple) else [group]
             if any(isinstance(rank, _NOT_RANKS) for rank in ranks):
-                raise TypeError("a ReplicaGroup takes lists of ranks, such as [[0, 1], [2, 3]]")
+                raise KernelError(
+                    "argument-kind",
+                    "a ReplicaGroup takes lists of ranks",
+                    help="write ReplicaGroup([[0, 1], [2, 3]])",
+                )
         self.groups = groups
 
     def ranks(self) -> Any:

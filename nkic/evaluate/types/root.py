@@ -135,6 +135,7 @@ def attribute_name(m: Machine, name: Any) -> str:
     """Return a computed attribute name. Raises `TypeError` if it is not a string."""
     if not isinstance(name, str):
         raise TypeError(f"attribute name must be string, not '{m.class_of(name).name}'")
+    m.charge(len(name) >> 4)
     return str.__str__(name)
 
 

@@ -11,8 +11,10 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
+from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.language.namespace import Namespace
+from nkic.language.texts import brief
 from nkic.language.versions import removed, since
 
 MODULE = "nki.compiler"
@@ -34,7 +36,8 @@ class _Options:
         """Refuse values that are no settings."""
         for name, setting in _settings(self):
             if not isinstance(setting, bool | int | float | str | Enum | None):
-                raise TypeError(f"{name} must be a setting, not a {type(setting).__name__}")
+                text = f"`{name}` must be a setting, not {brief(setting)}"
+                raise KernelError("argument-kind", text)
 
 
 @dataclass(frozen=True, kw_only=True)
