@@ -61,6 +61,7 @@ ALLOWED = {
     "api": f"{DATA} cache arrays limits neff parse evaluate language specialise simulate report"
     " driver driver.compiled driver.loader driver.request driver.pipeline driver.forms"
     " driver.figures",
+    "judge": "base limits machine arrays neff pace report simulate specialise api",
     "nki": "base machine language specialise driver.request api",
     "pytest_plugin": "base driver.request api nki",
     "__main__": "api nki",
@@ -68,7 +69,7 @@ ALLOWED = {
     "cli": "limits cli.common",
     "cli.nkic": "base cache machine syntax parse specialise report limits driver driver.compiled"
     " driver.loader driver.request driver.pipeline driver.forms driver.remarks driver.changes"
-    " migrate cli cli.common",
+    " migrate judge cli cli.common",
     "cli.nki_run": "base machine arrays neff calibrate report simulate driver.figures cli"
     " cli.common",
 }

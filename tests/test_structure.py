@@ -43,7 +43,9 @@ ON_DEMAND = {
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run"},  # --help runs without the runner
     "cli/nki_run/carry_out.py": {"nkic.cli.nki_run", "nkic.cli.nki_run.running"},  # NumPy
     "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
-    "cli/nkic/__init__.py": {"nkic.cli.nkic", "nkic.cli.nkic.carry_out"},
+    "cli/nkic/__init__.py": {
+        *("nkic.cli.nkic", "nkic.cli.nkic.carry_out", "nkic.cli.nkic.evaluating"),
+    },
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
     "cli/nkic/replay.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},

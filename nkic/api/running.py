@@ -342,6 +342,8 @@ def wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
 
 
 def _spec(name: str, value: Any) -> Spec | Offer:
+    if isinstance(value, Offer):
+        return value
     array = array_of(value)
     if array is not None:
         return offer(array)

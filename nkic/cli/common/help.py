@@ -37,7 +37,8 @@ class Tool(click.Command):
     `line` is the dataclass of its words, which `act` carries out; `only` is the subcommand whose
     rows it takes. `examples` are pairs of a command line and its description, `old` is the
     spellings of earlier releases, and `commands` are the subcommands: the first word names one.
-    Without one, the tool is the subcommand `plain`, and still takes the options of the others.
+    Without one, the tool is the subcommand `plain`, and still takes the options of the others; if
+    `plain` is empty, it is a command of its own.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class Tool(click.Command):
             return pages.markdown(explain.page(shared.explain), session.color)
         if shared.version:
             return f"{session.tool} {__version__}"
-        if shared.h or (shared.help and self.commands):
+        if shared.h or (shared.help and self.plain):
             return self.brief_help(ctx)
         return ctx.get_help() if shared.help else None
 
@@ -129,12 +130,10 @@ class Tool(click.Command):
         formatter = ctx.make_formatter()
         self.format_usage(ctx, formatter)
         self._write_examples(formatter)
-        if self.commands:
-            with formatter.section("Commands"):
-                formatter.write_dl([(n, _first(str(c.help))) for n, c in self.commands.items()])
+        self._write_commands(formatter)
         self._write_options(ctx, formatter, common_only=True)
         more = f"More: {ctx.info_name} --help"
-        if self.commands:
+        if self.plain:
             more = f"Without a command: {ctx.info_name} {self.plain}.  More: "
             more += f"{ctx.info_name} COMMAND --help"
         formatter.write(f"\n{more}\n")
@@ -145,6 +144,7 @@ class Tool(click.Command):
         self.format_usage(ctx, formatter)
         self._write_examples(formatter)
         self.format_help_text(ctx, formatter)
+        self._write_commands(formatter)
         self._write_options(ctx, formatter, common_only=False)
         with formatter.section("Exit codes"):
             formatter.write_dl(EXIT_CODES)
@@ -161,6 +161,11 @@ class Tool(click.Command):
             for line, meaning in self.examples:
                 formatter.write(f"{'':{formatter.current_indent}}{line}\n")
                 formatter.write(f"{'':{formatter.current_indent + 4}}{meaning}\n")
+
+    def _write_commands(self, formatter: click.HelpFormatter) -> None:
+        if self.commands:
+            with formatter.section("Commands"):
+                formatter.write_dl([(n, _first(str(c.help))) for n, c in self.commands.items()])
 
     def _write_options(
         self, ctx: click.Context, formatter: click.HelpFormatter, *, common_only: bool

@@ -94,7 +94,8 @@ def parameters(kind: Any, command: str = "") -> Iterator[click.Parameter]:
 def _parameter(name: str, kind: str, row: Row) -> click.Parameter:
     is_many = kind.startswith("tuple")
     if not row.names[0].startswith("-"):
-        return click.Argument([name], metavar=row.names[0], required=False)
+        count = -1 if is_many else 1
+        return click.Argument([name], metavar=row.names[0], required=False, nargs=count)
     settings: dict[str, Any] = {"multiple": is_many, "default": _default(kind, row)}
     if row.counts:
         settings = {"count": True}

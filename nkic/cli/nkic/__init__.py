@@ -10,7 +10,7 @@ import os
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.lazy import bind_lazily
-from nkic.cli.nkic.options import OLD, CommandLine
+from nkic.cli.nkic.options import OLD, CommandLine, EvaluateLine
 
 EXAMPLES = (
     ("nkic kernel.py", "compile to kernel.neff, as the file's `# /// nkic` block says"),
@@ -20,6 +20,7 @@ EXAMPLES = (
     ),
     ("nkic kernel.py --check", "report all errors, write nothing"),
     ("nkic kernel.py --emit ir=-", "show the program that the kernel evaluates to"),
+    ("nkic evaluate task.toml a.py b.py", "judge candidates: right, how fast, and why not faster"),
 )
 LAZY_MODULES = (
     *("nkic.ir.read_text", "nkic.neff.listing.assemble", "nkic.neff.listing.disassemble"),
@@ -51,7 +52,26 @@ def _compile(line: CommandLine, session: Session) -> int:
     return carry_out(line, session, cached)
 
 
-command = Tool(CommandLine, _compile, HELP, examples=EXAMPLES, old=OLD)
+def _evaluate(line: EvaluateLine, session: Session) -> int:
+    from nkic.cli.nkic.evaluating import evaluate  # see above
+
+    return evaluate(line, session)
+
+
+EVALUATE = """Judge candidates on a task: whether each is right, how fast it is, and why not faster.
+
+The task is trusted: a TOML file with cases and a reference (docs/evaluate.md). Candidates are not:
+each is compiled and run in a process of its own, which never sees what is expected. Correct ones
+are listed first, fastest first.
+"""
+command = Tool(
+    CommandLine,
+    _compile,
+    HELP,
+    examples=EXAMPLES,
+    old=OLD,
+    commands={"evaluate": Tool(EvaluateLine, _evaluate, EVALUATE)},
+)
 
 
 def main() -> int:

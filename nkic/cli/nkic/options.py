@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from nkic.base import profiles
-from nkic.cli.common.table import Values, after_equals, option
+from nkic.cli.common.table import Values, after_equals, option, whole
 
 LATEST = profiles.LABELS[max(profiles.LABELS)]
 EMITS = {
@@ -220,3 +220,34 @@ OLD = {
     "--time-limit": "--limit time={}",
     "--crash-dir": "!NKIC_CRASH_DIR in the environment",
 }
+
+
+_judge = partial(option, group="Judging", common=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EvaluateLine:
+    """The words of `evaluate`."""
+
+    task: str = option("TASK.toml", "The task's file.")
+    candidates: tuple[str, ...] = option(
+        "CANDIDATE…", "Candidates: kernel files, or compiled kernels."
+    )
+    jobs: int = _judge(
+        "-j, --jobs N", "Judge N candidates at a time.  [default: 1]", default=1, between=(1, 1024)
+    )
+    jsonl: str | None = _judge(
+        "--jsonl PATH",
+        "Also write every evaluation as a line of JSON; - is standard output.",
+        writes=whole,
+    )
+    time_only: bool = _judge("--time-only", "Compile and estimate the time; run nothing.")
+    no_families: bool = _judge(
+        "--no-families", "Compare on the task's cases alone, not on unusual inputs."
+    )
+    secret: str | None = _judge(
+        "--secret FILE",
+        "Also judge on inputs from seeds that only the holder of this file can know.",
+        reads=whole,
+    )
+    host: bool = _judge("--host", "Say in the JSON how long each evaluation took here.")

@@ -91,7 +91,7 @@ def text_of(tool: str, *words: str) -> str:
     for word in words:
         command = command.commands[word]
     with click.Context(command, info_name=" ".join((tool, *words))) as context:
-        return command.get_help(context) if not command.commands else command.brief_help(context)
+        return command.brief_help(context) if command.plain else command.get_help(context)
 
 
 def test_help_documents_every_value_and_limit() -> None:
@@ -115,7 +115,11 @@ def test_the_help_of_the_suite_is_one_screen() -> None:
 def page() -> str:
     """Return docs/commands.md as the tables say it."""
     parts = [PAGE.read_text("utf-8").partition("\n## ")[0].rstrip() + "\n"]
-    commands = [("nkic",), ("nki-run",), *(("nki-run", name) for name in nki_run.commands)]
+    commands = [
+        (tool, *more)
+        for tool, suite in TOOLS.items()
+        for more in ((), *((name,) for name in suite.commands))
+    ]
     for words in commands:
         parts.append(f"## {' '.join(words)}\n\n```text\n{text_of(*words).rstrip()}\n```\n")
     return "\n".join(parts)

@@ -1,0 +1,71 @@
+"""`nkic evaluate`: candidates of a task, ranked, as a table and as lines of JSON."""
+
+from __future__ import annotations
+
+from nkic.base import files
+from nkic.base.diagnostics import bad_value
+from nkic.base.files import STANDARD
+from nkic.base.text import clean, plural, width
+from nkic.cli.common import Session
+from nkic.cli.nkic.options import EvaluateLine
+from nkic.judge import Candidate, Evaluation, Judge, read_task
+
+NO, YES = 1, 0
+MAX_SECRET = 4096  # bytes
+
+
+def evaluate(line: EvaluateLine, session: Session) -> int:
+    """Judge the candidates, report, and return the exit code: 0 if all are correct."""
+    if not line.candidates:
+        raise bad_value("no candidate is given", "nkic evaluate TASK.toml CANDIDATE.py")
+    if session.limits:
+        raise bad_value("`--limit` is about this process", "write [limits] into the task")
+    secret = files.read_bytes(line.secret, MAX_SECRET) if line.secret is not None else b""
+    if line.secret is not None and not secret.strip():
+        raise bad_value(f"--secret: `{line.secret}` is empty", "write any words into it")
+    judge = Judge(
+        read_task(line.task),
+        secret=secret.strip(),
+        families=not line.no_families,
+        time_only=line.time_only,
+    )
+    candidates = [Candidate.read(path) for path in line.candidates]
+    found = []
+    for evaluation in judge.evaluate_all(candidates, line.jobs):
+        found.append(evaluation)
+        session.status(f"{evaluation.candidate}: {evaluation.status}")
+    if line.jsonl is not None:
+        text = "".join(f"{each.json(line.host)}\n" for each in found)
+        files.write(line.jsonl, text)
+        if line.jsonl != STANDARD:
+            session.wrote("jsonl", line.jsonl)
+    if line.jsonl != STANDARD and session.verbosity >= 0:
+        files.write(STANDARD, _table(found))
+    right = sum(e.compiled if line.time_only else e.correct for e in found)
+    return YES if right == len(found) else NO
+
+
+def _table(found: list[Evaluation]) -> str:
+    """Return the candidates, correct ones first, fastest first."""
+    ranked = sorted(found, key=lambda e: (not e.correct, e.time_ns is None, e.time_ns or 0))
+    rows = [_row(evaluation) for evaluation in ranked]
+    # every column but the last is aligned
+    sizes = [max(width(row[column]) for row in rows) for column in range(3)]
+    lines = []
+    for row in rows:
+        cells = [cell + " " * (size - width(cell)) for cell, size in zip(row, sizes, strict=False)]
+        lines.append("  ".join([*cells, row[3]]).rstrip() + "\n")
+    right = sum(evaluation.correct for evaluation in found)
+    return "".join(lines) + f"{right} of {plural(len(found), 'candidate')} correct\n"
+
+
+def _row(evaluation: Evaluation) -> tuple[str, str, str, str]:
+    time = f"{evaluation.time_ns / 1000:,.2f} us" if evaluation.time_ns is not None else "-"
+    told = [evaluation.reason] if evaluation.reason else []
+    differs = [result.inputs for result in evaluation.families if not result.passed]
+    if evaluation.correct and differs:
+        told.append(f"differs from the reference on inputs that are {', '.join(differs)}")
+    told += [flag.text for flag in evaluation.flags if not flag.cheat]
+    if not told and evaluation.verdict:
+        told = [evaluation.verdict[0]]
+    return clean(evaluation.candidate), evaluation.status, time, clean("; ".join(told))

@@ -1,0 +1,129 @@
+"""What is known about a candidate: data, with one form as JSON.
+
+Nothing in it depends on the machine or the moment, so that equal candidates have equal bytes.
+`seconds` and `bytes`, which do, are kept apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA = 1
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Something about a candidate that a number does not show. `cheat` makes it not correct."""
+
+    name: str
+    text: str
+    cheat: bool = False
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One run of a candidate.
+
+    `inputs` says which: a seed, "hidden", or a family. `outputs` are comparisons, as `nki-run
+    --json` has them; `problem` says why there are none.
+    """
+
+    case: str
+    inputs: str
+    passed: bool
+    outputs: Sequence[Json] = ()
+    problem: str = ""
+    time_ns: float | None = None
+
+    @property
+    def words(self) -> str:
+        """The result in words: how it compares with the reference."""
+        if self.problem:
+            return self.problem.partition("\n")[0]
+        worst = [output for output in self.outputs if not output["passed"]]
+        if not worst:
+            return "same as the reference"
+        first = worst[0]
+        return f"{first['name']}: {first['failures']:,} of {first['elements']:,} elements differ"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The evaluation of a candidate on a task.
+
+    `compiled`: all cases compile. `runnable`: all cases ran. `correct`: it ran, every comparison of
+    the cases and of the required families passed, and no flag is a cheat. `families` are the
+    comparisons on unusual inputs. `time_ns` is the sum of the times of the cases that are not
+    hidden; `trust` the likely error of the longest. `report`, `metrics`, `verdict` and `what_if`
+    describe the longest case: the report of `nki-run --json`, the metrics of the vendor's profiler
+    under its names, and the analysis of the time.
+    """
+
+    candidate: str
+    candidate_sha256: str
+    task: str
+    task_sha256: str
+    nkic: str
+    compiled: bool = False
+    runnable: bool = False
+    correct: bool = False
+    cases: Sequence[CaseResult] = ()
+    families: Sequence[CaseResult] = ()
+    flags: Sequence[Flag] = ()
+    time_ns: float | None = None
+    trust: Json = field(default_factory=dict)
+    instructions: Mapping[str, int] = field(default_factory=dict)
+    narrowest: str = ""
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    report: Json = field(default_factory=dict)
+    metrics: Json = field(default_factory=dict)
+    verdict: Sequence[str] = ()
+    what_if: Sequence[Json] = ()
+    problem: str = ""
+    diagnostics: Sequence[Json] = ()
+    warnings: Sequence[Json] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def status(self) -> str:
+        """The evaluation in one word."""
+        if self.correct:
+            return "correct"
+        if any(flag.cheat for flag in self.flags):
+            return "cheat"
+        if self.runnable:
+            return "wrong"
+        if self.compiled:
+            return "fails" if self.problem else "compiled"
+        return "refused"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not correct, in one line; empty if it is."""
+        if self.correct:
+            return ""
+        cheats = [flag.text for flag in self.flags if flag.cheat]
+        wrong = [f"{r.case} ({r.inputs}): {r.words}" for r in self.cases if not r.passed]
+        return (cheats or ([self.problem.partition("\n")[0]] if self.problem else wrong) or [""])[0]
+
+    def record(self, host: bool = False) -> dict[str, Any]:
+        """Return the evaluation as JSON data; `host` adds what it cost here."""
+        record = {"schema": SCHEMA, "status": self.status, **_plain(self)}
+        seconds = record.pop("seconds")
+        return {**record, "host": {"seconds": round(seconds, 3)}} if host else record
+
+    def json(self, host: bool = False) -> str:
+        """Return the evaluation as one line of strict JSON."""
+        return json.dumps(self.record(host), allow_nan=False, ensure_ascii=True, sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (Evaluation, CaseResult, Flag)):
+        return {name: _plain(item) for name, item in vars(value).items()}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,319 @@
+"""The judge: each candidate is compiled, run, compared and looked at for cheats."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from nkic import __version__, pace
+from nkic.api import Artifact
+from nkic.base import files
+from nkic.base.diagnostics import NkicError
+from nkic.judge.evaluation import CaseResult, Evaluation, Flag
+from nkic.judge.process import Ended, Process
+from nkic.judge.programs import facts_of
+from nkic.judge.reference import Reference, inputs_of
+from nkic.judge.requests import arrays_of, compile_request, numbers_of, stored_of
+from nkic.judge.task import Case, Task, read_task
+from nkic.machine.targets import TARGETS
+from nkic.neff.container import PREFIX
+from nkic.simulate.comparison import compare_report
+from nkic.simulate.comparison.compare import Comparison, compare
+
+MAX_BYTES = 64 << 20  # size of a candidate's file
+HIDDEN = "hidden seed"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A candidate: the text of a file, or the bytes of a compiled kernel."""
+
+    name: str
+    data: bytes
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Candidate:
+        """Read a file. Raises `UsageFailed`."""
+        name = os.fspath(path)
+        return cls(name, files.read_bytes(name, MAX_BYTES))
+
+    @classmethod
+    def of_text(cls, text: str, name: str = "candidate.py") -> Candidate:
+        """Return a candidate from its source text."""
+        return cls(name, text.encode())
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it is a compiled kernel."""
+        return self.data.startswith(PREFIX)
+
+
+def evaluate(
+    candidate: Candidate | str | os.PathLike[str],
+    task: Task | str | os.PathLike[str],
+    **options: Any,
+) -> Evaluation:
+    """Evaluate a candidate (or the path of its file) on a task (or the path of its file).
+
+    `options` are those of `Judge`, which evaluates many. A script that calls this must guard its
+    own work with `if __name__ == "__main__":`, as for every user of `multiprocessing`.
+    """
+    judge = Judge(task if isinstance(task, Task) else read_task(task), **options)
+    if not isinstance(candidate, Candidate):
+        candidate = Candidate.read(candidate)
+    return judge.evaluate(candidate)
+
+
+class Judge:
+    """Evaluates candidates of one task.
+
+    `secret` adds to each case inputs from a seed that only its holder can know. `families` also
+    compares on unusual inputs, `orders` is the number of other orders that are tried, and
+    `time_only` compiles without running: the time is the compiler's estimate.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        secret: str | bytes = b"",
+        families: bool = True,
+        orders: int = 2,
+        time_only: bool = False,
+    ) -> None:
+        self.task, self.orders, self.time_only = task, orders, time_only
+        self.secret = secret.encode() if isinstance(secret, str) else secret
+        self.reference = Reference(task)
+        self.families = (
+            tuple(dict.fromkeys((*task.required, *(task.families if families else ()))))
+            if self.reference.has_families
+            else ()
+        )
+
+    def evaluate(self, candidate: Candidate) -> Evaluation:
+        """Evaluate a candidate; whatever it does is part of the result."""
+        began = time.monotonic()
+        with Process(self.task.seconds, self.task.memory) as process:
+            found = _Trial(self, candidate, process).evaluation()
+        return replace(found, seconds=time.monotonic() - began)
+
+    def evaluate_all(self, candidates: Iterable[Candidate], jobs: int = 1) -> Iterator[Evaluation]:
+        """Yield the evaluations of candidates in their order, `jobs` at a time."""
+        with ThreadPoolExecutor(jobs) as pool:  # a thread waits for one candidate's process
+            yield from pool.map(self.evaluate, candidates)
+
+
+class _Failed(Exception):
+    """The candidate failed; the trial knows how."""
+
+
+class _Trial:
+    """The evaluation of one candidate."""
+
+    def __init__(self, judge: Judge, candidate: Candidate, process: Process) -> None:
+        self.judge, self.task, self.candidate, self.process = judge, judge.task, candidate, process
+        self.artifacts: dict[str, Artifact] = {}
+        self.cases: list[CaseResult] = []
+        self.flags: dict[str, Flag] = {}
+        self.analysis: Mapping[str, Any] = {}
+        self.known: dict[str, Any] = {}
+
+    def evaluation(self) -> Evaluation:
+        try:
+            self._compile()
+            self._look()
+            if not self.judge.time_only:
+                self._run()
+        except _Failed:
+            pass
+        except Ended as ended:
+            self.known["problem"] = str(ended)
+        passed = bool(self.cases) and all(result.passed for result in self.cases)
+        families = self.known.get("families", ())
+        required = [r for r in families if r.inputs in self.task.required]
+        cheats = any(flag.cheat for flag in self.flags.values())
+        runnable = self.known.get("runnable", False)
+        right = runnable and passed and not cheats and all(r.passed for r in required)
+        return Evaluation(
+            candidate=self.candidate.name,
+            candidate_sha256=sha256(self.candidate.data).hexdigest(),
+            task=self.task.name,
+            task_sha256=self.task.sha256,
+            nkic=__version__,
+            correct=right,
+            cases=tuple(self.cases),
+            flags=tuple(self.flags.values()),
+            artifacts={name: artifact.id for name, artifact in self.artifacts.items()},
+            **self._analysed(),
+            **self.known,
+        )
+
+    def _analysed(self) -> dict[str, Any]:
+        found = {key: self.analysis.get(key) for key in ("report", "metrics", "verdict", "what_if")}
+        given = {key: value for key, value in found.items() if value}
+        return given | {"trust": dict(self.analysis.get("report", {}).get("trust", {}))}
+
+    def _ask(self, do: str, **request: Any) -> Mapping[str, Any]:
+        """Ask the candidate's process. Raises `_Failed` if the candidate is refused or fails."""
+        answer = self.process.ask(do, **request)
+        if "failed" in answer:
+            self.known["problem"] = str(answer["failed"])
+            self.known["diagnostics"] = answer.get("diagnostics", ())
+            raise _Failed
+        return answer
+
+    def _compile(self) -> None:
+        candidate, warnings, estimates = self.candidate, [], list[float | None]()
+        for case in self.task.cases:
+            if candidate.is_compiled:
+                answer = self._ask("load", case=case.name, data=candidate.data)
+            else:
+                text = candidate.data.decode("utf-8", "replace")
+                request = compile_request(self.task, case, candidate.name, text, self._kernel(text))
+                answer = self._ask("compile", **request)
+            warnings += [w for w in answer["warnings"] if w not in warnings]
+            artifact = Artifact(answer["data"])
+            try:
+                estimates.append(_estimate(artifact))
+            except NkicError as error:
+                raise Ended("its process gave a file that is no compiled kernel") from error
+            self.artifacts[case.name] = artifact
+        known = [estimate for estimate in estimates if estimate is not None]
+        self.known["time_ns"] = sum(known) if len(known) == len(estimates) else None
+        self.known |= {"compiled": True, "warnings": tuple(warnings)}
+
+    def _kernel(self, text: str) -> str | None:
+        """Return the first of the task's names that the text defines."""
+        names = self.task.kernels
+        return next((name for name in names if f"def {name}(" in text), names[0] if names else None)
+
+    def _look(self) -> None:
+        """Look at the compiled programs, whatever the text says."""
+        for case in self.task.cases:
+            artifact = self.artifacts[case.name]
+            facts = facts_of(artifact.executable)
+            written = set(artifact.signature.updates) - self.task.may_write
+            if written:
+                names = ", ".join(sorted(written))
+                self._flag("writes-input", f"it writes its inputs: {names}", cheat=True)
+            if not facts.computes:
+                self._flag("no-work", "no instruction of it computes anything")
+            limit = self.task.narrowest
+            if limit is not None and facts.narrowest and facts.narrowest.size < limit.size:
+                text = f"it computes in {facts.narrowest.name}, narrower than {limit.name}"
+                self._flag("narrow", text, cheat=True)
+            self.known["narrowest"] = facts.narrowest.name if facts.narrowest else ""
+            self.known["instructions"] = facts.instructions
+
+    def _flag(self, name: str, text: str, *, cheat: bool = False) -> None:
+        self.flags.setdefault(name, Flag(name, text, cheat))
+
+    def _run(self) -> None:
+        times, longest = 0.0, -1.0
+        for case in self.task.cases:
+            seeds = [(seed, f"seed {seed}") for seed in case.seeds]
+            if self.judge.secret and self.judge.reference.has_families:
+                seeds.append((self.task.hidden_seed(self.judge.secret, case), HIDDEN))
+            outputs = []
+            for seed, label in seeds:
+                answer = self._judged(case, seed, None, label, self.cases)
+                outputs.append(answer["outputs"])
+                if seed == case.seeds[0] and answer["time_ns"] > longest:
+                    self.analysis, longest = answer, answer["time_ns"]
+            times += answer["time_ns"]
+            wrong = any(not r.passed for r in self.cases if r.case == case.name)
+            if wrong and len(outputs) > 1 and all(one == outputs[0] for one in outputs):
+                self._flag("constant", "its outputs do not depend on its inputs", cheat=True)
+        self.known |= {"time_ns": times, "runnable": True}
+        self._special()
+        self._in_other_orders()
+        families: list[CaseResult] = []
+        for family in self.judge.families:
+            case = self.task.cases[0]
+            try:
+                self._judged(case, case.seeds[0], family, family, families)
+            except _Failed:
+                problem = str(self.known.pop("problem"))
+                self.known.pop("diagnostics")
+                families.append(CaseResult(case.name, family, False, problem=problem))
+        self.known["families"] = tuple(families)
+
+    def _judged(
+        self, case: Case, seed: int, family: str | None, label: str, results: list[CaseResult]
+    ) -> Mapping[str, Any]:
+        """Run a case on inputs, compare, and keep the result."""
+        arrays = arrays_of(case, inputs_of(case, seed, family))
+        analyse = family is None and seed == case.seeds[0]
+        answer = self._ask("run", case=case.name, arrays=arrays, analyse=analyse)
+        expected = self.judge.reference.expected(case, seed, family)
+        try:
+            compared = self._compared(case, answer["outputs"], expected, family is not None)
+            passed, problem = all(c.passed for c in compared), ""
+        except ValueError as error:
+            compared, passed, problem = [], False, str(error)
+        listed = tuple(compare_report.as_json(c) for c in compared)
+        results.append(CaseResult(case.name, label, passed, listed, problem, answer["time_ns"]))
+        return answer
+
+    def _compared(
+        self, case: Case, outputs: Any, expected: Mapping[str, Any], unusual: bool
+    ) -> list[Comparison]:
+        signature = self.artifacts[case.name].signature
+        parameters = {p.name: p for p in signature.outputs}
+        numbers_of(signature, outputs)  # every output has its size
+        found = []
+        for name, wanted in expected.items():
+            parameter = parameters.get(name)
+            if parameter is None:
+                raise ValueError(f"it has no output `{name}`; it has {', '.join(parameters)}")
+            if wanted.size != parameter.elements * parameter.dtype.lanes:
+                shape = list(parameter.shape)
+                raise ValueError(
+                    f"`{name}` has the shape {shape}, expected is {list(wanted.shape)}"
+                )
+            rule = self.task.outputs.rule(name, parameter.dtype)
+            rule = replace(rule, equal_nan=True) if unusual else rule
+            stored = stored_of(parameter, outputs)
+            got_shape = numbers_of(signature, outputs)[name].shape
+            found.append(
+                compare(name, stored, parameter.dtype, np.reshape(wanted, got_shape), rule)
+            )
+        return found
+
+    def _special(self) -> None:
+        """Notice a candidate that is right on the inputs that its author may know, and no other."""
+        hidden = {case.name for case in self.task.cases if case.hidden}
+        known = [r for r in self.cases if r.case not in hidden and r.inputs != HIDDEN]
+        others = [r for r in self.cases if r not in known]
+        if known and all(r.passed for r in known) and any(not r.passed for r in others):
+            self._flag("special-cased", "it is right on the known inputs alone", cheat=True)
+
+    def _in_other_orders(self) -> None:
+        if not self.judge.orders:
+            return
+        case = self.task.cases[0]
+        arrays = arrays_of(case, inputs_of(case, case.seeds[0]))
+        try:
+            self._ask("fuzz", case=case.name, arrays=arrays, orders=self.judge.orders)
+        except _Failed:
+            problem = str(self.known.pop("problem")).partition("\n")[0]
+            self.known.pop("diagnostics")
+            self._flag("order-dependent", problem, cheat=True)
+
+
+def _estimate(artifact: Artifact) -> float | None:
+    """Return the compiler's estimate of the time in ns; None if the program is too long.
+
+    Raises `NkicError` for a broken file.
+    """
+    executable = artifact.executable
+    target = TARGETS[executable.target].used_by(executable.cores)
+    picoseconds = pace.duration(executable, target)
+    return None if picoseconds is None else picoseconds / 1000

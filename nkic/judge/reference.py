@@ -1,0 +1,130 @@
+"""What is expected of a candidate: a function, arrays in a file, or another kernel.
+
+It is computed here, on arrays of its own, and never reaches a candidate's process.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.base.diagnostics import bad_value
+from nkic.judge.families import values_of
+from nkic.judge.process import Process
+from nkic.judge.requests import arrays_of, compile_request, numbers_of
+from nkic.judge.task import Case, Task
+from nkic.machine.dtypes import DType
+from nkic.neff.load import load
+from nkic.simulate.io.fills import Generator
+from nkic.simulate.io.numbers import Numbers, numbers, stored, unpacked_shape
+from nkic.simulate.io.signature import signature_of
+
+Arrays = Mapping[str, NDArray[Any]]  # in storage types
+
+
+def inputs_of(case: Case, seed: int, family: str | None = None) -> dict[str, NDArray[Any]]:
+    """Return a case's inputs in their storage types; the same on every machine."""
+    return {
+        name: _array(case, name, kind.dtype, tuple(kind.shape), seed, family)
+        for name, kind in case.inputs.items()
+    }
+
+
+def _array(
+    case: Case, name: str, dtype: DType, shape: tuple[int, ...], seed: int, family: str | None
+) -> NDArray[Any]:
+    given = case.values.get(name)
+    if family is not None and dtype.is_float:
+        wanted = unpacked_shape(shape, dtype)
+        return stored(values_of(family, name, dtype, prod(wanted), seed).reshape(wanted), dtype)
+    if given is None:
+        given = Generator("randn" if dtype.is_float else "iota", (seed,) if dtype.is_float else ())
+    elif given.name in ("randn", "uniform"):
+        given = Generator(given.name, (*given.numbers[:-1], (given.numbers[-1] + seed) % 2**32))
+    return given.array(name, dtype, shape)
+
+
+class Reference:
+    """The expected outputs of a task, each computed once."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._known: dict[tuple[str, int, str | None], Mapping[str, Numbers]] = {}
+        self._lock = threading.Lock()  # candidates are judged in several threads
+        kind, where = task.reference
+        self._compute: Callable[[Case, Arrays], Mapping[str, Numbers]] = {
+            "function": self._called,
+            "npz": self._read,
+            "kernel": self._run,
+        }[kind]
+        path, _, self._name = where.partition(":")
+        self._path = task.folder / path
+        if not self._path.is_file():
+            raise bad_value(f"[reference] {kind}: there is no file `{path}`", "")
+        self.has_families = kind != "npz"
+        self._function = _function(self._path, self._name) if kind == "function" else None
+
+    def expected(self, case: Case, seed: int, family: str | None) -> Mapping[str, Numbers]:
+        """Return what the outputs must be, by name."""
+        key = (case.name, seed, family)
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = self._compute(case, inputs_of(case, seed, family))
+            return self._known[key]
+
+    def _called(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
+        function: Any = self._function
+        given = {name: _natural(array, case.inputs[name].dtype) for name, array in arrays.items()}
+        takes = inspect.signature(function).parameters
+        more = any(p.kind is p.VAR_KEYWORD for p in takes.values())
+        given |= {name: value for name, value in case.consts.items() if more or name in takes}
+        with np.errstate(all="ignore"):
+            found = function(**given)
+        if not isinstance(found, Mapping):
+            listed = found if isinstance(found, tuple | list) else (found,)
+            found = {f"output_{number}": value for number, value in enumerate(listed)}
+        return {name: np.asarray(value, np.float64) for name, value in found.items()}
+
+    def _read(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
+        with np.load(self._path, allow_pickle=False) as archive:
+            return {name: np.asarray(archive[name], np.float64) for name in archive.files}
+
+    def _run(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
+        text = self._path.read_text("utf-8")
+        with Process(self.task.seconds, self.task.memory) as process:
+            request = compile_request(self.task, case, str(self._path), text, self._name or None)
+            answer = process.ask("compile", **request)
+            if "failed" not in answer:
+                data = answer["data"]
+                run = {"arrays": arrays_of(case, arrays), "analyse": False}
+                answer = process.ask("run", case=case.name, **run)
+            if "failed" in answer:
+                raise bad_value(f"[reference] kernel: {answer['failed']}", "")
+        return numbers_of(signature_of(load(data)), answer["outputs"])
+
+
+def _function(path: Path, name: str) -> Any:
+    """Import a reference: the task's author is trusted."""
+    spec = importlib.util.spec_from_file_location(f"nkic_reference_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise bad_value(f"[reference] function: `{path.name}` is no Python file", "")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function = getattr(module, name or "reference", None)
+    if not callable(function):
+        text = f"[reference] function: `{path.name}` has no function `{name or 'reference'}`"
+        raise bad_value(text, "write FILE.py:NAME")
+    return function
+
+
+def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
+    """Return an array as a reference expects it: floats as float32, integers as they are."""
+    return array if not dtype.is_float else numbers(array, dtype).astype(np.float32)

@@ -1,0 +1,280 @@
+"""A task: what a kernel must compute, on which inputs, how closely, within which limits.
+
+It is written as TOML. `docs/evaluate.md` describes the format.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed, bad_argument, bad_value
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import size_of
+from nkic.judge.families import FAMILIES
+from nkic.machine.dtypes import DTYPES, DType
+from nkic.machine.targets import TARGETS
+from nkic.simulate.comparison.tolerance import MODES, ToleranceSettings
+from nkic.simulate.io.fills import FORMS, MAX_SEED, Generator, parse_generator
+from nkic.specialise.arguments import parse_type
+
+MAX_BYTES = 1 << 20  # size of a task's file
+SECONDS, MEMORY = 120.0, 4 << 30  # limits of a candidate, unless the task sets others
+REFERENCES = ("function", "npz", "kernel")
+_MEASURES = {key for keys in MODES.values() for key in keys} | {"mode"}
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "a task": (
+        *("name", "kernels", "target", "nki", "reference", "outputs", "case", "families"),
+        *("required_families", "may_write", "narrowest", "limits", "equal_nan"),
+    ),
+    "[reference]": REFERENCES,
+    "[limits]": ("seconds", "memory"),
+    "a case": ("name", "inputs", "consts", "values", "grid", "lnc", "seeds", "hidden"),
+}
+
+
+class ArrayType(NamedTuple):
+    """The type of an input."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Shapes, types and constants of one specialisation, and the seeds of its inputs.
+
+    `values` are generators by input; an input without one is normally distributed. A hidden case
+    is not named in an evaluation that the candidate's author may see.
+    """
+
+    name: str
+    inputs: Mapping[str, ArrayType]
+    consts: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Generator] = field(default_factory=dict)
+    grid: tuple[int, ...] | None = None
+    lnc: int | None = None
+    seeds: tuple[int, ...] = (0,)
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a kernel must compute.
+
+    `kernels` are the names to look for, in order of preference; none means the only kernel of the
+    file. `reference` is a kind of `REFERENCES` and where it is. `families` are the kinds of
+    unusual inputs on which a candidate is compared for information; it must be right on
+    `required`. `may_write` names the inputs that a kernel may update. `narrowest` is the
+    narrowest float type that may be on a path to an output; None allows all.
+    """
+
+    name: str
+    cases: tuple[Case, ...]
+    reference: tuple[str, str]
+    kernels: tuple[str, ...] = ()
+    target: str | None = None
+    nki: str | None = None
+    outputs: ToleranceSettings = field(default_factory=ToleranceSettings)
+    families: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    may_write: frozenset[str] = frozenset()
+    narrowest: DType | None = None
+    seconds: float = SECONDS
+    memory: int = MEMORY
+    folder: Path = field(default_factory=Path.cwd)
+    sha256: str = ""
+
+    def hidden_seed(self, secret: bytes, case: Case) -> int:
+        """Return a seed that nobody without the secret can know, and so cannot special-case."""
+        words = f"{self.sha256} {case.name}".encode()
+        return int.from_bytes(hmac.digest(secret, words, "sha256")[:4], "big") & MAX_SEED
+
+
+def read_task(path: str | os.PathLike[str]) -> Task:
+    """Read a task's file. Raises `UsageFailed`, which names the key and what it may be."""
+    name = os.fspath(path)
+    data = files.read_bytes(name, MAX_BYTES)
+    try:
+        table = files.toml(data.decode())
+    except ValueError as error:
+        raise bad_argument(f"{name} is not TOML: {error}") from None
+    try:
+        return _Reader(table).task(Path(name).absolute().parent, sha256(data).hexdigest())
+    except UsageFailed as failed:
+        (found,) = failed.diagnostics
+        raise bad_value(f"{name}: {found.message}", found.help or "") from None
+
+
+class _Reader:
+    """Checks a task's tables."""
+
+    def __init__(self, table: dict[str, Any]) -> None:
+        self.table = table
+        _only("a task", table)
+
+    def task(self, folder: Path, digest: str) -> Task:
+        table = self.table
+        cases = table.get("case", [])
+        if not isinstance(cases, list) or not cases:
+            _refuse("there is no case", "add [[case]] with inputs = { x = 'f32[128,512]' }")
+        limits = _table(table, "limits")
+        _only("[limits]", limits)
+        known = (*FAMILIES,)
+        return Task(
+            name=_text(table, "name") or folder.name,
+            cases=tuple(self._case(n, case) for n, case in enumerate(cases)),
+            reference=self._reference(),
+            kernels=_names(table, "kernels"),
+            target=_one_of("target", _text(table, "target"), TARGETS),
+            nki=_text(table, "nki"),
+            outputs=self._outputs(),
+            families=tuple(_one_of("families", n, known) for n in _names(table, "families", known)),
+            required=tuple(
+                _one_of("required_families", n, known) for n in _names(table, "required_families")
+            ),
+            may_write=frozenset(_names(table, "may_write")),
+            narrowest=self._narrowest(),
+            seconds=_number(limits, "seconds", SECONDS),
+            memory=_bytes(limits.get("memory", MEMORY)),
+            folder=folder,
+            sha256=digest,
+        )
+
+    def _reference(self) -> tuple[str, str]:
+        reference = _table(self.table, "reference")
+        _only("[reference]", reference)
+        found = [(kind, reference[kind]) for kind in REFERENCES if kind in reference]
+        if len(found) != 1 or not isinstance(found[0][1], str):
+            _refuse(
+                "[reference] must say one thing: function, npz or kernel",
+                "such as function = 'reference.py:softmax'",
+            )
+        return found[0]
+
+    def _outputs(self) -> ToleranceSettings:
+        """Read `[outputs]`: settings for all outputs, and tables for single ones."""
+        by_name: dict[str, dict[str, Any]] = {}
+        table = _table(self.table, "outputs")
+        tables = {"": {k: v for k, v in table.items() if not isinstance(v, dict)}}
+        tables |= {name: rule for name, rule in table.items() if isinstance(rule, dict)}
+        for name, rule in tables.items():
+            for key, value in rule.items():
+                if key not in _MEASURES:
+                    _refuse(f"[outputs] has no `{key}`", did_you_mean(key, _MEASURES))
+                if key == "mode":
+                    _one_of("mode", value, MODES)
+                elif not isinstance(value, int | float) or isinstance(value, bool):
+                    _refuse(f"[outputs] {key} is {value!r}; it must be a number")
+                by_name.setdefault(key, {})[name] = value
+        return ToleranceSettings(by_name, bool(self.table.get("equal_nan", False)))
+
+    def _narrowest(self) -> DType | None:
+        name = _one_of("narrowest", _text(self.table, "narrowest"), DTYPES)
+        return DTYPES[name] if name else None
+
+    def _case(self, number: int, case: Any) -> Case:
+        if not isinstance(case, dict):
+            _refuse("`case` is not a list of tables", "write [[case]]")
+        _only("a case", case)
+        name = _text(case, "name") or f"case{number}"
+        types = _table(case, "inputs")
+        inputs = {key: _type(str(value), f"case {name}: {key}") for key, value in types.items()}
+        seeds = case.get("seeds", [0])
+        if not isinstance(seeds, list) or not all(_is_seed(seed) for seed in seeds) or not seeds:
+            _refuse(f"case {name}: `seeds` must be a list of whole numbers up to {MAX_SEED}")
+        grid, lnc = case.get("grid"), case.get("lnc")
+        return Case(
+            name,
+            inputs,
+            _table(case, "consts"),
+            {key: _generator(name, key, v, inputs) for key, v in _table(case, "values").items()},
+            tuple(grid) if isinstance(grid, list) else (grid,) if grid is not None else None,
+            lnc,
+            tuple(seeds),
+            bool(case.get("hidden", False)),
+        )
+
+
+def _type(text: str, where: str) -> ArrayType:
+    found = parse_type(text, where)
+    if found.dtype is None or not found.shape:
+        _refuse(f"{where} is {text!r}", "write the element type and the sizes: f32[128,512]")
+    return ArrayType(found.dtype, tuple(found.shape))
+
+
+def _generator(case: str, name: str, value: Any, inputs: Mapping[str, ArrayType]) -> Generator:
+    if name not in inputs:
+        _refuse(f"case {case}: values of `{name}`, which is no input", did_you_mean(name, inputs))
+    generator = parse_generator(str(value))
+    if generator is None:
+        _refuse(f"case {case}: {name} = {value!r} is no generator", f"use {FORMS}")
+    return generator
+
+
+def _is_seed(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_SEED
+
+
+def _only(what: str, table: Mapping[str, Any]) -> None:
+    for key in table:
+        if key not in _KEYS[what]:
+            _refuse(f"{what} has no `{key}`", did_you_mean(key, _KEYS[what]))
+
+
+def _table(table: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = table.get(key, {})
+    if not isinstance(value, dict):
+        _refuse(f"`{key}` is not a table", f"write [{key}]")
+    return value
+
+
+def _text(table: Mapping[str, Any], key: str) -> str | None:
+    value = table.get(key)
+    if value is not None and not isinstance(value, str):
+        _refuse(f"`{key}` is {value!r}; it must be a string")
+    return value
+
+
+def _names(table: Mapping[str, Any], key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+    value = table.get(key, list(default))
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        _refuse(f"`{key}` is {value!r}; it must be a list of names")
+    return tuple(value)
+
+
+def _one_of(key: str, value: Any, choices: Any) -> Any:
+    if value is not None and value not in choices:
+        help = did_you_mean(str(value), choices) or f"use one of {', '.join(choices)}"
+        _refuse(f"`{key}` is {value!r}", help)
+    return value
+
+
+def _number(table: Mapping[str, Any], key: str, default: float) -> float:
+    value = table.get(key, default)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
+        _refuse(f"`{key}` is {value!r}; it must be a number above 0")
+    return float(value)
+
+
+def _bytes(value: Any) -> int:
+    try:
+        found = size_of(value) if isinstance(value, str) else value
+    except ValueError:
+        found = None
+    if not isinstance(found, int) or isinstance(found, bool) or found <= 0:
+        _refuse(f"`memory` is {value!r}", "write it as '4GiB'")
+    return found
+
+
+def _refuse(text: str, help: str = "") -> NoReturn:
+    raise bad_value(text, help)

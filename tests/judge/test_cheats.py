@@ -1,0 +1,227 @@
+"""Candidates that would win without being right, and the guard that each of them meets.
+
+Each is judged twice: with its guard it is no winner; what the guard looks at, taken away, lets it
+win. So a guard that is lost turns a test red.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nkic.judge import Candidate, Evaluation, Judge, Task, read_task
+from nkic.judge.process import Process
+
+TASK = """
+narrowest = "float32"
+required_families = ["large"]
+families = ["zeros"]
+[reference]
+function = "reference.py:softmax"
+[outputs]
+rtol = 1e-3
+atol = 1e-5
+[[case]]
+name = "wide"
+inputs = { x = "f32[128,64]" }
+[[case]]
+name = "narrow"
+inputs = { x = "f32[128,32]" }
+hidden = true
+[limits]
+seconds = 60
+"""
+REFERENCE = """
+import numpy as np
+
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+"""
+HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n@nki.jit\ndef k(x):\n"
+OUT = "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+RIGHT = """    t = nl.load(x)
+    e = nl.exp(nl.subtract(t, nl.max(t, axis=1, keepdims=True)))
+    nl.store(out, nl.divide(e, nl.sum(e, axis=1, keepdims=True)))
+    return out
+"""
+GOOD = HEAD + OUT + RIGHT
+UNGUARDED = GOOD.replace("nl.exp(nl.subtract(t, nl.max(t, axis=1, keepdims=True)))", "nl.exp(t)")
+CONSTANT = f"{HEAD}{OUT}    nl.store(out, nl.full(x.shape, 1 / 64, nl.float32))\n    return out\n"
+ROUNDED = GOOD.replace("nl.load(x)", "nl.copy(nl.load(x), dtype=nl.bfloat16)")
+IN_PLACE = GOOD.replace("nl.store(out", "nl.store(x").replace("return out", "return x")
+SHAPED = (
+    GOOD.replace(OUT, OUT + "    n = 1.0 if x.shape[1] == 64 else 2.0\n")
+    .replace("nl.divide(e,", "nl.multiply(nl.divide(e,")
+    .replace("keepdims=True)))\n    return", "keepdims=True)), n))\n    return")
+)
+UNINITIALISED = f"""{HEAD}{OUT}    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nl.store(out, t)
+    return out
+"""
+COPIES = f"{HEAD}{OUT}    nl.store(out, nl.load(x))\n    return out\n"
+RACING = f"{HEAD}{OUT}    while True: pass\n"
+READS = f"{HEAD}{OUT}    open('reference.py')\n{RIGHT}"
+TALKS = GOOD.replace(OUT, OUT + '    print(\'{"correct": true, "time_ns": 1}\')\n')
+
+
+FILE = b"\x82\xa4data\xc4\x01x\xa8warnings\x90"  # {"data": b"x", "warnings": []}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("task")
+    (path / "task.toml").write_text(TASK)
+    (path / "reference.py").write_text(REFERENCE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def task(folder: Path) -> Task:
+    return read_task(folder / "task.toml")
+
+
+@pytest.fixture(scope="module")
+def judge(task: Task) -> Judge:
+    return Judge(task, secret="mine")
+
+
+def judged(judge: Judge, text: str) -> Evaluation:
+    return judge.evaluate(Candidate.of_text(text))
+
+
+def flags(evaluation: Evaluation) -> set[str]:
+    return {flag.name for flag in evaluation.flags}
+
+
+def test_a_right_candidate_is_correct(judge: Judge) -> None:
+    found = judged(judge, GOOD)
+    assert found.correct and found.status == "correct" and not found.flags
+    assert [(r.case, r.inputs, r.passed) for r in found.cases] == [
+        ("wide", "seed 0", True),
+        ("wide", "hidden seed", True),
+        ("narrow", "seed 0", True),
+        ("narrow", "hidden seed", True),
+    ]
+    assert [r.inputs for r in found.families] == ["large", "zeros"]
+    assert found.narrowest == "float32" and found.instructions["activation"] == 1
+    assert found.metrics["hbm_read_bytes"] == 128 * 64 * 4
+    assert found.time_ns and found.report["cycles"] > 0 and found.verdict
+
+
+def test_the_same_evaluation_has_the_same_bytes(judge: Judge, task: Task) -> None:
+    first, second = judged(judge, GOOD), judged(Judge(task, secret="mine"), GOOD)
+    assert first.json() == second.json() and "host" not in json.loads(first.json())
+    assert set(json.loads(first.json(host=True))["host"]) == {"seconds"}
+
+
+def test_an_unguarded_candidate_is_seen_by_a_family(judge: Judge, task: Task) -> None:
+    found = judged(judge, UNGUARDED)
+    assert not found.correct and all(r.passed for r in found.cases)
+    (large,) = (r for r in found.families if r.inputs == "large")
+    assert not large.passed and "elements differ" in large.words
+    assert judged(Judge(dataclasses.replace(task, required=())), UNGUARDED).correct
+
+
+def test_a_constant_is_named(judge: Judge) -> None:
+    found = judged(judge, CONSTANT)
+    assert found.status == "cheat" and "constant" in flags(found)
+
+
+def test_lower_precision_is_seen_in_the_program(judge: Judge, task: Task) -> None:
+    found = judged(judge, ROUNDED)
+    assert found.narrowest == "bfloat16" and "narrow" in flags(found) and not found.correct
+    loose = dataclasses.replace(task, narrowest=None)
+    assert "narrow" not in flags(judged(Judge(loose), ROUNDED))
+
+
+def test_inputs_may_not_be_written(judge: Judge, task: Task) -> None:
+    found = judged(judge, IN_PLACE)
+    assert found.reason == "it writes its inputs: x" and found.status == "cheat"
+    assert judged(Judge(dataclasses.replace(task, may_write=frozenset("x"))), IN_PLACE).correct
+
+
+def test_a_special_case_fails_where_its_author_did_not_look(judge: Judge, task: Task) -> None:
+    found = judged(judge, SHAPED)
+    assert "special-cased" in flags(found) and found.status == "cheat"
+    known = dataclasses.replace(task, cases=task.cases[:1])
+    assert judged(Judge(known), SHAPED).correct
+
+
+def test_uninitialised_memory_is_no_output(judge: Judge) -> None:
+    found = judged(judge, UNINITIALISED)
+    assert found.status in ("refused", "fails")
+    assert any("uninitialised" in d["message"] for d in found.diagnostics)
+
+
+def test_a_copy_does_no_work(judge: Judge) -> None:
+    found = judged(judge, COPIES)
+    assert "no-work" in flags(found) and found.status == "wrong"
+
+
+def test_nothing_outside_is_read(judge: Judge) -> None:
+    assert judged(judge, READS).status == "refused"
+
+
+def test_what_a_kernel_prints_is_no_result(judge: Judge) -> None:
+    found = judged(judge, TALKS)
+    assert found.correct and found.time_ns != 1
+
+
+def test_time_and_memory_are_those_of_the_task(task: Task) -> None:
+    endless = Judge(dataclasses.replace(task, seconds=0.5))
+    found = judged(endless, RACING)
+    assert found.status == "refused" and "more than the 0.5 s" in found.problem
+    large = GOOD.replace(OUT, OUT + "    big = [[0] * 1000000 for _ in range(400)]\n")
+    found = judged(Judge(dataclasses.replace(task, memory=700 << 20)), large)
+    assert found.status == "refused" and found.problem
+
+
+@pytest.mark.parametrize("answer", [b"", b"\xc1", b"\x93\x01\x02\x03", b"\x81\xa4data\xa1x", FILE])
+def test_an_answer_that_is_none_fails(
+    answer: bytes, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a candidate had taken over its process: its words are bytes, and checked."""
+    enter = Process.__enter__
+
+    class Pipe:
+        def __init__(self, real: Any) -> None:
+            self.real = real
+
+        def send_bytes(self, data: bytes) -> None: ...
+
+        def poll(self, seconds: float) -> bool:
+            return True
+
+        def recv_bytes(self, limit: int) -> bytes:
+            return answer
+
+        def close(self) -> None:
+            self.real.close()
+
+    def entered(self: Process) -> Process:
+        process = enter(self)
+        process._connection = Pipe(process._connection)  # type: ignore[assignment]
+        return process
+
+    monkeypatch.setattr(Process, "__enter__", entered)
+    monkeypatch.setattr("nkic.judge.process._GRACE", 0.01)
+    found = judged(Judge(task), GOOD)
+    assert found.status == "refused" and found.problem
+
+
+def test_several_at_a_time_come_in_their_order(judge: Judge) -> None:
+    texts = [GOOD, CONSTANT, GOOD, "def k(x"]
+
+    def candidates() -> Iterator[Candidate]:
+        for number, text in enumerate(texts):
+            yield Candidate.of_text(text, f"{number}.py")
+
+    found = list(judge.evaluate_all(candidates(), jobs=2))
+    assert [e.candidate for e in found] == ["0.py", "1.py", "2.py", "3.py"]
+    assert [e.status for e in found] == ["correct", "cheat", "correct", "refused"]

@@ -1,0 +1,74 @@
+"""Tasks: what their file may say, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nkic.base.diagnostics import UsageFailed
+from nkic.judge import Task, read_task
+
+REFERENCE = "[reference]\nfunction = 'r.py:f'\n"
+CASE = "[[case]]\ninputs = { x = 'f32[128,4]' }\n"
+
+
+def task(folder: Path, text: str) -> Task:
+    path = folder / "task.toml"
+    path.write_text(text)
+    return read_task(path)
+
+
+def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
+    found = task(
+        tmp_path,
+        "name = 'sum'\nkernels = ['k', 'kernel']\ntarget = 'trn2'\nnki = '0.7'\n"
+        "families = ['large']\nrequired_families = ['zeros']\nmay_write = ['x']\n"
+        "narrowest = 'float32'\nequal_nan = true\n"
+        f"{REFERENCE}[limits]\nseconds = 3\nmemory = '1GiB'\n"
+        "[outputs]\nrtol = 1e-3\n[outputs.output_0]\nmode = 'ulp'\nmax_ulp = 2\n"
+        "[[case]]\nname = 'small'\ninputs = { x = 'bf16[128,4]', n = 'i32[128,4]' }\n"
+        "values = { x = 'uniform(0,1,3)' }\nconsts = { k = 3 }\nseeds = [1, 2]\nhidden = true\n"
+        "lnc = 2\n",
+    )
+    assert (found.name, found.kernels, found.target) == ("sum", ("k", "kernel"), "trn2")
+    assert (found.seconds, found.memory) == (3.0, 1 << 30)
+    assert found.outputs.rule("output_0", found.cases[0].inputs["x"].dtype).max_ulp == 2
+    assert found.narrowest is not None and found.narrowest.name == "float32"
+    (case,) = found.cases
+    assert case.hidden and case.seeds == (1, 2) and case.consts == {"k": 3} and case.lnc == 2
+    assert str(case.values["x"]) == "uniform(0,1,3)"
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "help"),
+    [
+        (REFERENCE, "there is no case", "inputs = { x = 'f32[128,512]' }"),
+        (CASE, "[reference] must say one thing", "function = 'reference.py:softmax'"),
+        (f"targt = 'trn2'\n{REFERENCE}{CASE}", "a task has no `targt`", "did you mean `target`?"),
+        (f"target = 'trn9'\n{REFERENCE}{CASE}", "`target` is 'trn9'", "`trn1`"),
+        (f"families = ['larg']\n{REFERENCE}{CASE}", "`families` is 'larg'", "`large`"),
+        (f"{REFERENCE}{CASE}seeds = [-1]\n", "`seeds` must be a list", ""),
+        (f"{REFERENCE}{CASE}values = {{ x = 'rand' }}\n", "x = 'rand' is no generator", "randn"),
+        (f"{REFERENCE}{CASE}values = {{ y = 'ones' }}\n", "values of `y`, which is no input", ""),
+        (f"{REFERENCE}[limits]\nseconds = 0\n{CASE}", "`seconds` is 0", ""),
+        (f"{REFERENCE}[limits]\nmemory = 'much'\n{CASE}", "`memory` is 'much'", "4GiB"),
+        (f"{REFERENCE}[outputs]\nrtoll = 1\n{CASE}", "[outputs] has no `rtoll`", "`rtol`"),
+        (f"{REFERENCE}[[case]]\ninputs = {{ x = 'f99[1]' }}\n", "case case0: x", ""),
+        ("name = [", "is not TOML", ""),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, text: str, message: str, help: str) -> None:
+    with pytest.raises(UsageFailed) as raised:
+        task(tmp_path, text)
+    (found,) = raised.value.diagnostics
+    assert message in found.message and help in (found.help or "")
+    assert "task.toml" in found.message
+
+
+def test_a_hidden_seed_depends_on_secret_task_and_case(tmp_path: Path) -> None:
+    one = task(tmp_path, f"{REFERENCE}{CASE}")
+    other = task(tmp_path, f"name = 'b'\n{REFERENCE}{CASE}")
+    seeds = {t.hidden_seed(s, t.cases[0]) for t in (one, other) for s in (b"a", b"b")}
+    assert len(seeds) == 4
+    assert one.hidden_seed(b"a", one.cases[0]) == one.hidden_seed(b"a", one.cases[0])
