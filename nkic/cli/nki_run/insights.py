@@ -20,15 +20,15 @@ def wants_reports(line: CommandLine) -> bool:
 
 def events_wanted(line: CommandLine, session: Session) -> int:
     """Return how many events a run has to keep for the requested reports."""
-    needs_verdict = line.verdict and (session.verbosity >= 0 or line.json)
-    if wants_reports(line):
-        return MAX_REPORTED
-    return MAX_EVENTS if needs_verdict else 0
+    return MAX_REPORTED if wants_reports(line) else MAX_EVENTS
 
 
 def insight_of(result: Result, line: CommandLine, session: Session) -> Insight | None:
     """Return the analysis of a run; None for a run that was too long to be recorded."""
     recorded = result.recorded
+    needs_verdict = line.verdict and (session.verbosity >= 0 or line.json)
+    if not needs_verdict and not wants_reports(line):
+        return None
     if recorded is None or not (recorded.trace.events or wants_reports(line)):
         return None
     if not recorded.trace.complete:

@@ -258,7 +258,14 @@ class InspectLine:
 class CalibrateLine:
     """The words of `calibrate`."""
 
-    folder: str | None = option("[FOLDER]", "The folder of profiles.", modes="")
+    folder: str | None = option(
+        "[FOLDER]", "The folder of profiles, or rows.csv with kernels and their times.", modes=""
+    )
+    figures: str | None = option(
+        "--figures NAMES",
+        "For rows.csv: the figures to fit, e.g. dma.engine_rate,vector.interval_sbuf.",
+        group="Calibrate",
+    )
     target: str | None = option(
         "--target",
         "The target that was profiled.  [default: trn2]",

@@ -91,7 +91,7 @@ TENSOR = (
         "ns",
         "of use until the engine reaches its full rate",
         assumed(0, f"{SILENT} on trn1"),
-        fitted(6600, "published profiles of trn2; the profiler's guide says about 3 us"),
+        fitted(6600, "published profiles of trn2; the profiler's guide says about 3 us", 3000),
     ),
     row(
         "tensor.cool_down_ns",
