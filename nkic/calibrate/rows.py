@@ -27,7 +27,7 @@ from nkic.calibrate.profiles import Observation
 from nkic.machine.clock import TABLE
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TARGETS, Target
-from nkic.neff.records import Executable, LoopRecord, Record
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord, Record
 from nkic.pace import Clock, duration
 
 FILE, LATENCY, BYTES = "file", "latency_us", "bytes"
@@ -78,7 +78,7 @@ class Whole:
         )
 
 
-def _counted(items: Sequence[Record]) -> Iterator[tuple[int, Record]]:
+def _counted(items: Sequence[Record]) -> Iterator[tuple[int, InstructionRecord]]:
     """Yield the items of a stream, with the number of times that each is executed."""
     at = 0
     while at < len(items):

@@ -48,7 +48,8 @@ def test_what_is_wrong_with_it_is_said(nki: Run, folder: Path) -> None:
 def test_the_figures_are_printed_with_standing_and_source(nki: Run, folder: Path) -> None:
     lines = nki("calibrate", "--print", "machine").out.splitlines()
     assert lines[0].split() == [
-        *("target", "parameter", "value", "unit", "standing", "source", "meaning"),
+        *("target", "parameter", "value", "unit", "likely", "error"),
+        *("standing", "source", "meaning"),
     ]
     assert len(lines) == 1 + 3 * (1 + len(TABLE))
     Path("m.toml").write_text(TEXT, "utf-8")

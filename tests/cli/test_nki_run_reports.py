@@ -169,7 +169,8 @@ def test_reports_tell_their_command_and_are_the_same_again(nki: Run) -> None:
     for text in made[0]:
         said = unescape(text).replace("\\", "")
         assert shlex.join(["nki-run", *words]) in said
-        assert "likely within 40 %" in said and "launch about 14 us" in said
+        assert re.search(r"likely within \d\d % of a device's \(dma\.start_hwdge_ns \d %", said)
+        assert "of the critical path and is likely within" in said and "launch about 14 us" in said
 
 
 def test_a_run_that_is_too_long_to_look_into(

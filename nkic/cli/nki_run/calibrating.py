@@ -40,9 +40,10 @@ def calibrate(line: CalibrateLine, session: Session) -> None:
     if len(fit.figures) > len(observations):
         text = f"{len(fit.figures)} figures do not follow from {len(observations)} observations"
         raise bad_value(f"{clean(line.folder)}: {text}", "name fewer in --figures, or add rows")
-    files.write(STANDARD, written(fit.figures, target.name))
-    session.status(
+    told = (
         f"{len(observations)} observations; the clock is off by {100 * fit.error:.1f} % (median), "
-        f"with its own figures by {100 * fit.before:.1f} %, and each observation with the "
+        f"with its own figures by {100 * fit.before:.1f} %, and of each observation with the "
         f"figures that the others give by {100 * fit.left_out:.1f} %"
     )
+    files.write(STANDARD, f"# {told}\n{written(fit.figures, target.name)}")
+    session.status(told)

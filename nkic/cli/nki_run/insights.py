@@ -15,12 +15,14 @@ MAX_QUESTION_EVENTS = 2_000_000  # events that are then run again, over all ques
 
 def wants_reports(line: CommandLine) -> bool:
     """Whether an option needs the trace of the run."""
-    return bool(line.report or line.baseline or ">" in (line.fail_if or ""))
+    return bool(line.report or line.against or line.baseline or ">" in (line.fail_if or ""))
 
 
 def events_wanted(line: CommandLine, session: Session) -> int:
     """Return how many events a run has to keep for the requested reports."""
-    return MAX_REPORTED if wants_reports(line) else MAX_EVENTS
+    if wants_reports(line):
+        return MAX_REPORTED
+    return MAX_EVENTS if session.verbosity >= 0 or line.json else 0  # for the likely error
 
 
 def insight_of(result: Result, line: CommandLine, session: Session) -> Insight | None:

@@ -58,6 +58,12 @@ class CommandLine:
         values=REPORTS,
         writes=after_equals,
     )
+    against: str | None = _profile(
+        "--against PROFILE",
+        "Compare, instruction by instruction, with the vendor's profile of the kernel: a folder "
+        "with Instruction.parquet, or an Instruction.csv or JSON file.",
+        reads=whole,
+    )
     source: tuple[str, ...] = _profile(
         "--source KERNEL.py",
         "The text of a source file, for reports on kernels compiled without --embed-source; it "

@@ -7,12 +7,13 @@ figures make of both critical paths, and from what the model itself may get wron
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nkic.base.text import aligned, clean
+from nkic.report.run_report import RunReport
 from nkic.report.trust import SHOWN, Reason
 
 # Calibrated so that 90 % of the pairs of published candidates that are told apart are in the
@@ -28,6 +29,11 @@ class Timed(NamedTuple):
     name: str
     time_ns: float
     reasons: Mapping[str, Reason]
+
+    @classmethod
+    def of(cls, name: str, run: RunReport) -> Timed:
+        """Return a run by its report."""
+        return cls(name, run.time_ns, {reason.figure: reason for reason in run.trust.reasons})
 
 
 def band(first: Timed, second: Timed) -> float:
@@ -81,8 +87,11 @@ class Ranking:
 
     rows: Sequence[Ranked]
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Ranked]:
         return iter(self.rows)
+
+    def __str__(self) -> str:
+        return self.text
 
     @property
     def text(self) -> str:
