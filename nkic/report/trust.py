@@ -19,7 +19,7 @@ from nkic.report.insight.exposure import exposure
 from nkic.trace import Trace
 
 # Calibrated so that 90 % of the checked kernels are within what is stated for them.
-MODEL = 0.15
+MODEL = 0.2
 # Of a time that consists of latencies, in addition: no published kernel is known whose time does,
 # and in which order a device's compiler puts them is not either.
 LATENT = 0.4

@@ -112,7 +112,8 @@ TENSOR = (
         "share",
         "of its rows and time for which the engine must be used to stay, or get, warm",
         assumed(0.5, f"{LIKE_V3}, but it has no warm-up"),
-        documented(0.5, f"{PROFILER}: less use over about 3 us engages the limit again"),
+        # That rows count is implied; half or all of them may be the limit.
+        documented(0.5, f"{PROFILER}: less use over about 3 us engages the limit again", 0.25),
     ),
 )
 

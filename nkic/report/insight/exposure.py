@@ -17,7 +17,8 @@ from nkic.report.insight.critical import Segment, Spent
 from nkic.trace import Trace
 
 NUDGE = 0.1  # share by which a figure is changed to find its effect
-COLD, TABLE, SIGNAL = "tensor.warm_up_ns", "scalar.table_ns", "issue.semaphore_ns"
+COLD, STAYS_COLD = "tensor.warm_up_ns", "tensor.least_use"
+TABLE, SIGNAL = "scalar.table_ns", "issue.semaphore_ns"
 Shares = Mapping[str, float]  # by figure: the change of a time if the figure grows, both relative
 
 
@@ -37,7 +38,8 @@ def exposure(trace: Trace, path: Sequence[Segment]) -> dict[str, float]:
     """Return by how much the run's time grows with each figure, both relative, by way of this path.
 
     A share of 0.8 of a rate is -0.8. Figures that decide what is on the path, and not how long it
-    takes, have no share.
+    takes, have no share, except the one that decides whether the tensor engine stays cold: the time
+    that this costs.
     """
     spent: dict[tuple[int, Spent], int] = defaultdict(int)
     first: dict[tuple[int, Spent], int] = {}
@@ -53,6 +55,8 @@ def exposure(trace: Trace, path: Sequence[Segment]) -> dict[str, float]:
         held = event.free - event.start - event.table
         for name, effect in effects.of(event.record, stream, key[1], held).items():
             shares[name] += effect * time / max(1, trace.end)
+    if shares[COLD] * trace.end / 1000 > trace.target.figures[COLD]:  # not only at the start
+        shares[STAYS_COLD] += shares.pop(COLD)
     return {name: share for name, share in sorted(shares.items()) if abs(share) > 1e-6}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +58,17 @@ def test_instructions_are_aligned_by_line_and_engine(trace: Trace, tmp_path: Pat
     assert text(beside(trace, str(path))).splitlines()[1].startswith(f"k.py:{AT} ")
 
 
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow")
 def test_tables_of_the_explorer_say_the_same(trace: Trace, tmp_path: Path) -> None:
-    pyarrow, plain = pytest.importorskip("pyarrow"), tmp_path / "Instruction.csv"
+    import pyarrow
+    import pyarrow.parquet
+
+    plain = tmp_path / "Instruction.csv"
     names = list(dict.fromkeys(name for one in ROWS for name in one))
     with plain.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows(ROWS)
-    import pyarrow.parquet
-
     table = pyarrow.Table.from_pylist([dict.fromkeys(names) | one for one in ROWS])
     pyarrow.parquet.write_table(table, tmp_path / "Instruction.parquet")
     (tmp_path / "p.json").write_text(json.dumps({"instruction": ROWS}), "utf-8")
