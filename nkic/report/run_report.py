@@ -243,6 +243,7 @@ def about(run: RunReport, executable: Executable, command: str) -> list[tuple[st
         ("arguments", "; ".join(_arguments(run, executable))),
         ("target", f"{run.target}, {plural(max(1, executable.cores), 'core')}"),
         ("figures of time", "built in" if run.machine == "default" else f"machine {run.machine}"),
+        ("the time is", _order(executable.meta)),
         ("options", "; ".join(_options(run, executable)) or "defaults"),
         ("command", command),
         ("compiled by", f"{notes.get('producer', '?')}, as NKI {notes.get('nki', '?')}"),
@@ -260,6 +261,19 @@ def _arguments(run: RunReport, executable: Executable) -> Iterator[str]:
     for name, value in executable.arguments.items():
         if name not in tensors:
             yield f"{name} = {value}"
+
+
+def _order(notes: Mapping[str, str]) -> str:
+    """Return in whose order the instructions were timed."""
+    if notes.get("serial") == "yes":
+        return "of the order that the author wrote, one instruction at a time"
+    level = notes.get("level", "1")
+    if level == "0":
+        return "of the order that the author wrote, on each engine (-O0)"
+    return (
+        f"of nkic's order (-O{level}), which may change the author's; the vendor's compiler may "
+        "choose a third one"
+    )
 
 
 def _options(run: RunReport, executable: Executable) -> Iterator[str]:

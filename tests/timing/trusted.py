@@ -1,6 +1,10 @@
 """What the figures of the clock make of each checked kernel's time, and what errors follow.
 
+    python -m tests.timing.trusted
     python -m tests.timing.trusted --kda CHECKOUT [OPERATOR ...] >> tests/timing/trusted.csv
+
+The first prints how many kernels are within what is stated for them, and how many pairs of
+candidates can be told apart. The second adds kernels: "whole" are those of `cases.py`.
 
 CHECKOUT is as for `tests.timing.candidates`. Compiling and timing all kernels takes half an hour,
 so `trusted.csv` keeps the predictions and, of each kernel's critical path, the share that each
@@ -12,6 +16,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +29,10 @@ from nkic.driver.pipeline import compile_source
 from nkic.machine.codecs import storage
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable
+from nkic.report.compare.ranking import Timed, distinguishable
 from nkic.report.insight.critical import critical_path
 from nkic.report.insight.exposure import exposure
+from nkic.report.trust import trusted
 from nkic.simulate import RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -108,8 +115,46 @@ def whole(case: Case) -> Row:
     return Row(WHOLE, name, case.target, one.measured, one.predicted, timed(made.executable)[1])
 
 
+def run_of(row: Row) -> Timed:
+    """Return the run for ranking."""
+    reasons = trusted(row.shares, TARGETS[row.target]).reasons
+    return Timed(row.kernel, row.predicted * 1000, {reason.figure: reason for reason in reasons})
+
+
+def pairs(rows: Sequence[Row]) -> tuple[int, list[bool]]:
+    """Return the number of pairs of candidates of one operator and, of those that can be told
+    apart, whether the device has the same order.
+    """
+    runs = {id(row): run_of(row) for row in rows if row.group != WHOLE}
+    both = [(a, b) for a, b in combinations(rows, 2) if a.group == b.group != WHOLE]
+    told = [(a, b) for a, b in both if distinguishable(runs[id(a)], runs[id(b)])]
+    return len(both), [(a.predicted < b.predicted) == (a.measured < b.measured) for a, b in told]
+
+
+def table() -> list[str]:
+    """Return a table by group, and the sums."""
+    lines = [
+        "| kernels | n | median error | stated, median | within | pairs | told apart | of them in "
+        "the device's order |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    rows = kept()
+    for group in [*dict.fromkeys(row.group for row in rows), "all"]:
+        chosen = [row for row in rows if group in (row.group, "all")]
+        stated = [trusted(r.shares, TARGETS[r.target]).percent / 100 for r in chosen]
+        inside = sum(r.error <= s for r, s in zip(chosen, stated, strict=True))
+        count, right = pairs(chosen)
+        medians = [f"{100 * np.median(v):.1f} %" for v in ([r.error for r in chosen], stated)]
+        cells = [group, str(len(chosen)), *medians, str(inside)]
+        lines.append(f"| {' | '.join(cells)} | {count} | {len(right)} | {sum(right)} |")
+    return lines
+
+
 def main(arguments: Sequence[str]) -> None:
-    """Print rows of `trusted.csv`."""
+    """Print the table, or rows of `trusted.csv`."""
+    if "--kda" not in arguments:
+        print("\n".join(table()))
+        return
     checkout = Path(arguments[arguments.index("--kda") + 1])
     for group in [name for name in arguments if name in TYPES or name == WHOLE]:
         rows = map(whole, CASES) if group == WHOLE else candidates(checkout, group)
