@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         compile,
         fuzz_order,
         prepare,
+        rank,
         run,
         run_ranks,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "fuzz_order",
     "install",
     "prepare",
+    "rank",
     "run",
     "run_ranks",
 ]

@@ -39,8 +39,8 @@ ALLOWED = {
     "search": f"{DATA} allocate schedule emit pace",  # tries both again, and asks for the time
     "trace": "base machine neff",
     "simulate": "base machine arrays neff pace trace",
-    "calibrate": "base machine",
-    "report": "base machine neff trace",
+    "calibrate": "base machine neff pace",
+    "report": "base machine neff pace trace",
     "driver.figures": "base machine neff simulate report",
     "driver.loader": "base cache parse",
     "driver.compiled": "base machine ir neff",

@@ -8,6 +8,7 @@ Failures raise `CompileError` or `RunError`, with the same diagnostics as the co
 from nkic.api.arrays import Adapter, adapters
 from nkic.api.artifact import Artifact
 from nkic.api.calling import Called, Prepared, call, call_ranks, prepare
+from nkic.api.comparing import rank
 from nkic.api.compiling import compile
 from nkic.api.errors import ApiError, CompileError, RunError
 from nkic.api.running import Result, fuzz_order, run, run_ranks
@@ -29,6 +30,7 @@ __all__ = [
     "compile",
     "fuzz_order",
     "prepare",
+    "rank",
     "run",
     "run_ranks",
 ]

@@ -1,8 +1,10 @@
-"""Comparison of a call's results with expected ones, as in `nki-run --expected`."""
+"""Comparison of a call's results with expected ones, as in `nki-run --expected`, and of the times
+of several runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,11 @@ import numpy as np
 from nkic.api.arrays import array_of, dtype_of
 from nkic.api.calling import Called
 from nkic.api.errors import no_sources
+from nkic.api.running import Result
 from nkic.base.render import render
 from nkic.ir.program import Returned
 from nkic.machine.codecs import storage
+from nkic.report.compare.ranking import Ranking, Timed, ranked
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.tolerance import ToleranceSettings
@@ -53,6 +57,20 @@ def differences(
         compare_report.diagnostic(comparison) for comparison in comparisons if not comparison.passed
     ]
     return render(wrong, "human", no_sources) if wrong else ""
+
+
+def rank(runs: Mapping[str, Called | Result] | Sequence[Called | Result]) -> Ranking:
+    """Order runs by their time, as far as the clock lets it be told.
+
+    Each gets its time relative to the fastest run's, with the band in which that likely is on a
+    device, and the place of the fastest run that it cannot be told from: errors of figures that two
+    runs share cancel. `print` shows a table.
+    """
+    named = runs if isinstance(runs, Mapping) else {f"run {i}": r for i, r in enumerate(runs)}
+    if not named:
+        raise ValueError("there are no runs to rank")
+    results = {n: r.result if isinstance(r, Called) else r for n, r in named.items()}
+    return ranked([Timed.of(name, result.run) for name, result in results.items()])
 
 
 def _by_name(form: Returned, expected: Any) -> dict[str, Any]:

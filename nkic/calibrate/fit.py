@@ -25,12 +25,15 @@ Vector = NDArray[np.float64]
 class Fit:
     """The fitted figures by name, and the error of the simulated time with and without them.
 
-    `error` and `before` are medians of relative errors.
+    `error` and `before` are medians of relative errors, as is `left_out`: of each observation with
+    the figures that the others give. `silent` are figures of which no observation tells anything.
     """
 
     figures: Mapping[str, float]
     error: float
     before: float
+    left_out: float = 0.0
+    silent: Sequence[str] = ()
 
 
 def fitted(observations: Sequence[Observation], target: Target) -> Fit:
@@ -51,7 +54,22 @@ def fitted(observations: Sequence[Observation], target: Target) -> Fit:
     after = _relative_errors(observations, target, names, share * scale)
     start = _relative_errors(observations, target, names, first)
     figures = {n: float(v) for n, v in zip(names, share * scale, strict=True)}
-    return Fit(figures, float(np.median(np.abs(after))), float(np.median(np.abs(start))))
+    slopes = _slopes(observations, target, names, share, scale, after)
+    silent = [name for name, column in zip(names, slopes.T, strict=True) if not column.any()]
+    error, before, left_out = (
+        float(np.median(np.abs(errors))) for errors in (after, start, _left_out(slopes, after))
+    )
+    return Fit(figures, error, before, left_out, silent)
+
+
+def _left_out(slopes: Vector, errors: Vector) -> Vector:
+    """Return the error of each observation with the figures that follow from the others.
+
+    Near the solution the problem is linear, and leaving a row out changes its error by a factor.
+    """
+    inverse = np.linalg.inv(slopes.T @ slopes + PULL * np.eye(slopes.shape[1]))
+    weights = np.einsum("ij,jk,ik->i", slopes, inverse, slopes)
+    return np.asarray(errors / np.maximum(1 - weights, PULL))
 
 
 def _bounded(name: str, share: float) -> float:

@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.machine.clock.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, SPAN, Probe
+from nkic.machine.targets import Target
 
 MAX_BYTES = 1 << 28
 PROBE, AFTER = "nkic_probe", "nkic_after"  # names of instructions
@@ -26,10 +27,21 @@ SHORTEST = 1  # ns: less than two cycles of any engine
 WEIGHTS = "LDWEIGHTS"  # a part of a product that its MATMUL hides
 
 
-class Observation(NamedTuple):
-    """A microkernel with its measured time in ns."""
+class Predictable(Protocol):
+    """Something that was measured: a microkernel, or a whole kernel."""
 
-    probe: Probe
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """The figures that the measurement determines."""
+
+    def predicted(self, target: Target) -> float:
+        """Return the predicted time in ns."""
+
+
+class Observation(NamedTuple):
+    """A microkernel or kernel with its measured time in ns."""
+
+    probe: Predictable
     ns: float
 
 

@@ -88,7 +88,7 @@ def figures(
         seconds_host=seconds,
         launch_ns=target.figures["launch.before_ns"] + target.figures["launch.after_ns"],
         machine=target.machine or "default",
-        trust=trust_of(_shares(result)),
+        trust=trust_of(result.recorded.trace if result.recorded else None, target, _shares(result)),
         unbounded=[
             f"{name} at {source(executable, place)}" for name, place in sorted(result.uncovered)
         ],

@@ -10,9 +10,9 @@ from nkic.machine.memory import Buffer
 from nkic.neff.records import Executable
 
 
-def build_notes(ordered: Schedule) -> dict[str, str]:
+def build_notes(ordered: Schedule, level: int) -> dict[str, str]:
     """Return the producer, options and resource use of a build; the program does not depend on
-    them.
+    them. A level of 1, the default, is not noted.
     """
     program = ordered.program
     return {
@@ -23,6 +23,7 @@ def build_notes(ordered: Schedule) -> dict[str, str]:
         "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
         "machine": program.target.machine or "default",
         "estimate_ns": f"{ordered.estimate_ns:.0f}",
+        **({"level": str(level)} if level != 1 else {}),
     }
 
 

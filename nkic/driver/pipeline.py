@@ -338,7 +338,7 @@ def _from_program(
     del graphs, reusing, scheduled
     check.find_banks(placed, report)
     report.stop_if_errors()
-    notes = build_notes(ordered)
+    notes = build_notes(ordered, options.level)
     if len(ordered.cores) == 1:
         effects.forget()  # from here on, only races between several cores need them
     yield from _proven(written, lowered, ordered, sources, report, options, notes)
@@ -389,7 +389,7 @@ def _proven(
     effects.forget()
     yield "schedule-audit", None
 
-    executable = emit(ordered, sources, notes or build_notes(ordered))
+    executable = emit(ordered, sources, notes or build_notes(ordered, options.level))
     executable = timed(executable, ordered)
     yield "emit", executable
     with _format_limits():

@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from nkic.machine.clock import defaults
+from nkic.machine.clock import TABLE, defaults
 from nkic.machine.engines import Engine
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES
 
@@ -86,6 +86,15 @@ class Target:
     def psum_bytes(self) -> int:
         """The number of PSUM bytes per partition."""
         return self.psum_banks * PSUM_BANK_BYTES
+
+
+GIVEN_ERROR = 0.05  # of a figure from a machine file, as of one that was measured
+
+
+def likely_error(name: str, target: Target) -> float:
+    """Return the likely error of a figure of `target`, as a share of its value."""
+    figure = TABLE[name].of(target.generation)
+    return figure.error if target.figures[name] == figure.value else GIVEN_ERROR
 
 
 def _figures(generation: int) -> Mapping[str, float]:

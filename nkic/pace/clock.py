@@ -30,14 +30,15 @@ class Clock:
         """
         if record.row is None:
             return Timing(0, 0), 0
-        key = self._signature(record, engine, queue)
+        key = self.signature(record, engine, queue)
         cached = self.timings.get(key)
         if cached is None:
             facts = facts or self.executable.facts(record, self.target, engine)
             cached = self.timings[key] = _computed(record.row, facts, engine, queue)
         return cached
 
-    def _signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
+    def signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
+        """Return what the timing of `record` depends on."""
         tensors = self.executable.tensors
         shapes = [
             o.cost_key(tensors[o.tensor].buffer) if type(o) is PatternRecord else o
@@ -53,7 +54,7 @@ class Clock:
         row = record.row
         if row is None:
             return set(), set()
-        key = self._signature(record, engine, -1)
+        key = self.signature(record, engine, -1)
         cached = self.accesses.get(key)
         if cached is None:
             facts = self.executable.facts(record, self.target, engine)

@@ -12,7 +12,7 @@ from nkic.base.text import clean, grouped, plural
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable
-from nkic.report.trust import MIXED, Trust
+from nkic.report.trust import NOTHING, Trust
 
 SCHEMA = 1
 _HASH_SHOWN = 12  # hex digits shown: enough for a reader to tell two arrays apart
@@ -148,7 +148,7 @@ class RunReport:
     unbounded: Sequence[str] = ()
     launch_ns: float = 0.0
     machine: str = "default"
-    trust: Trust = MIXED
+    trust: Trust = NOTHING
     verdict: Mapping[str, object] | None = None
 
 
@@ -221,9 +221,11 @@ def device_time(run: RunReport) -> str:
 
 
 def likely_error(run: RunReport) -> str:
-    """`the kernel's time is likely within 20 % of a device's (DMA or SP mostly busy)`"""
-    percent, kind = run.trust.percent, run.trust.kind
-    return f"the kernel's time is likely within {percent} % of a device's ({kind})"
+    """`the kernel's time is likely within 18 % of a device's (dma.engine_rate 9 %, …)`"""
+    return (
+        f"the kernel's time is likely within {run.trust.percent} % of a device's "
+        f"({run.trust.words})"
+    )
 
 
 def about(run: RunReport, executable: Executable, command: str) -> list[tuple[str, str]]:
@@ -236,10 +238,12 @@ def about(run: RunReport, executable: Executable, command: str) -> list[tuple[st
     rows = [
         ("on a device", device_time(run)),
         ("likely error", likely_error(run)),
+        ("its figures", run.trust.path),
         ("checked against", run.trust.checked),
         ("arguments", "; ".join(_arguments(run, executable))),
         ("target", f"{run.target}, {plural(max(1, executable.cores), 'core')}"),
         ("figures of time", "built in" if run.machine == "default" else f"machine {run.machine}"),
+        ("the time is", _order(executable.meta)),
         ("options", "; ".join(_options(run, executable)) or "defaults"),
         ("command", command),
         ("compiled by", f"{notes.get('producer', '?')}, as NKI {notes.get('nki', '?')}"),
@@ -257,6 +261,19 @@ def _arguments(run: RunReport, executable: Executable) -> Iterator[str]:
     for name, value in executable.arguments.items():
         if name not in tensors:
             yield f"{name} = {value}"
+
+
+def _order(notes: Mapping[str, str]) -> str:
+    """Return in whose order the instructions were timed."""
+    if notes.get("serial") == "yes":
+        return "of the order that the author wrote, one instruction at a time"
+    level = notes.get("level", "1")
+    if level == "0":
+        return "of the order that the author wrote, on each engine (-O0)"
+    return (
+        f"of nkic's order (-O{level}), which may change the author's; the vendor's compiler may "
+        "choose a third one"
+    )
 
 
 def _options(run: RunReport, executable: Executable) -> Iterator[str]:

@@ -48,7 +48,8 @@ def test_what_is_wrong_with_it_is_said(nki: Run, folder: Path) -> None:
 def test_the_figures_are_printed_with_standing_and_source(nki: Run, folder: Path) -> None:
     lines = nki("calibrate", "--print", "machine").out.splitlines()
     assert lines[0].split() == [
-        *("target", "parameter", "value", "unit", "standing", "source", "meaning"),
+        *("target", "parameter", "value", "unit", "likely", "error"),
+        *("standing", "source", "meaning"),
     ]
     assert len(lines) == 1 + 3 * (1 + len(TABLE))
     Path("m.toml").write_text(TEXT, "utf-8")
@@ -89,3 +90,25 @@ def test_the_compiler_schedules_by_it_and_says_so(nki: Run, folder: Path) -> Non
     assert read_machine("m.toml", TEXT).hash in nki("inspect", "other.neff").out
     found = json.loads(nki("other.neff", *RUN[1:], "--machine", "m.toml", "--json").out)
     assert found["resources"]["cycles"] == found["cycles"], "est. is of that machine"
+
+
+def test_figures_are_fitted_to_rows_of_kernels(nki: Run, folder: Path) -> None:
+    Path("k.py").write_text(KERNEL, "utf-8")
+    assert run(compiler, "nkic", ("k.py", "-o", "k.neff")) == 0
+    us = json.loads(nki("k.neff", *RUN[1:], "--json").out)["time_ns"] / 1000
+    Path("rows.csv").write_text(f"file,latency_us\nk.neff,{us + 1}\n", "utf-8")
+    words = ("calibrate", "rows.csv", "--figures", "dma.done_ns")
+    text = nki(*words).out
+    assert text.startswith("# 1 observations; the clock is off by 0.0 % (median), with its own")
+    Path("m.toml").write_text(text, "utf-8")
+    assert read_machine("m.toml", text).figures["dma.done_ns"] == pytest.approx(798, rel=0.05)
+    found = json.loads(nki("k.neff", *RUN[1:], "--machine", "m.toml", "--json").out)
+    assert found["time_ns"] / 1000 == pytest.approx(us + 1, rel=0.01)
+    silent = refused(nki(*words[:3], "tensor.fill_ns"), 2, "bad-value")
+    assert "no row tells anything about tensor.fill_ns" in silent
+    assert "do not say which figures to fit" in refused(
+        nki("calibrate", "rows.csv"), 2, "bad-value"
+    )
+    many = refused(nki(*words[:3], "dma.done_ns,dma.start_hwdge_ns"), 2, "bad-value")
+    assert "2 figures do not follow from 1 observations" in many
+    assert "is for a file of rows" in refused(nki("calibrate", ".", *words[2:]), 2, "bad-value")

@@ -49,7 +49,7 @@ def test_without_options_a_line_for_each_output(nki: Run) -> None:
     )
     assert re.fullmatch(
         r"on a device about [\d]+ us: kernel [\d.]+ us \+ launch about 14 us; the kernel's "
-        r"time is likely within \d+ % of a device's \(\w.* mostly busy\)",
+        r"time is likely within \d+ % of a device's \([\w.]+ \d+ %, .*the model \d+ %\)",
         device,
     )
     assert 2 <= len(verdict) <= 6 and verdict[0].startswith("bound by DMA latency: ")

@@ -169,7 +169,8 @@ def test_reports_tell_their_command_and_are_the_same_again(nki: Run) -> None:
     for text in made[0]:
         said = unescape(text).replace("\\", "")
         assert shlex.join(["nki-run", *words]) in said
-        assert "likely within 40 %" in said and "launch about 14 us" in said
+        assert re.search(r"likely within \d\d % of a device's \(dma\.start_hwdge_ns \d %", said)
+        assert "of the critical path and is likely within" in said and "launch about 14 us" in said
 
 
 def test_a_run_that_is_too_long_to_look_into(
@@ -241,3 +242,32 @@ def test_tensors_are_dumped_where_a_line_has_written_them(nki: Run, folder: Path
     assert f"it is written in lines {loads}, {scales}" in text
     assert "NKI0003" in nki("debug", *RUN, "--dump", "xx@1=x.npz").err
     refused(nki("debug", *RUN, "--dump", "x=x.npz"), 2, "bad-value")
+
+
+def test_a_run_beside_the_vendor_s_profile(nki: Run, folder: Path) -> None:
+    at = {"timestamp": 0, "opcode": "TENSOR_SCALAR", "engine": "vector"}
+    line = 1 + KERNEL.splitlines().index(
+        "    nisa.tensor_scalar(dst=x, data=x, op0=nl.multiply, operand0=2.0)"
+    )
+    rows = [{**at, "duration": 2600, "nki_source_location": f"k.py:{line}"}]
+    Path("p.json").write_text(json.dumps({"instruction": rows}), "utf-8")
+    done = nki("profile", *RUN, "--against", "p.json", "--no-verdict")
+    assert done.code == 0
+    (row,) = [text for text in done.out.splitlines() if text.startswith(f"k.py:{line} ")]
+    assert re.fullmatch(rf"k\.py:{line} +DVE +1 +0\.\d+ +2\.60 +\d+\.\d+", row.rstrip())
+    assert f"line {line} of k.py (DVE): predicted 0." in done.err
+    assert "measured 2.60 us" in done.err
+    Path("p.json").write_text("{}", "utf-8")
+    assert "no list `instruction`" in nki("profile", *RUN, "--against", "p.json").err
+
+
+def test_two_runs_say_whether_they_can_be_told_apart(nki: Run) -> None:
+    nki(*RUN, "--report", "json=a.json", "-q")
+    nki(*RUN, "--report", "json=b.json", "-q")
+    text = nki("compare", "a.json", "b.json").out
+    assert "the second takes 1.00 of the first's time, likely 0.92 to 1.08: not disting" in text
+    found = json.loads(nki("compare", "a.json", "b.json", "--json").out)["order"]
+    assert found["ratio"] == 1 and not found["distinguishable"]
+    old = json.loads(Path("a.json").read_text("utf-8"))
+    Path("a.json").write_text(json.dumps(old | {"trust": {"kind": "", "percent": 5}}), "utf-8")
+    assert "of the first's time" not in nki("compare", "a.json", "b.json").out

@@ -31,7 +31,7 @@ def run(line: CommandLine, session: Session) -> int:
 
 def profile(line: CommandLine, session: Session) -> int:
     """Run a kernel to see where its time goes."""
-    reports = line.report if line.report or line.json else TO_STDOUT
+    reports = line.report if line.report or line.json or line.against else TO_STDOUT
     return run(replace(line, report=reports), session)
 
 

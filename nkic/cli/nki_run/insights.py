@@ -15,20 +15,22 @@ MAX_QUESTION_EVENTS = 2_000_000  # events that are then run again, over all ques
 
 def wants_reports(line: CommandLine) -> bool:
     """Whether an option needs the trace of the run."""
-    return bool(line.report or line.baseline or ">" in (line.fail_if or ""))
+    return bool(line.report or line.against or line.baseline or ">" in (line.fail_if or ""))
 
 
 def events_wanted(line: CommandLine, session: Session) -> int:
     """Return how many events a run has to keep for the requested reports."""
-    needs_verdict = line.verdict and (session.verbosity >= 0 or line.json)
     if wants_reports(line):
         return MAX_REPORTED
-    return MAX_EVENTS if needs_verdict else 0
+    return MAX_EVENTS if session.verbosity >= 0 or line.json else 0  # for the likely error
 
 
 def insight_of(result: Result, line: CommandLine, session: Session) -> Insight | None:
     """Return the analysis of a run; None for a run that was too long to be recorded."""
     recorded = result.recorded
+    needs_verdict = line.verdict and (session.verbosity >= 0 or line.json)
+    if not needs_verdict and not wants_reports(line):
+        return None
     if recorded is None or not (recorded.trace.events or wants_reports(line)):
         return None
     if not recorded.trace.complete:

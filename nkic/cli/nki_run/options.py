@@ -58,6 +58,12 @@ class CommandLine:
         values=REPORTS,
         writes=after_equals,
     )
+    against: str | None = _profile(
+        "--against PROFILE",
+        "Compare, instruction by instruction, with the vendor's profile of the kernel: a folder "
+        "with Instruction.parquet, or an Instruction.csv or JSON file.",
+        reads=whole,
+    )
     source: tuple[str, ...] = _profile(
         "--source KERNEL.py",
         "The text of a source file, for reports on kernels compiled without --embed-source; it "
@@ -258,7 +264,14 @@ class InspectLine:
 class CalibrateLine:
     """The words of `calibrate`."""
 
-    folder: str | None = option("[FOLDER]", "The folder of profiles.", modes="")
+    folder: str | None = option(
+        "[FOLDER]", "The folder of profiles, or rows.csv with kernels and their times.", modes=""
+    )
+    figures: str | None = option(
+        "--figures NAMES",
+        "For rows.csv: the figures to fit, e.g. dma.engine_rate,vector.interval_sbuf.",
+        group="Calibrate",
+    )
     target: str | None = option(
         "--target",
         "The target that was profiled.  [default: trn2]",

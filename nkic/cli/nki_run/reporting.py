@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from nkic.cli.nki_run import comparing
 from nkic.cli.nki_run.options import REPORTS, TO_STDOUT, CommandLine
 from nkic.neff.records import Executable
 from nkic.report import run_report
+from nkic.report.compare import measured
 from nkic.report.compare.changes import Changes
 from nkic.report.compare.profiles import profile_of
 from nkic.report.insight.verdict import Insight
@@ -121,6 +123,10 @@ def write(line: CommandLine, session: Session, analysis: Insight, run: RunReport
     compared = comparing.tell_changes(session, baseline, document) if baseline is not None else None
     command = shlex.join((session.tool, *session.argv))
     facts = Facts(analysis, run, texts, compared, command)
+    if line.against is not None:
+        rows = measured.beside(analysis.trace, line.against)
+        files.write(STANDARD, "" if line.json else measured.text(rows))
+        session.tell("against", rows[0].words, rows=[asdict(row) for row in rows])
     for report in wanted(line):
         _file(session, report, _content(report, facts, document, session.color))
     return comparing.judge(line.fail_if, session, baseline, profile_of(document))

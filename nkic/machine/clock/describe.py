@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from nkic.machine.clock.figures import Parameter
 from nkic.machine.clock.machine_file import MachineFile
 from nkic.machine.clock.table import TABLE
-from nkic.machine.targets import ALONE, TARGETS, Target
+from nkic.machine.targets import ALONE, TARGETS, Target, likely_error
 
-HEAD = ("target", "parameter", "value", "unit", "standing", "source", "meaning")
+HEAD = ("target", "parameter", "value", "unit", "likely error", "standing", "source", "meaning")
 FROM_FILE = "machine file"
 
 
@@ -19,7 +19,9 @@ def rows(machine: MachineFile | None = None) -> list[tuple[str, ...]]:
     for record in records(machine):
         value = record["value"]
         shown = f"{value:g}" if isinstance(value, float | int) else str(value)
-        cells = {**record, "value": shown}
+        error = record["likely_error"]
+        percent = "" if error is None or not value else f"{100 * float(str(error)):.0f} %"
+        cells = {**record, "value": shown, "likely error": percent}
         lines.append(tuple(str(cells[name]) for name in HEAD))
     return lines
 
@@ -37,6 +39,7 @@ def _of(target: Target, machine: MachineFile | None) -> Iterator[dict[str, objec
         "parameter": "contention",
         "value": contention or target.contention,
         "unit": "alone, pair or all",
+        "likely_error": None,
         "standing": "given" if contention else "documented",
         "source": FROM_FILE
         if contention
@@ -49,12 +52,14 @@ def _of(target: Target, machine: MachineFile | None) -> Iterator[dict[str, objec
 
 def _figure(row: Parameter, target: Target, machine: MachineFile | None) -> dict[str, object]:
     figure = row.of(target.generation)
+    target = machine.applied(target) if machine is not None else target
     override = machine.figures.get(row.name) if machine is not None else None
     return {
         "target": target.name,
         "parameter": row.name,
         "value": figure.value if override is None else override,
         "unit": row.unit,
+        "likely_error": round(likely_error(row.name, target), 4),
         "standing": figure.standing.value if override is None else "given",
         "source": figure.source if override is None else FROM_FILE,
         "meaning": row.says,

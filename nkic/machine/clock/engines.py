@@ -56,7 +56,7 @@ ISSUE = (
         "issue.semaphore_ns",
         "ns",
         "from a signal to the start of the waiting instruction",
-        fitted(20, f"{OVERVIEW} (5 to 18 ns between bars)"),
+        fitted(20, f"{OVERVIEW} (5 to 18 ns between bars)", 5, 18),
     ),
     row(
         "issue.register_cycles",
@@ -87,7 +87,7 @@ VECTOR = (
         "duration beyond streaming, source in SBUF",
         WHOLE_V2,
         # 136 to 151 beyond streaming; this is within 5 % of each.
-        fitted(140, f"{PROFILES}: TENSOR_REDUCE of 4, 8 and 512, RECIPROCAL of 4"),
+        fitted(140, f"{PROFILES}: TENSOR_REDUCE of 4, 8 and 512, RECIPROCAL of 4", 136, 151),
     ),
     row(
         "vector.duration_psum",

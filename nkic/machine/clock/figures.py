@@ -1,4 +1,5 @@
-"""Timing figures: one row each, with a unit and, per generation, a value, a standing and a source.
+"""Timing figures: one row each, with a unit and, per generation, a value, a standing, a source and
+a likely error.
 
 Cost formulas read the figures from `Target.figures`; a machine file (`machine_file.py`) may
 override them.
@@ -27,11 +28,12 @@ class Standing(Enum):
 
 
 class Figure(NamedTuple):
-    """A value, its standing, and its source."""
+    """A value, its standing, its source, and its likely error as a share of the value."""
 
     value: float
     standing: Standing
     source: str
+    error: float
 
 
 class Parameter(NamedTuple):
@@ -52,24 +54,44 @@ class Parameter(NamedTuple):
         return self.figures[GENERATIONS.index(generation)]
 
 
-def documented(value: float, source: str) -> Figure:
-    """Return a figure that a public page states."""
-    return Figure(value, Standing.DOCUMENTED, source)
+# The likely error of a figure whose source does not say how far it spreads: of a page's round
+# number, of a profile of one kernel, of a compromise between several, and of a guess.
+ERRORS = {
+    Standing.DOCUMENTED: 0.03,
+    Standing.MEASURED: 0.05,
+    Standing.FITTED: 0.1,
+    Standing.ASSUMED: 0.5,
+}
+LEAST_ERROR = 0.02  # profiles of two kernels differ by as much
 
 
-def measured(value: float, source: str) -> Figure:
-    """Return a figure read directly from a published profile."""
-    return Figure(value, Standing.MEASURED, source)
+def documented(value: float, source: str, *seen: float) -> Figure:
+    """Return a figure that a public page states; `seen` are the values that others state."""
+    return _figure(value, Standing.DOCUMENTED, source, seen)
 
 
-def fitted(value: float, source: str) -> Figure:
-    """Return a figure that approximates several published profiles."""
-    return Figure(value, Standing.FITTED, source)
+def measured(value: float, source: str, *seen: float) -> Figure:
+    """Return a figure read directly from a published profile; `seen` are the values of others."""
+    return _figure(value, Standing.MEASURED, source, seen)
 
 
-def assumed(value: float, source: str = SILENT) -> Figure:
-    """Return a figure without a public source."""
-    return Figure(value, Standing.ASSUMED, source)
+def fitted(value: float, source: str, *seen: float) -> Figure:
+    """Return a figure that approximates several published profiles, which have the values
+    `seen`.
+    """
+    return _figure(value, Standing.FITTED, source, seen)
+
+
+def assumed(value: float, source: str = SILENT, *seen: float) -> Figure:
+    """Return a figure without a public source; `seen` are values that others suggest."""
+    return _figure(value, Standing.ASSUMED, source, seen)
+
+
+def _figure(value: float, standing: Standing, source: str, seen: tuple[float, ...]) -> Figure:
+    error = ERRORS[standing]
+    if seen:
+        error = max(LEAST_ERROR, *(abs(other / value - 1) for other in seen))
+    return Figure(value, standing, source, error)
 
 
 def row(name: str, unit: str, says: str, *figures: Figure, minimum: float = 0.0) -> Parameter:

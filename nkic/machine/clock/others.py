@@ -91,7 +91,7 @@ TENSOR = (
         "ns",
         "of use until the engine reaches its full rate",
         assumed(0, f"{SILENT} on trn1"),
-        fitted(6600, "published profiles of trn2; the profiler's guide says about 3 us"),
+        fitted(6600, "published profiles of trn2; the profiler's guide says about 3 us", 3000),
     ),
     row(
         "tensor.cool_down_ns",
@@ -112,7 +112,8 @@ TENSOR = (
         "share",
         "of its rows and time for which the engine must be used to stay, or get, warm",
         assumed(0.5, f"{LIKE_V3}, but it has no warm-up"),
-        documented(0.5, f"{PROFILER}: less use over about 3 us engages the limit again"),
+        # That rows count is implied; half or all of them may be the limit.
+        documented(0.5, f"{PROFILER}: less use over about 3 us engages the limit again", 0.25),
     ),
 )
 

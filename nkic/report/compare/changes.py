@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.text import aligned, clean
 from nkic.report.compare.profiles import Cost, Key, Profile
+from nkic.report.compare.ranking import Order, Timed, order
 
 LINES = 20  # source lines and instructions that are shown
 
@@ -55,6 +56,15 @@ class Changes:
     instructions: Sequence[Row]
 
     @property
+    def order(self) -> Order | None:
+        """Which run is faster, as far as that can be told; None of runs without a record of it."""
+        first, second = (
+            Timed(clean(p.kernel), p.figures["time_ns"], p.reasons)
+            for p in (self.before, self.after)
+        )
+        return order(first, second) if first.reasons and second.reasons else None
+
+    @property
     def headline(self) -> str:
         """Both runs in one line."""
         a, b = self.before, self.after
@@ -73,7 +83,7 @@ class Changes:
     @property
     def text(self) -> str:
         """The changes for a terminal."""
-        parts = [self.headline + "\n"]
+        parts = [self.headline + "\n", *([f"{self.order.words}\n"] if self.order else [])]
         for title, rows in self.tables():
             if rows:
                 head = (title, "before", "after", "change")
@@ -84,6 +94,7 @@ class Changes:
     def markdown(self) -> str:
         """The changes for a pull request."""
         parts = [f"### {plain(self.headline)}\n"]
+        parts += [f"{plain(self.order.words)}\n"] if self.order else []
         for title, rows in self.tables():
             if rows:
                 head = f"| {title} | before | after | change |\n|---|--:|--:|--:|\n"
@@ -98,7 +109,7 @@ class Changes:
         identity = ("kernel", "target", "id")
         profiles = {"before": asdict(self.before), "after": asdict(self.after)}
         return (
-            {"schema": 1}
+            {"schema": 1, "order": self.order._asdict() if self.order else None}
             | {k: {n: v[n] for n in identity} for k, v in profiles.items()}
             | tables_json
         )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import bad_value
 from nkic.base.text import clean
+from nkic.report.trust import Reason
 from nkic.report.views.profile import KIND, SCHEMA
 
 LIMIT = 1 << 28  # bytes of a profile
@@ -47,8 +48,8 @@ class Cost:
 
 @dataclass(frozen=True)
 class Profile:
-    """The comparable figures of a run; `figures` has the keys of FIGURES, and `capacities` the
-    sizes of memories, if known.
+    """The comparable figures of a run; `figures` has the keys of FIGURES, `capacities` the sizes of
+    memories, if known, and `reasons` the figures of the clock on its critical path, if recorded.
     """
 
     kernel: str
@@ -58,6 +59,7 @@ class Profile:
     instructions: Mapping[str, float]
     lines: Mapping[Key, Cost]
     capacities: Mapping[str, float] = field(default_factory=dict)
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
 
 
 def read_profile(data: bytes, path: str) -> Profile:
@@ -109,7 +111,14 @@ def profile_of(record: Mapping[str, Any]) -> Profile:
     sizes = record.get("resources", {})
     names = {"sbuf_peak": "sbuf_limit", "psum_banks": "psum_limit"}
     capacities = {n: _number(sizes[key]) for n, key in names.items() if key in sizes}
-    return Profile(kernel, target, id, figures, mix, lines, capacities)
+    reasons = dict(_reasons(record.get("trust", {})))
+    return Profile(kernel, target, id, figures, mix, lines, capacities, reasons)
+
+
+def _reasons(trust: Any) -> Iterator[tuple[str, Reason]]:
+    for row in trust.get("reasons", ()):
+        name = str(row["figure"])
+        yield name, Reason(name, _number(row["share"]), _number(row["error"]))
 
 
 def _lines(rows: Any) -> Iterator[tuple[Key, Cost]]:

@@ -20,18 +20,20 @@ import pytest
 
 import nkic
 from nkic.base.source import SourceFile
+from nkic.machine.targets import TRN2
 from nkic.report import run_report
 from nkic.report.insight.critical import Spent
 from nkic.report.insight.verdict import insight
 from nkic.report.page import parts
 from nkic.report.page.page import page
 from nkic.report.run_report import InputRow, RunReport
-from nkic.report.trust import ELEMENTWISE
+from nkic.report.trust import trusted
 from nkic.report.views.markdown import markdown
 from tests.harness.traced import HEAD, recorded, run, sample
 from tests.unit.report.test_insight import NAIVE, naive
 from tests.unit.report.test_report_views import seen
 
+TRUST = trusted({"dma.engine_rate": -0.9}, TRN2)
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
 
 
@@ -57,7 +59,7 @@ def reported(kernel: str = "matmul") -> RunReport:
         outputs=[],
         compare=[],
         launch_ns=14_000.0,
-        trust=ELEMENTWISE,
+        trust=TRUST,
     )
 
 
@@ -189,8 +191,8 @@ def test_reports_say_how_far_to_trust_them_and_how_to_repeat_them() -> None:
     notes = found.trace.executable.meta
     said = (
         "about 15 us: kernel 1.00 us + launch about 14 us",
-        f"likely within {ELEMENTWISE.percent} %",
-        ELEMENTWISE.checked,
+        f"likely within {TRUST.percent} %",
+        TRUST.checked,
         "lhsT float32[512, 256] (npz)",
         "trn2, 1 core",
         "machine 123abc",
