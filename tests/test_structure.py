@@ -44,7 +44,7 @@ ON_DEMAND = {
     "cli/nki_run/carry_out.py": {"nkic.cli.nki_run", "nkic.cli.nki_run.running"},  # NumPy
     "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
     "cli/nkic/__init__.py": {"nkic.cli.nkic", "nkic.cli.nkic.carry_out"},
-    "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
+    "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating", "nkic.cli.nkic.advising"},  # libcst, NumPy
     "cli/nkic/replay.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
