@@ -58,6 +58,7 @@ ALLOWED = {
     "driver": "",
     "migrate": f"{DATA} neff resolve language specialise simulate"
     " driver driver.pipeline driver.compiled",
+    "advise": "base machine syntax parse neff simulate report",
     "api": f"{DATA} cache arrays limits neff parse evaluate language specialise simulate report"
     " driver driver.compiled driver.loader driver.request driver.pipeline driver.forms"
     " driver.figures",
@@ -69,7 +70,7 @@ ALLOWED = {
     "cli": "limits cli.common",
     "cli.nkic": "base cache machine syntax parse specialise report limits driver driver.compiled"
     " driver.loader driver.request driver.pipeline driver.forms driver.remarks driver.changes"
-    " migrate judge cli cli.common",
+    " migrate advise judge neff cli cli.common",
     "cli.nki_run": "base machine arrays neff calibrate report simulate driver.figures cli"
     " cli.common",
 }

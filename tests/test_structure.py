@@ -46,7 +46,7 @@ ON_DEMAND = {
     "cli/nkic/__init__.py": {
         *("nkic.cli.nkic", "nkic.cli.nkic.carry_out", "nkic.cli.nkic.evaluating"),
     },
-    "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
+    "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating", "nkic.cli.nkic.advising"},  # libcst, NumPy
     "cli/nkic/replay.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},

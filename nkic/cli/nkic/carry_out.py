@@ -67,6 +67,8 @@ def carry_out(line: CommandLine, session: Session, cached: CachedRun | None = No
     with job.failures_shown(), confined(job.loader.folders):
         if line.migrate is not None:
             return job.migrate(line.migrate)
+        if line.advise:
+            return job.advise()
         if line.print == KERNELS:
             job.list_kernels()
         else:
@@ -134,6 +136,14 @@ class _CompileCommand:
         task = Migration(self.line, self.session, source, request)
         return task.carry_out(find_profile(version, "--migrate"), self.loader)
 
+    def advise(self) -> int:
+        """Follow the advice on the kernel, and return the exit code."""
+        from nkic.cli.nkic.advising import Advising  # NumPy is slow to import
+
+        source = self.source()
+        request = request_for(source, _request_options(self.line), os.environ)
+        return Advising(self.line, self.session, source, request).carry_out(self.options(()))
+
     # ---- compiling -------------------------------------------------------------------------
 
     def build(self, cached: CachedRun | None = None) -> None:
@@ -172,7 +182,7 @@ class _CompileCommand:
 
     def last_stage(self, wanted: Sequence[Output]) -> str:
         """Return the last stage that the outputs and reports need."""
-        if self.line.fail_if is not None or self.line.report:
+        if self.line.fail_if is not None or self.line.report or self.line.advise:
             return FORMS["neff"].stage
         return pipeline.LAST_CHECK if self.line.check else outputs.last_stage(wanted)
 

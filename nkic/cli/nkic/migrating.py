@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
-from difflib import unified_diff
-
-from nkic.base import files
-from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, bad_value, make
-from nkic.base.files import STANDARD
+from nkic.base.diagnostics import Diagnostic, Level, bad_value, make
 from nkic.base.profiles import Profile
-from nkic.base.source import SourceFile
 from nkic.base.text import plural
-from nkic.cli.common import Session
-from nkic.cli.nkic.options import CommandLine
-from nkic.driver.loader import MAX_BYTES, Loader
+from nkic.cli.nkic.rewriting import Rewriting
+from nkic.driver.loader import Loader
 from nkic.driver.request import find_profile
 from nkic.migrate.proof import Finding, Text, prove
 from nkic.migrate.stage import Migrated, migrate
 from nkic.migrate.version import FileVersion, version_of
 from nkic.parse import parse
 from nkic.specialise.inline import read_block
-from nkic.specialise.request import Request
 
 NO, YES = 1, 0
 VERDICTS = {
@@ -31,16 +23,8 @@ VERDICTS = {
 }
 
 
-class Migration:
+class Migration(Rewriting):
     """The migration of one file from its NKI version to another."""
-
-    def __init__(
-        self, line: CommandLine, session: Session, source: SourceFile, request: Request
-    ) -> None:
-        self.line = line
-        self.session = session
-        self.source = source
-        self.request = request
 
     def carry_out(self, target: Profile, loader: Loader) -> int:
         """Migrate, write and report; return the exit code."""
@@ -65,43 +49,6 @@ class Migration:
         if self.line.nki is not None:
             return find_profile(self.line.nki, "--nki")
         return read_block(self.source).profile
-
-    # ---- writing ---------------------------------------------------------------------------
-
-    def write(self, text: str) -> None:
-        """Write the new source to the requested file, or the diff to standard output."""
-        line = self.line
-        path = line.source if line.in_place else line.output
-        if path is None:
-            files.write(STANDARD, self.difference(text))
-        elif not line.in_place and self.is_input(path):
-            advice = "--in-place replaces the file"
-            raise bad_value(f"-o: `{path}` is the input", advice)
-        elif not line.in_place or text != self.source.text:
-            files.write(path, self.encoded(text))
-            self.session.artifact("source", path)
-
-    def is_input(self, path: str) -> bool:
-        """Whether the file to write is the one that was read."""
-        paths = (path, str(self.line.source))
-        return STANDARD not in paths and len({files.real(name) for name in paths}) == 1
-
-    def encoded(self, text: str) -> bytes:
-        """Return the text in the file's encoding: UTF-8, with a byte-order mark if it had one."""
-        if self.line.source == STANDARD:
-            return text.encode()
-        data = files.read_bytes(str(self.line.source), MAX_BYTES)
-        mark = BOM_UTF8 if data.startswith(BOM_UTF8) else b""
-        if data.removeprefix(mark) != self.source.text.encode():
-            message = f"`{self.line.source}` is not in UTF-8, or has changed in the meantime"
-            raise UsageFailed([make("cannot-write", message, help="save it as UTF-8")])
-        return mark + text.encode()
-
-    def difference(self, text: str) -> str:
-        """Return a diff that `patch` accepts; empty if nothing changed."""
-        name = str(self.line.source)
-        pair = (self.source.text.splitlines(keepends=True), text.splitlines(keepends=True))
-        return "".join(unified_diff(*pair, name, name))
 
     def summarise(self, migrated: Migrated, target: Profile) -> None:
         """Report how often each rule was applied, and how many places are left."""

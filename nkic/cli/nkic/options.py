@@ -47,10 +47,10 @@ REPORTS = {
 TARGETS = {"trn1": "", "trn2": "", "trn3": ""}
 
 # Modes, in which the command does something other than compile to an artifact.
-_FILES, _ALWAYS = "check migrate kernels", "check migrate kernels print"
-_kernel = partial(option, group="Kernel", modes="check migrate")
+_FILES, _ALWAYS = "check migrate advise kernels", "check migrate advise kernels print"
+_kernel = partial(option, group="Kernel", modes="check migrate advise")
 _output, _migrate = partial(option, group="Output"), partial(option, group="Migrate")
-_source = partial(option, group="Finding source", modes="check migrate")
+_source = partial(option, group="Finding source", modes="check migrate advise")
 _show = partial(option, group="Show")
 
 
@@ -115,7 +115,7 @@ class CommandLine:
     output: str | None = _output(
         "-o, --output PATH",
         "The file to write; - is standard output.  [default: KERNEL.neff in the working directory]",
-        modes="migrate",
+        modes="migrate advise",
         common=True,
     )
     emit: tuple[str, ...] = _output(
@@ -131,6 +131,7 @@ class CommandLine:
         "-O LEVEL",
         "0: keep program order on each engine; 1: reorder instructions and reallocate addresses "
         "where that makes it faster; 2: try many orders and addresses.  [default: 1]",
+        modes="advise",
         between=(0, 2),
     )
     serial: bool = _output(
@@ -140,12 +141,13 @@ class CommandLine:
         "--spill",
         "Spill tiles to HBM if SBUF has no room for all that are live; report which ones, and how "
         "many bytes that moves.",
-        modes="check",
+        modes="check advise",
     )
     machine: str | None = _output(
         "--machine FILE.toml",
         "Use timing figures other than the target's own; `nki-run calibrate --print machine` lists"
         " them.",
+        modes="advise",
     )
     embed_source: bool = _output("--embed-source", "Store the source text in the artifact.")
     no_cache: bool = _output(
@@ -155,6 +157,14 @@ class CommandLine:
         modes=_ALWAYS,
     )
     force: bool = _output("--force", "Write binary data even to a terminal.")
+    advise: bool = _output(
+        "--advise",
+        "Follow the advice that needs no judgement: run the kernel on random inputs, change its "
+        "source, keep what computes the same in less time, and print a diff; -o FILE writes the "
+        "new source.",
+        common=True,
+        does="writes source, not a program",
+    )
     migrate: str | None = _migrate(
         "--migrate [VERSION]",
         "Rewrite the source for a later version of NKI, by default 0.7, and print a diff; -o FILE "
@@ -165,7 +175,10 @@ class CommandLine:
         does="writes source, not a program",
     )
     in_place: bool = _migrate(
-        "--in-place", "Replace the file with the new source.", modes="migrate", needs=("migrate",)
+        "--in-place",
+        "Replace the file with the new source.",
+        modes="migrate advise",
+        needs=("migrate", "advise"),
     )
     verify: bool = _migrate(
         "--verify",

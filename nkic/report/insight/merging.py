@@ -56,8 +56,11 @@ def chains(transfers: Iterable[tuple[Line, int, Event]]) -> Iterator[tuple[Line,
             yield from ((lines[key], chain) for chain in _runs(by_offset) if len(chain) > 1)
 
 
-def _runs(by_offset: dict[int, Transfer]) -> Iterator[Chain]:
-    """Yield the transfers that move contiguous columns, as long as possible."""
+def _runs(by_offset: dict[int, Transfer], side: int = 0) -> Iterator[Chain]:
+    """Yield the transfers that move contiguous columns, as long as possible.
+
+    `side` is the operand whose offsets these are.
+    """
     chain: Chain = []
     expected = 0
     for first in sorted(by_offset):
@@ -65,7 +68,7 @@ def _runs(by_offset: dict[int, Transfer]) -> Iterator[Chain]:
             yield chain
             chain = []
         chain.append(by_offset[first])
-        expected = first + by_offset[first].patterns[0].dims[-1][1]
+        expected = first + by_offset[first].patterns[side].dims[-1][1]
     if chain:
         yield chain
 
@@ -98,11 +101,12 @@ class Accesses:
         return True
 
 
-def times(trace: Trace, chain: Chain) -> dict[int, Timing]:
-    """Return timings in which the transfer that ran last does the work of all, and the others take
-    no time.
+def times(trace: Trace, chain: Chain, is_first: bool = False) -> dict[int, Timing]:
+    """Return timings in which the transfer that ran last, or first, does the work of all, and the
+    others take no time.
     """
-    number, event, _ = max(chain, key=lambda transfer: transfer.number)
+    choose = min if is_first else max
+    number, event, _ = choose(chain, key=lambda transfer: transfer.number)
     wide = tuple(_widened(pattern, len(chain)) for pattern in chain[0].patterns)
     record = event.record._replace(operands=wide)
     stream = trace.streams[event.stream]
@@ -111,6 +115,26 @@ def times(trace: Trace, chain: Chain) -> dict[int, Timing]:
     assert row is not None
     timings = {transfer.number: Timing(0, 0) for transfer in chain}
     return timings | {number: timing(row, facts, Engine.DMA, stream.queue)}
+
+
+def pieces(transfers: Iterable[tuple[Line, int, Event, _Key]]) -> Iterator[tuple[Line, Chain]]:
+    """Yield, by line, loads of adjacent columns of one tensor into tiles of their own.
+
+    Each comes with the iterations of the loops around the innermost one, which they share.
+    """
+    groups: dict[_Key, dict[int, Transfer]] = defaultdict(dict)
+    for line, number, event, outer in transfers:
+        patterns = _patterns(event.record)
+        if patterns is not None and len(patterns[1].dims) > 1 and patterns[1].dims[0][0]:
+            tile, source = patterns
+            form = (tile.dtype, tile.partitions, tile.dims, source._replace(offset=0))
+            row = source.offset // source.dims[0][0]
+            at = Transfer(number, event, patterns)
+            groups[(line, *outer, row, *form)].setdefault(source.offset, at)
+    for key, by_offset in groups.items():
+        for chain in _runs(by_offset, 1):
+            if len(chain) > 1:
+                yield key[0], chain  # type: ignore[misc]
 
 
 def _patterns(record: InstructionRecord) -> list[PatternRecord] | None:

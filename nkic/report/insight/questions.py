@@ -8,12 +8,11 @@ machine: it cannot be removed, but if removing it gains nothing, it is not the b
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from nkic.base.diagnostics import code
-from nkic.base.text import size
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.facts import Facts, Tile
@@ -21,37 +20,21 @@ from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.patterns import run
 from nkic.machine.timing import Timing, timing
 from nkic.neff.records import PatternRecord
-from nkic.report.insight.costs import HBM, Accounts
+from nkic.report.insight.costs import Accounts
 from nkic.report.insight.critical import Segment, Spent
+from nkic.report.insight.fusing import accumulated, fused
 from nkic.report.insight.memory import LiveRange, peak
 from nkic.report.insight.merging import Accesses, chains, times
 from nkic.report.insight.relations import Edge, Relation, edges
+from nkic.report.insight.reuse import reuse
 from nkic.report.insight.sources import Line
+from nkic.report.insight.subject import FREE, Question, Subject, timed_change
+from nkic.report.insight.tiles import larger, swapped, wider
+from nkic.report.insight.triggers import triggers
 from nkic.trace import Cause, Change, Event
 
-FREE = Timing(0, 0)
 SMALL_ROW, TINY_ROW = 512, 64  # bytes; check warns of shorter rows: NKI0630 and NKI0632
 SHORT_ROW_COST = 1.15  # time relative to the full rate from which short rows are reported
-
-
-@dataclass(frozen=True)
-class Question:
-    """A hypothetical change. `name` is for programs, `text` for people: the advice, or what would
-    be free.
-
-    `weight` is the part of the critical path that it concerns, in picoseconds. The answer is valid
-    only if the run with `given` takes as long as the original. `code` is the related compiler
-    warning.
-    """
-
-    name: str
-    text: str
-    change: Change
-    is_advice: bool
-    weight: int
-    line: Line | None = None
-    given: Change | None = None
-    code: str = ""
 
 
 def questions(
@@ -63,7 +46,13 @@ def questions(
     """
     source = _Questions(accounts, path, live_ranges)
     candidates = [
-        *source.loaded_once(),
+        *reuse(source),
+        *triggers(source),
+        *accumulated(source),
+        *fused(source),
+        *wider(source),
+        *larger(source),
+        *swapped(source),
         *source.long_rows(),
         *source.fewer_transfers(),
         *source.narrow_products(),
@@ -77,92 +66,8 @@ def questions(
     )
 
 
-def _times(events: Mapping[int, Timing]) -> Change:
-    """Return a change that gives these events other timings."""
-    return Change(retimed=lambda number, event, original: events.get(number, original))
-
-
-class _Questions:
-    def __init__(
-        self, accounts: Accounts, path: list[Segment], live_ranges: list[LiveRange]
-    ) -> None:
-        self.accounts = accounts
-        self.trace = accounts.trace
-        self.path = path
-        self.live_ranges = live_ranges
-        self.critical: dict[int, int] = defaultdict(int)
-        for segment in path:
-            self.critical[segment.event] += segment.time
-
-    def weight(self, events: Iterable[int]) -> int:
-        """Return the part of the critical path that these events take."""
-        return sum(self.critical.get(number, 0) for number in events)
-
-    def timed(self, name: str, text: str, events: Mapping[int, Timing], line: Line) -> Question:
-        """Return advice under which these events take other times."""
-        return Question(name, text, _times(events), True, self.weight(events), line)
-
-    def transfers(self) -> Iterator[tuple[int, Event]]:
-        """Yield the events that move data."""
-        for number, event in enumerate(self.trace.events):
-            if event.record.row is not None and self.engine(event) is Engine.DMA:
-                yield number, event
-
-    def engine(self, event: Event) -> Engine:
-        """Return the engine that executed the event."""
-        return self.trace.streams[event.stream].engine
-
-    def line(self, event: Event) -> Line:
-        """Return the user's line of the event."""
-        return self.accounts.lines.of(event.record.place)
-
+class _Questions(Subject):
     # Advice
-
-    def loaded_once(self) -> Iterator[Question]:
-        """Ask about repeated loads of the same bytes, if there is memory to keep them."""
-        repeats: dict[int, dict[int, Timing]] = defaultdict(dict)
-        first_bytes: dict[int, int] = defaultdict(int)
-        patterns: set[PatternRecord] = set()
-        for number, event in self.transfers():
-            pattern = self._loaded(event)
-            if pattern is None:
-                continue
-            if pattern in patterns:
-                repeats[pattern.tensor][number] = FREE
-            else:
-                first_bytes[pattern.tensor] += bytes_of(pattern)
-            patterns.add(pattern)
-        live = peak(self.live_ranges, Buffer.SBUF).bytes
-        free = self.accounts.target.sbuf_usable * PARTITIONS - live
-        fitting = [tensor for tensor in repeats if first_bytes[tensor] <= free]
-        sets = [[tensor] for tensor in fitting]
-        if len(fitting) > 1 and sum(first_bytes[tensor] for tensor in fitting) <= free:
-            sets.append(fitting)
-        for tensors in sets:
-            events = {number: FREE for tensor in tensors for number in repeats[tensor]}
-            yield self._load_once(tensors, events, sum(first_bytes[tensor] for tensor in tensors))
-
-    def _loaded(self, event: Event) -> PatternRecord | None:
-        """Return the part of an input that a transfer loads on chip; None for other transfers."""
-        tensors = self.trace.executable.tensors
-        reads = [u for u in self.accounts.uses_of(event) if u.reads]
-        if len(reads) != 1 or reads[0].pattern.dynamic is not None:
-            return None
-        tensor = tensors[reads[0].tensor]
-        is_input = tensor.buffer in HBM and tensor.role in ("input", "constant")
-        return reads[0].pattern if is_input else None
-
-    def _load_once(
-        self, tensors: list[int], events: dict[int, Timing], first_bytes: int
-    ) -> Question:
-        names = [self.trace.executable.tensors[tensor].name for tensor in tensors]
-        repeated_bytes = sum(self.trace.events[number].bytes for number in events)
-        text = (
-            f"load {' and '.join(names)} once and keep {'it' if len(names) == 1 else 'them'} in "
-            f"SBUF ({size(first_bytes)}): {size(repeated_bytes)} are loaded again"
-        )
-        line = self.line(self.trace.events[min(events)])
-        return self.timed(f"load-once:{','.join(names)}", text, events, line)
 
     def long_rows(self) -> Iterator[Question]:
         """Ask about transfers of short rows, at the rate of long ones."""
@@ -214,7 +119,10 @@ class _Questions:
             if (time := timings[key]) is not None:
                 events[number] = time
         if events:
-            text = "multiply bfloat16, not float32: one pass of the tensor engine instead of four"
+            text = (
+                "multiply bfloat16, not float32: one pass of the tensor engine instead of four, "
+                "and 8 bits of each operand's mantissa instead of 24"
+            )
             question = self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
             yield replace(question, code=code("float32-matmul").number)
 
@@ -244,23 +152,55 @@ class _Questions:
             return
         dependences, by_slots = edges(self.trace, self.accounts.uses), self._by_slots()
         original = _wired(dependences, by_slots)
-        names: dict[Line, set[str]] = defaultdict(set)
+        tensors: dict[Line, set[int]] = defaultdict(set)
         for edge in dependences:
             if edge.relation is Relation.MEMORY:
-                names[self._declared(edge.tensor)].add(self._name(edge.tensor))
-        for line, weight in waits.items():
+                tensors[self._declared(edge.tensor)].add(edge.tensor)
+        sets: dict[tuple[Line, ...], int] = {(line,): weight for line, weight in waits.items()}
+        declared = Counter(map(self._declared, range(len(self.trace.executable.tensors))))
+        single = sorted(line for line in tensors if line.number and declared[line] == 1)
+        if len(single) > 1:
+            sets[tuple(single)] = sum(waits.values())
+        for lines, weight in sets.items():
+            given = set().union(*(tensors[line] for line in lines))
+            if not given or not self._has_room(given):
+                continue
             others = [
                 edge
                 for edge in dependences
-                if edge.relation is not Relation.MEMORY or self._declared(edge.tensor) != line
+                if edge.relation is not Relation.MEMORY or self._declared(edge.tensor) not in lines
             ]
-            text = f"give {_listed(names[line])} ({line.short}) another buffer, to fill it earlier"
+            names = _listed({self._name(tensor) for tensor in given})
+            places = ",".join(
+                str(line) if n == 0 else str(line.number) for n, line in enumerate(lines)
+            )
+            text = f"give {names} ({_listed_lines(lines)}) another buffer, to fill it earlier"
+            if set(lines) <= set(single):
+                text = (
+                    f"declare {names} ({_listed_lines(lines)}) inside the loop, so that each "
+                    "iteration has a tile of its own, and need not wait for the one before"
+                )
             change = _wired(others, by_slots)
-            yield Question(f"buffers:{line}", text, change, True, weight, line, original)
+            yield Question(f"buffers:{places}", text, change, True, weight, lines[0], original)
         data = [edge for edge in dependences if edge.relation is not Relation.MEMORY]
         text = "if nothing waited for free memory"
         weight = sum(waits.values())
         yield Question("free-memory", text, _wired(data, by_slots), False, weight, None, original)
+
+    def _has_room(self, tensors: set[int]) -> bool:
+        """Whether memory has room for another one of these tensors at the run's peak."""
+        target, records = self.trace.target, self.trace.executable.tensors
+        rooms = {Buffer.SBUF: target.sbuf_usable, Buffer.PSUM: target.psum_bytes}
+        for buffer, room in rooms.items():
+            most: dict[Line, int] = defaultdict(int)  # of one tensor of each line
+            for each in tensors:
+                if records[each].buffer is buffer:
+                    line = self._declared(each)
+                    most[line] = max(most[line], records[each].bytes)
+            live = peak(self.live_ranges, buffer).bytes // PARTITIONS
+            if most and live + sum(most.values()) > room:
+                return False
+        return True
 
     def _waits_for_memory(self) -> dict[Line, int]:
         """Return the part of the critical path before waits for memory, by the line that declares
@@ -311,7 +251,7 @@ class _Questions:
                 by_engine[self.engine(event)].append(number)
         for engine, numbers in by_engine.items():
             name = SHORT_NAMES[engine]
-            change = _times(dict.fromkeys(numbers, FREE))
+            change = timed_change(dict.fromkeys(numbers, FREE))
             text = f"if {name} were free"
             yield Question(f"free-{name}", text, change, False, self.weight(numbers))
         triggers = sum(segment.time for segment in self.path if segment.spent is Spent.TRIGGER)
@@ -347,20 +287,19 @@ def _at_full_rate(best: Mapping[int, int]) -> Change:
     return Change(retimed=retimed)
 
 
-def bytes_of(pattern: PatternRecord) -> int:
-    """Return the bytes of all the pattern's elements."""
-    return pattern.elements * pattern.dtype.size
-
-
 def row_bytes(event: Event) -> int:
     """Return the bytes that are contiguous in memory on both sides of a transfer."""
     patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
     return min(run(p.dims) * p.dtype.size for p in patterns)
 
 
+def _listed_lines(lines: tuple[Line, ...]) -> str:
+    return ", ".join([lines[0].short, *(str(line.number) for line in lines[1:])])
+
+
 def _listed(names: set[str]) -> str:
     first = sorted(names)
-    return ", ".join(first[:2]) + (", …" if len(first) > 2 else "")
+    return ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
 
 
 def _wired(dependences: list[Edge], by_slots: list[tuple[int, int]]) -> Change:

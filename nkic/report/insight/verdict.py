@@ -4,8 +4,9 @@ most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from nkic.base.collector import without_collector
@@ -13,17 +14,28 @@ from nkic.base.text import clean, decimal, size
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.report.insight.costs import Accounts
-from nkic.report.insight.critical import Segment, critical_path, spending
+from nkic.report.insight.critical import TRIGGERS, Segment, critical_path, spending
 from nkic.report.insight.memory import LiveRange, live_ranges, peak
-from nkic.report.insight.questions import Question, questions
+from nkic.report.insight.questions import questions
+from nkic.report.insight.subject import Question
 from nkic.report.resources import resources
 from nkic.trace import Change, Trace
 
 LINES = 3  # source lines that are named
 QUESTION_EVENTS = 60_000  # events simulated again over all questions: fewer than a run takes
-MIN_QUESTIONS = 2
-MIN_GAIN = 0.025  # smaller gains of advice are noise, and not reported
+MIN_QUESTIONS = 12
+LIMITS = 5  # questions about parts of the machine that are always asked, if there are as many
+MIN_GAIN = 0.02  # smaller gains of advice are noise, and not reported
+CLOSE = 0.06  # difference of gains below which the kind of advice decides
+MIN_BOUND = 0.1  # gain of a free part of the machine from which it alone bounds the run
+MIN_PART = 0.25  # the same, as a share of its part of the critical path
 MIN_LIMIT = 0.005  # smaller gains of free parts of the machine are not reported
+
+MOST_BUSY = 0.8  # of its time: such an engine would soon be the limit if others were free
+SYNC = SHORT_NAMES[Engine.SYNC]
+FREE_TRIGGERS, TRIGGER = "free-triggers", "trigger-"
+# What the questions about parts of the machine are about, as the critical path calls it.
+PARTS = {"triggers": TRIGGERS, "tables": "table load", "memory": "waits for memory"}
 
 Again = Callable[[Change], int]
 
@@ -32,7 +44,8 @@ Again = Callable[[Change], int]
 class Answer:
     """The effect of a change: `time_ps` is the time of the run with it, `gain` the share saved.
 
-    `code` is the related compiler warning (-W 06), if any.
+    `code` is the related compiler warning (-W 06), if any. `estimated`: the run is an approximation
+    of the changed kernel's. `adds` are keywords to add to the call, if that is all there is to do.
     """
 
     name: str
@@ -41,11 +54,18 @@ class Answer:
     gain: float
     is_advice: bool
     code: str = ""
+    estimated: bool = False
+    adds: str = ""
 
     @property
     def words(self) -> str:
         """The text with the code, for --explain."""
         return f"{self.text} ({self.code})" if self.code else self.text
+
+    @property
+    def how(self) -> str:
+        """Whether the gain is that of a run or an estimate, for people."""
+        return " (estimated)" if self.estimated else ""
 
 
 @dataclass(frozen=True)
@@ -70,7 +90,9 @@ class Owner:
 class Verdict:
     """The verdict on a run.
 
-    `bound` is the largest use of the critical path, `path` its parts as shares of the time. `busy`
+    `bound` is the largest use of the critical path, `path` its parts as shares of the time. If the
+    run would gain little with the bound alone free, `limits` are the parts of the machine that
+    limit it together, greatest gain first. `busy`
     maps an engine to a share of the time of all cores. `mfu` relates the multiplications and
     additions of products to the tensor engine's peak for 16-bit floats, `mbu` the bytes from and to
     HBM to the rate of all DMA engines. `answers` are the times of other runs. `spilled` counts the
@@ -90,11 +112,22 @@ class Verdict:
     psum_peak: int
     owners: Sequence[Owner]
     spilled: int = 0
+    limits: Sequence[str] = ()
 
     @property
     def told(self) -> list[Answer]:
         """The answers that are worth telling: all but advice with a gain below the noise."""
         return [a for a in self.answers if not a.is_advice or a.gain >= MIN_GAIN]
+
+    @property
+    def advice(self) -> list[Answer]:
+        """The advice that is worth telling, best first.
+
+        Where gains are close, what removes work comes before what moves it to another engine.
+        """
+        advice = [a for a in self.told if a.is_advice]
+        best = max((a.gain for a in advice), default=0.0)
+        return sorted(advice, key=lambda a: a.name.startswith(TRIGGER) or a.gain < best - CLOSE)
 
     @property
     def lines(self) -> list[str]:
@@ -110,6 +143,8 @@ class Verdict:
         if self.mbu:
             figures.append(f"MBU {_percent(self.mbu)} ({self.hbm_rate:.1f} GB/s)")
         head = f"bound by {name}: {_percent(self.path.get(name, 0))} of the critical path"
+        if self.limits:
+            head = f"limited by several: {', '.join(self.limits)}"
         return "; ".join((head, ", ".join(figures)))
 
     @property
@@ -119,9 +154,9 @@ class Verdict:
 
     @property
     def _help(self) -> list[str]:
-        advice = [a for a in self.told if a.is_advice]
+        advice = self.advice
         limits = [a for a in self.told if not a.is_advice and a.gain >= MIN_LIMIT]
-        texts = [f"{_percent(advice[0].gain)} less time: {advice[0].words}"] if advice else []
+        texts = [f"{_percent(a.gain)} less time{a.how}: {a.words}" for a in advice[:1]]
         words = [f"{a.text}: {_percent(a.gain)} less" for a in limits[:LINES]]
         return [*texts, *(["; ".join(words)] if words else [])]
 
@@ -142,9 +177,12 @@ class Verdict:
 
     def as_json(self) -> dict[str, object]:
         """Return the verdict for programs; empty parts are left out."""
+        told = {answer.name for answer in self.told}
         record = asdict(self)
-        if not self.spilled:
-            del record["spilled"]
+        record["answers"] = [each for each in record["answers"] if each["name"] in told]
+        for name in ("spilled", "limits"):
+            if not record[name]:
+                del record[name]
         return record
 
 
@@ -188,18 +226,56 @@ def _answers(
     """
     trace = accounts.trace
     count = max(MIN_QUESTIONS, max_events // max(1, len(trace.events)))
-    chosen = sorted(questions(accounts, path, ranges), key=lambda question: not question.is_advice)[
-        :count
-    ]
+    asked = questions(accounts, path, ranges)
+    limits = [question for question in asked if not question.is_advice]
+    chosen = [question for question in asked if question.is_advice]
+    chosen = chosen[: count - min(LIMITS, len(limits))]
+    chosen += limits[: count - len(chosen)]
     fair = {id(q.given): again(q.given) == trace.end for q in chosen if q.given is not None}
     chosen = [q for q in chosen if q.given is None or fair[id(q.given)]]
     answers = [_answer(q, again(q.change), trace.end) for q in chosen]
-    return sorted(answers, key=lambda answer: (answer.time_ps, answer.name))
+    return sorted(map(partial(_unbeaten, answers), answers), key=lambda a: (a.time_ps, a.name))
+
+
+def _unbeaten(answers: Sequence[Answer], answer: Answer) -> Answer:
+    """Return an answer that no advice about the same part of the machine beats.
+
+    Transfers whose triggers are free can come in a worse order than those of two engines.
+    """
+    if answer.name != FREE_TRIGGERS:
+        return answer
+    times = [each.time_ps for each in answers if each.name.startswith(TRIGGER)]
+    best = max(answers, key=lambda each: each.gain * (each.time_ps in times)) if times else answer
+    return (
+        replace(answer, time_ps=best.time_ps, gain=best.gain) if best.gain > answer.gain else answer
+    )
 
 
 def _answer(question: Question, time: int, end: int) -> Answer:
     gain = max(0.0, 1 - time / end)
-    return Answer(question.name, question.text, time, gain, question.is_advice, question.code)
+    is_advice, about = question.is_advice, question.code
+    how = question.estimated, question.adds
+    return Answer(question.name, question.text, time, gain, is_advice, about, *how)
+
+
+def _limits(
+    bound: str, share: float, answers: Sequence[Answer], busy: Mapping[str, float]
+) -> list[str]:
+    """Return the parts of the machine that limit the run together, greatest gain first; none if
+    `bound` alone does.
+
+    Those that are busy most of the time come last: they would be the limit if the others were free.
+    """
+    free = {a.name.removeprefix("free-"): a.gain for a in answers if a.name.startswith("free-")}
+    parts = {PARTS.get(name, name): gain for name, gain in free.items()}
+    own = next((gain for part, gain in parts.items() if bound.startswith(part)), None)
+    if own is None or (own >= max(MIN_BOUND, MIN_PART * share) and own == max(parts.values())):
+        return []
+    named = [part for part, gain in parts.items() if gain >= MIN_LIMIT]
+    full = [TRIGGERS if part == SYNC else part for part, use in busy.items() if use >= MOST_BUSY]
+    own_part = [] if any(bound.startswith(part) for part in named) else [bound]
+    several = [*dict.fromkeys([*named, *full, *own_part])]
+    return several if len(several) > 1 else []
 
 
 def _verdict(
@@ -213,10 +289,11 @@ def _verdict(
     operations = sum(cost.operations for cost in costs.values())
     sbuf = peak(ranges, Buffer.SBUF)
     psum = peak(ranges, Buffer.PSUM)
+    bound, busy = next(iter(spent), "nothing"), _busy(accounts, end * cores)
     return Verdict(
-        bound=next(iter(spent), "nothing"),
+        bound=bound,
         path=spent,
-        busy=_busy(accounts, end * cores),
+        busy=busy,
         mfu=operations * 1000 / (target.peak_operations * end * cores),
         mbu=hbm * 1000 / (target.peak_rate * end * cores),
         hbm_rate=hbm * 1000 / end,
@@ -227,6 +304,7 @@ def _verdict(
         psum_peak=psum.bytes,
         owners=[Owner(name, line.short, size) for name, line, size in sbuf.owners[:LINES]],
         spilled=resources(trace.executable).spilled_bytes,
+        limits=_limits(bound, spent.get(bound, 0), answers, busy),
     )
 
 

@@ -106,7 +106,7 @@ class Parts:
             (
                 f"{100 * (1 - answer.time_ps / end):.1f}%",
                 f"{answer.time_ps / 1e6:,.2f} us",
-                answer.words,
+                answer.words + answer.how,
                 "kernel" if answer.is_advice else "machine",
             )
             for answer in self.insight.verdict.told

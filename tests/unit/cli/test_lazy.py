@@ -44,6 +44,8 @@ PLAIN = {
     "nkic.report": {
         *("insight", "insight.costs", "insight.critical", "insight.memory", "insight.merging"),
         *("insight.questions", "insight.relations", "insight.sources", "insight.verdict"),
+        *("insight.fusing", "insight.reuse", "insight.subject", "insight.tiles"),
+        "insight.triggers",
         *("resources", "run_report", "trust", "views"),
     },
     "nkic.neff.listing": {"text"},

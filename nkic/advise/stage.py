@@ -1,0 +1,160 @@
+"""Follow the advice on a kernel, step by step: each is compiled, run, compared and timed before it
+is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from nkic.advise.edits import edited
+from nkic.base.diagnostics import NkicError
+from nkic.base.source import SourceFile
+from nkic.machine.dtypes import DType
+from nkic.neff.records import Executable
+from nkic.report.insight.verdict import MIN_GAIN, Answer, Insight, insight
+from nkic.simulate import RunOptions, simulate
+from nkic.simulate.comparison.compare import compare
+from nkic.simulate.comparison.tolerance import ToleranceSettings
+from nkic.simulate.io.bind import Wanted, bind
+from nkic.simulate.io.numbers import numbers
+from nkic.simulate.io.signature import signature_of
+from nkic.simulate.io.specs import parse_fill
+
+MAX_STEPS = 8
+MAX_EVENTS = 100_000  # of a run; longer ones have no advice
+MAX_CYCLES = 1 << 32
+FILLS = ("randn(0)", "uniform(0,1,0)", "zeros")  # the first on which the kernel runs is used
+
+Compile = Callable[[str], tuple[SourceFile, Executable]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An advice that was followed: the kernel's times before and after, in nanoseconds.
+
+    `verdict` is "bits" or "rounding" for outputs that are the same so far; else the step is not
+    taken: "different", "failed" if the new text does not compile or run, or "slower".
+    """
+
+    answer: Answer
+    before_ns: float
+    after_ns: float
+    verdict: str
+
+    @property
+    def taken(self) -> bool:
+        """Whether the text has this step."""
+        return self.verdict in ("bits", "rounding")
+
+    @property
+    def gain(self) -> float:
+        """The share of the time that is saved."""
+        return 1 - self.after_ns / self.before_ns
+
+
+@dataclass(frozen=True)
+class Advised:
+    """The text after all steps that were taken, and the advice left, which a person can follow."""
+
+    text: str
+    steps: tuple[Step, ...]
+    left: tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class _Ran:
+    source: SourceFile
+    outputs: Mapping[str, NDArray[Any]]
+    dtypes: Mapping[str, DType]
+    time_ns: float
+    analysis: Insight | None
+
+    @property
+    def advice(self) -> list[Answer]:
+        return self.analysis.verdict.advice if self.analysis is not None else []
+
+
+def advise(text: str, compile: Compile) -> Advised:
+    """Follow the advice on a kernel. Raises `NkicError` if it does not compile or run."""
+    fill = ""
+    for fill in FILLS:
+        try:
+            first = now = _ran(text, compile, fill)
+            break
+        except NkicError:
+            if fill == FILLS[-1]:
+                raise
+    steps: list[Step] = []
+    while sum(step.taken for step in steps) < MAX_STEPS:
+        refused = {step.answer.name for step in steps if not step.taken}
+        found = None
+        for tried, after in _tries(now, first, compile, fill, refused):
+            steps.append(tried)
+            found = after if tried.taken else None
+        if found is None:
+            break
+        now = found
+    return Advised(now.source.text, tuple(steps), tuple(now.advice))
+
+
+def _tries(
+    now: _Ran, first: _Ran, compile: Compile, fill: str, refused: set[str]
+) -> Iterator[tuple[Step, _Ran]]:
+    """Yield the advice that was tried, up to the first that is taken."""
+    for answer in now.advice:
+        if answer.name in refused:
+            continue
+        step = None
+        for text in edited(now.source, answer):
+            try:
+                after = _ran(text, compile, fill)
+            except NkicError:
+                step = step or (Step(answer, now.time_ns, now.time_ns, "failed"), now)
+                continue
+            verdict = _compared(first, after)
+            if after.time_ns > (1 - MIN_GAIN) * now.time_ns:
+                verdict = "slower"
+            step = Step(answer, now.time_ns, after.time_ns, verdict), after
+            if step[0].taken:
+                break
+        if step is not None:
+            yield step
+            if step[0].taken:
+                return
+
+
+def _ran(text: str, compile: Compile, fill: str) -> _Ran:
+    source, executable = compile(text)
+    signature = signature_of(executable)
+    bound = bind(signature, Wanted(fill=parse_fill(fill)))
+    options = RunOptions(max_cycles=MAX_CYCLES, trace=MAX_EVENTS)
+    result = simulate(executable, bound.arrays, options)
+    recorded = result.recorded
+    complete = recorded is not None and recorded.trace.complete and recorded.can_repeat
+    analysis = insight(recorded.trace, recorded.again) if recorded and complete else None
+    dtypes = {parameter.name: parameter.dtype for parameter in signature.outputs}
+    return _Ran(source, result.outputs, dtypes, result.time_ns, analysis)
+
+
+def _compared(first: _Ran, after: _Ran) -> str:
+    """Compare the outputs with those of the original, bit by bit or within the tolerances of their
+    types.
+    """
+    if first.dtypes != after.dtypes:
+        return "different"
+    settings, verdict = ToleranceSettings(equal_nan=True), "bits"
+    for name, dtype in first.dtypes.items():
+        old, new = first.outputs[name], after.outputs[name]
+        if old.shape == new.shape and old.tobytes() == new.tobytes():
+            continue
+        if old.shape != new.shape:
+            return "different"
+        rule = settings.rule(name, dtype)
+        if not compare(name, new, dtype, numbers(old, dtype), rule).passed:
+            return "different"
+        verdict = "rounding"
+    return verdict

@@ -1,0 +1,168 @@
+"""`nkic --advise`: the advice that a program can follow is followed, and every step is measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nkic
+from nkic.advise.edits import edited
+from nkic.advise.stage import Step, advise
+from nkic.api import CompileError
+from nkic.base.diagnostics import CompileFailed
+from nkic.base.source import SourceFile
+from nkic.cli.common import run
+from nkic.cli.nkic import command
+from nkic.neff.records import Executable
+from nkic.report.insight.verdict import Answer
+from tests.advice.ladders import GATING_STEPS, NORM_STEPS, own_tiles
+from tests.harness.traced import HEAD
+
+NORM = HEAD + NORM_STEPS[0].text
+ARGS = ("--arg", "x=float32[1024,2048]", "--arg", "w=float32[2048]")
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "k.py").write_text(text, "utf-8")
+    return str(folder / "k.py")
+
+
+def reported(err: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    return [line for line in lines if line.get("type") in ("advised", "advice")]
+
+
+def answer(name: str, adds: str = "") -> Answer:
+    return Answer(name, "", 0, 0.5, is_advice=True, adds=adds)
+
+
+def compiled(text: str) -> tuple[SourceFile, Executable]:
+    source = SourceFile("k.py", text)
+    args = {"x": "float32[512,2048]", "w": "float32[2048]"}
+    names = text.partition("def ")[2].partition("):")[0]
+    given = {name: kind for name, kind in args.items() if name in names.partition("(")[2]}
+    try:
+        return source, nkic.compile(source, inputs=given).executable
+    except CompileError as error:
+        raise CompileFailed(error.diagnostics) from error
+
+
+def test_the_newcomers_norm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tiles move into the loop, and the activation adds up its squares."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, NORM)
+    assert run(command, "nkic", ["k.py", *ARGS, "--advise"]) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith("--- k.py\n+++ k.py\n")
+    assert "-    t = nl.ndarray((128, d), dtype=x.dtype, buffer=nl.sbuf)\n" in out
+    assert "+        t = nl.ndarray((128, d), dtype=x.dtype, buffer=nl.sbuf)\n" in out
+    assert "+        nisa.activation(dst=square, op=nl.square, data=t, reduce_op=nl.add, " in out
+    assert "-        nisa.tensor_reduce(dst=total, op=nl.add, data=square, axis=1)\n" in out
+    assert err.count("us after (-") == 2 and err.count("same bits") == 2
+    assert "left to you: 25% less time: load w once" in err
+
+
+def test_the_new_file_is_as_fast_as_it_says(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, new = written(tmp_path, NORM), str(tmp_path / "new.py")
+    words = [path, *ARGS, "--advise", "-o", new]
+    assert run(command, "nkic", [*words, "--message-format", "json"]) == 0
+    steps = [each for each in reported(capfd.readouterr().err) if each["type"] == "advised"]
+    assert [step["name"].partition(":")[0] for step in steps] == ["buffers", "fuse"]
+    inputs = {"x": "float32[1024,2048]", "w": "float32[2048]"}
+    times = [nkic.run(nkic.compile(p, inputs=inputs), fill="randn(0)").time_ns for p in (path, new)]
+    assert times == pytest.approx([steps[0]["before_ns"], steps[-1]["after_ns"]])
+    for step in steps:
+        assert step["gain"] > 0.7 * step["promised"] and step["verdict"] == "bits"
+
+
+def test_in_place(tmp_path: Path) -> None:
+    path = written(tmp_path, NORM)
+    assert run(command, "nkic", [path, *ARGS, "--advise", "--in-place", "-q"]) == 0
+    assert "op=nl.square" in Path(path).read_text("utf-8")
+
+
+def test_a_good_kernel_stays_as_it_is() -> None:
+    advised = advise(HEAD + NORM_STEPS[-1].text, compiled)
+    assert advised.text == HEAD + NORM_STEPS[-1].text
+    assert not any(step.taken for step in advised.steps)
+
+
+def test_a_tile_that_carries_a_value_stays_outside() -> None:
+    """Declared inside the loop, it would be new in each iteration: this fails, and is not kept."""
+    text = HEAD + (
+        "def running(x):\n"
+        "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "    total = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "    t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "    for r in range(0, 512, 128):\n"
+        "        if r == 0:\n"
+        "            nisa.memset(dst=total, value=0.0)\n"
+        "        nisa.dma_copy(dst=t, src=x[r : r + 128, :])\n"
+        "        nisa.tensor_tensor(dst=total, data1=total, data2=t, op=nl.add)\n"
+        "        nisa.dma_copy(dst=out[r : r + 128, :], src=total)\n"
+        "    return out\n"
+    )
+    carried = [*edited(SourceFile("k.py", text), answer("buffers:k.py:8"))]
+    assert "for r in range(0, 512, 128):\n        total = nl.ndarray" in carried[0]
+    advised = advise(text, compiled)
+    refused = [step for step in advised.steps if not step.taken]
+    assert {step.verdict for step in refused} <= {"failed", "different", "slower"} and refused
+    assert "range(0, 512, 128):\n        total" not in advised.text
+
+
+def test_declarations_move_as_a_person_moves_them() -> None:
+    lines = [i for i, line in enumerate(NORM.splitlines(), 1) if line.startswith("    t = nl.")]
+    numbers = ",".join(str(lines[0] + i) for i in range(6))
+    (text, *_) = edited(SourceFile("k.py", NORM), answer(f"buffers:k.py:{numbers}"))
+    assert text == HEAD + own_tiles
+
+
+def test_a_tile_of_an_inner_loop_moves_there() -> None:
+    text = HEAD + GATING_STEPS[0].text
+    line = next(i for i, each in enumerate(text.splitlines(), 1) if each.startswith("    left ="))
+    (inner, outer) = edited(SourceFile("k.py", text), answer(f"buffers:k.py:{line}"))
+    assert "range(0, d, 128):\n            left = nl.ndarray" in inner
+    assert "range(0, tokens, 128):\n        left = nl.ndarray" in outer
+
+
+CALLS = {
+    "isa.dma_copy(dst=a, src=b)": "isa.dma_copy(dst=a, src=b, engine=isa.engine.scalar)",
+    "isa.dma_copy(\n    dst=a,\n    src=b,\n)": "isa.dma_copy(\n    dst=a,\n    src=b,\n"
+    "    engine=isa.engine.scalar,\n)",
+    "isa.dma_copy(dst=a, src=f(b))": "isa.dma_copy(dst=a, src=f(b), engine=isa.engine.scalar)",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_keywords_are_added_to_a_call(call: str) -> None:
+    source = SourceFile("k.py", f"{call}\n")
+    given = answer("trigger-scalar:k.py:1", "engine=nisa.engine.scalar")
+    assert [*edited(source, given)] == [f"{CALLS[call]}\n"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("trigger-scalar:k.py:1", "nisa.dma_copy(dst=a, src=b, engine=nisa.engine.sync)"),
+        ("trigger-scalar:k.py:1", "nisa.dma_copy(a, b); nisa.dma_copy(c, d)"),
+        ("trigger-scalar:other.py:1", "nisa.dma_copy(dst=a, src=b)"),
+        ("load-once:x", "nisa.dma_copy(dst=a, src=b)"),
+        ("fuse:k.py:1:3", "nisa.activation(dst=y, op=nl.exp, data=t)\nx = 1\nnisa.f(dst=r)"),
+        ("fuse:k.py:1:2", "nisa.activation(y, nl.exp, t)\nnisa.tensor_reduce(dst=r)"),
+        ("buffers:k.py:1", "t = nl.ndarray(s)\nf(t)"),
+    ],
+)
+def test_what_only_a_person_can_follow(name: str, text: str) -> None:
+    given = answer(name, "engine=nisa.engine.scalar")
+    assert [*edited(SourceFile("k.py", f"{text}\n"), given)] == []
+
+
+def test_gains_are_shares() -> None:
+    assert Step(answer("bf16"), 200.0, 150.0, "bits").gain == 0.25

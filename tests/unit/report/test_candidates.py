@@ -1,0 +1,346 @@
+"""Each kind of advice: a kernel that gets it, one that must not, and what following it brings."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from nkic.machine.engines import Engine
+from nkic.report.insight.verdict import MIN_GAIN, MIN_PART, Answer, Verdict, insight
+from nkic.simulate import Result
+from tests.advice.ladders import GATING_STEPS, NORM_STEPS
+from tests.harness.traced import executable, recorded, run
+
+KEPT = 0.7  # of a promised gain
+A, B = "src=lhsT[k : k + 128, m : m + 128])", "src=rhs[k : k + 128, n : n + 512])"
+TILED = f"""\
+def matmul(lhsT, rhs):
+    (K, M), (_, N) = lhsT.shape, rhs.shape
+    out = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.shared_hbm)
+    for m in range(0, M, 128):
+        for n in range(0, N, 512):
+            psum = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+            for k in range(0, K, 128):
+                a = nl.ndarray((128, 128), dtype=lhsT.dtype, buffer=nl.sbuf)
+                b = nl.ndarray((128, 512), dtype=rhs.dtype, buffer=nl.sbuf)
+                nisa.dma_copy(dst=a, {A}
+                nisa.dma_copy(dst=b, {B}
+                nisa.nc_matmul(dst=psum, stationary=a, moving=b, accumulate=(k > 0))
+            c = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.tensor_copy(dst=c, src=psum)
+            nisa.dma_copy(dst=out[m : m + 128, n : n + 512], src=c)
+    return out
+"""
+SCALAR = TILED.replace(B, f"{B[:-1]}, engine=nisa.engine.scalar, dge_mode=nisa.dge_mode.hwdge)")
+SOFTWARE = TILED.replace(A, f"{A[:-1]}, dge_mode=nisa.dge_mode.swdge)")
+MATRICES = {"lhsT": "bfloat16[512,1024]", "rhs": "bfloat16[512,1024]"}
+WIDE = {name: kind.replace("bfloat16", "float32") for name, kind in MATRICES.items()}
+PANELS = """\
+def matmul(lhsT, rhs):
+    (K, M), (_, N) = lhsT.shape, rhs.shape
+    out = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.shared_hbm)
+    for m in range(0, M, 128):
+        for k in range(0, K, 128):
+            panel = nl.ndarray((128, N), dtype=rhs.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=panel, src=rhs[k : k + 128, :])
+    return out
+"""
+PIECES = """\
+def total(x):
+    out = nl.ndarray((512, 128), dtype=x.dtype, buffer=nl.shared_hbm)
+    for r in range(0, 512, 128):
+        sums = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.memset(dst=sums, value=0.0)
+        for c in range(0, 8192, 128):
+            t = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=t, src=x[r : r + 128, c : c + 128])
+            nisa.tensor_tensor(dst=sums, data1=sums, data2=t, op=nl.add)
+        nisa.dma_copy(dst=out[r : r + 128, :], src=sums)
+    return out
+"""
+IN_TURN = PIECES.replace(
+    "c + 128])",
+    "c + 128], engine=nisa.engine.scalar if c // 128 % 2 else nisa.engine.sync, "
+    "dge_mode=nisa.dge_mode.hwdge)",
+)
+ONE_TILE = """\
+def stream(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)
+    for i in range(0, 1024, 128):
+        nisa.dma_copy(dst=t, src=x[i : i + 128, :])
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
+        nisa.dma_copy(dst=out[i : i + 128, :], src=t)
+    return out
+"""
+DECLARED = "    t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)\n"
+LOOP = "    for i in range(0, 1024, 128):\n"
+OWN_TILES = ONE_TILE.replace(DECLARED, "").replace(LOOP, f"{LOOP}    {DECLARED}")
+X = {"x": "float32[1024,2048]"}
+SUMS = """\
+def exponents(x):
+    out = nl.ndarray((1024, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    for i in range(0, 1024, 128):
+        t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)
+        y = nl.ndarray((128, 2048), dtype=nl.float32, buffer=nl.sbuf)
+        total = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=x[i : i + 128, :])
+        nisa.activation(dst=y, op=nl.exp, data=t)
+        nisa.tensor_reduce(dst=total, op=nl.add, data=y, axis=1)
+        nisa.dma_copy(dst=out[i : i + 128, :], src=total)
+    return out
+"""
+FUSED = SUMS.replace(
+    "        nisa.tensor_reduce(dst=total, op=nl.add, data=y, axis=1)\n", ""
+).replace(
+    "data=t)",
+    "data=t, reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce)",
+)
+ADDED = """\
+def matmul(lhsT, rhs):
+    (K, M), (_, N) = lhsT.shape, rhs.shape
+    out = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.shared_hbm)
+    left = nl.ndarray((128, K // 128, M), dtype=lhsT.dtype, buffer=nl.sbuf)
+    right = nl.ndarray((128, K // 128, N), dtype=rhs.dtype, buffer=nl.sbuf)
+    for k in range(K // 128):
+        nisa.dma_copy(dst=left[:, k, :], src=lhsT[128 * k : 128 * k + 128, :])
+        nisa.dma_copy(dst=right[:, k, :], src=rhs[128 * k : 128 * k + 128, :])
+    for m in range(0, M, 128):
+        for n in range(0, N, 512):
+            c = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.memset(dst=c, value=0.0)
+            for k in range(K // 128):
+                psum = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+                a, b = left[:, k, m : m + 128], right[:, k, n : n + 512]
+                nisa.nc_matmul(dst=psum, stationary=a, moving=b)
+                nisa.tensor_tensor(dst=c, data1=c, data2=psum, op=nl.add)
+            nisa.dma_copy(dst=out[m : m + 128, n : n + 512], src=c)
+    return out
+"""
+TILE = "                psum = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)\n"
+SUM = "                nisa.tensor_tensor(dst=c, data1=c, data2=psum, op=nl.add)\n"
+ACCUMULATED = (
+    ADDED.replace(TILE, "")
+    .replace(SUM, "")
+    .replace("            nisa.memset(dst=c, value=0.0)\n", TILE[4:])
+    .replace("moving=b)\n", "moving=b, accumulate=(k > 0))\n")
+    .replace(
+        "            nisa.dma_copy(dst=out[m",
+        "            nisa.tensor_copy(dst=c, src=psum)\n            nisa.dma_copy(dst=out[m",
+    )
+)
+
+NARROW = """\
+def double(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for r in range(0, 512, 128):
+        for c in range(0, 4096, 128):
+            t = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=t, src=x[r : r + 128, c : c + 128])
+            nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+            nisa.dma_copy(dst=out[r : r + 128, c : c + 128], src=t)
+    return out
+"""
+BROAD = NARROW.replace("4096, 128)", "4096, 2048)").replace("(128, 128)", "(128, 2048)")
+BROAD = BROAD.replace("c : c + 128", "c : c + 2048")
+THIN = """\
+def few(lhsT, rhs):
+    (K, M), (_, N) = lhsT.shape, rhs.shape
+    out = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.shared_hbm)
+    left = nl.ndarray((128, K // 128, M), dtype=lhsT.dtype, buffer=nl.sbuf)
+    right = nl.ndarray((128, K // 128, N), dtype=rhs.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=left, value=1.0)
+    nisa.memset(dst=right, value=1.0)
+    for n in range(0, N, 512):
+        psum = nl.ndarray((M, 512), dtype=nl.float32, buffer=nl.psum)
+        for k in range(K // 128):
+            b = right[:, k, n : n + 512]
+            nisa.nc_matmul(dst=psum, stationary=left[:, k, :], moving=b, accumulate=(k > 0))
+        c = nl.ndarray((M, 512), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=c, src=psum)
+        nisa.dma_copy(dst=out[:, n : n + 512], src=c)
+    return out
+"""
+SWAPPED = """\
+def few(lhsT, rhs):
+    (K, M), (_, N) = lhsT.shape, rhs.shape
+    out = nl.ndarray((N, M), dtype=nl.float32, buffer=nl.shared_hbm)
+    left = nl.ndarray((128, K // 128, M), dtype=lhsT.dtype, buffer=nl.sbuf)
+    right = nl.ndarray((128, K // 128, N), dtype=rhs.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=left, value=1.0)
+    nisa.memset(dst=right, value=1.0)
+    for n in range(0, N, 128):
+        psum = nl.ndarray((128, M), dtype=nl.float32, buffer=nl.psum)
+        for k in range(K // 128):
+            b = right[:, k, n : n + 128]
+            nisa.nc_matmul(dst=psum, stationary=b, moving=left[:, k, :], accumulate=(k > 0))
+        c = nl.ndarray((128, M), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=c, src=psum)
+        nisa.dma_copy(dst=out[n : n + 128, :], src=c)
+    return out
+"""
+FEW = {"lhsT": "bfloat16[2048,16]", "rhs": "bfloat16[2048,1024]"}
+
+
+class Case(NamedTuple):
+    """A kind of advice: the beginning of its name, a kernel that gets it, and the kernel that
+    follows it, which must not get it again.
+    """
+
+    name: str
+    slow: str
+    fast: str
+    args: dict[str, str]
+    fast_args: dict[str, str] | None = None
+    words: str = ""
+
+
+GATING = {"x": "bfloat16[512,1024]", "w": "bfloat16[1024,64]"}
+CASES = (
+    Case("trigger-scalar:k.py:16", TILED, SCALAR, MATRICES, words="engine=nisa.engine.scalar, "),
+    Case("trigger-gpsimd:k.py:15", TILED, SOFTWARE, MATRICES, words="dge_mode=nisa.dge_mode.swdge"),
+    Case("trigger-in-turn:k.py:13", PIECES, IN_TURN, {"x": "bfloat16[512,8192]"}, words="c // 128"),
+    Case("bf16", ADDED, ADDED, WIDE, MATRICES, "8 bits of each operand's mantissa"),
+    Case("buffers:k.py:8", ONE_TILE, OWN_TILES, X, words="declare t (k.py:8) inside the loop"),
+    Case("fuse:k.py:13:14", SUMS, FUSED, X, words="op=…, data=…, reduce_op=nl.add, "),
+    Case("accumulate:k.py:22", ADDED, ACCUMULATED, MATRICES, words="`accumulate=(k > 0)`"),
+    Case(
+        "fuse:k.py:18:19",
+        NORM_STEPS[1].text,
+        NORM_STEPS[2].text,
+        {"x": "float32[1024,2048]", "w": "float32[2048]"},
+        words="op=nl.square",
+    ),
+    Case("larger-tiles:k.py:11", NARROW, BROAD, {"x": "bfloat16[512,4096]"}, words="on 2,048 col"),
+    Case("swap:k.py:17", THIN, SWAPPED, FEW, words="few of the 128 columns"),
+    Case("whole-rows:", GATING_STEPS[1].text, GATING_STEPS[2].text, GATING, words="8 pieces"),
+)
+
+
+@cache
+def ran(text: str, args: tuple[tuple[str, str], ...]) -> tuple[Result, Verdict]:
+    result = run(executable(text, **dict(args)))
+    kept = recorded(result)
+    return result, insight(kept.trace, kept.again, 1_000_000).verdict
+
+
+def slow_of(case: Case) -> tuple[Result, Verdict]:
+    return ran(case.slow, tuple(case.args.items()))
+
+
+def fast_of(case: Case) -> tuple[Result, Verdict]:
+    return ran(case.fast, tuple((case.fast_args or case.args).items()))
+
+
+def told(verdict: Verdict, name: str) -> list[Answer]:
+    return [answer for answer in verdict.advice if answer.name.startswith(name)]
+
+
+def named(case: Case) -> str:
+    return case.name
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_a_kernel_that_needs_it_gets_it(case: Case) -> None:
+    _, verdict = slow_of(case)
+    (answer,) = told(verdict, case.name)
+    assert answer.gain >= MIN_GAIN and case.words in answer.text
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_a_kernel_that_follows_it_does_not_get_it(case: Case) -> None:
+    _, verdict = fast_of(case)
+    assert not told(verdict, f"{case.name.partition(':')[0]}:")
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_following_it_brings_what_it_promises(case: Case) -> None:
+    (before, verdict), (after, _) = slow_of(case), fast_of(case)
+    (answer,) = told(verdict, case.name)
+    assert 1 - after.time_ns / before.time_ns > KEPT * answer.gain
+
+
+def test_advice_is_within_what_rules_allow() -> None:
+    """Hardware descriptors do not convert: only software may trigger a load that does."""
+    converting = TILED.replace(
+        "dtype=rhs.dtype, buffer=nl.sbuf", "dtype=nl.float16, buffer=nl.sbuf"
+    )
+    converting = converting.replace(
+        "dtype=lhsT.dtype, buffer=nl.sbuf", "dtype=nl.float16, buffer=nl.sbuf"
+    )
+    _, verdict = ran(converting, tuple(MATRICES.items()))
+    assert not told(verdict, "trigger-scalar:k.py:16") and not told(
+        verdict, "trigger-scalar:k.py:15"
+    )
+
+
+def test_a_maximum_is_not_added_up() -> None:
+    _, verdict = ran(SUMS.replace("op=nl.add", "op=nl.maximum"), tuple(X.items()))
+    assert not [a for a in verdict.answers if a.name.startswith("fuse:")]
+
+
+def test_too_many_sums_do_not_fit_psum() -> None:
+    """Sixteen sums that are open together need more than eight banks."""
+    many = ADDED.replace("    for m in range(0, M, 128):\n        for n in range(0, N, 512):\n", "")
+    head, _, _ = many.partition("            c = nl")
+    body = (
+        "    sums = [[nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2)]\n"
+        "            for _ in range(8)]\n"
+        "    for k in range(K // 128):\n"
+        "        for m in range(8):\n"
+        "            for n in range(2):\n"
+        "                if k == 0:\n"
+        "                    nisa.memset(dst=sums[m][n], value=0.0)\n"
+        "                psum = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)\n"
+        "                a = left[:, k, 128 * m : 128 * m + 128]\n"
+        "                nisa.nc_matmul(dst=psum, stationary=a,\n"
+        "                               moving=right[:, k, 512 * n : 512 * n + 512])\n"
+        "                c = sums[m][n]\n"
+        "                nisa.tensor_tensor(dst=c, data1=c, data2=psum, op=nl.add)\n"
+        "    for m in range(8):\n"
+        "        for n in range(2):\n"
+        "            nisa.dma_copy(dst=out[128 * m : 128 * m + 128, 512 * n : 512 * n + 512],\n"
+        "                          src=sums[m][n])\n"
+        "    return out\n"
+    )
+    _, verdict = ran(head + body, tuple(MATRICES.items()))
+    assert not [a for a in verdict.answers if a.name.startswith("accumulate:")]
+
+
+# ---- what bounds the run ---------------------------------------------------------------------
+
+
+def test_a_bound_that_frees_little_is_one_of_several() -> None:
+    """No part alone bounds this kernel: DVE and DMA take turns."""
+    case = next(case for case in CASES if case.name == "fuse:k.py:18:19")
+    _, verdict = slow_of(case)
+    free = {a.name: a.gain for a in verdict.answers if a.name.startswith("free-")}
+    assert max(free.values()) < 0.13 < MIN_PART * verdict.path[verdict.bound]
+    assert verdict.limits[:2] == ["DVE", "DMA"] and free["free-DVE"] > free["free-DMA"]
+    assert verdict.lines[0].startswith("limited by several: DVE, DMA")
+    assert verdict.as_json()["limits"] == verdict.limits
+
+
+def test_a_bound_that_frees_much_is_one() -> None:
+    _, verdict = ran(TILED, tuple(MATRICES.items()))
+    assert verdict.limits == [] and "limits" not in verdict.as_json()
+    assert verdict.lines[0].startswith("bound by DMA triggers: ")
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_the_bound_and_the_what_ifs_agree(case: Case) -> None:
+    for _, verdict in (slow_of(case), fast_of(case)):
+        free = {a.name[5:]: a.gain for a in verdict.answers if a.name.startswith("free-")}
+        own = [gain for part, gain in free.items() if verdict.bound.startswith(part)]
+        if own and not verdict.limits:
+            assert max(own) == max(free.values()) or max(own) >= 0.1
+        freed = free.get("triggers", 1.0)
+        assert all(freed >= answer.gain for answer in told(verdict, "trigger-"))
+
+
+def test_engines_are_those_that_can_trigger() -> None:
+    result, _ = ran(SCALAR, tuple(MATRICES.items()))
+    by = {event.triggered_by for event in recorded(result).trace.events if event.trigger}
+    assert by == {Engine.SYNC, Engine.SCALAR}
