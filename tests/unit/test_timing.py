@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.report.trust import ELEMENTWISE, TENSOR, TRANSFERS
 from tests.timing.__main__ import OVERVIEWS, Found, overview, predicted, rank_correlation
 from tests.timing.cases import CASES
 
@@ -30,15 +29,14 @@ def test_the_examples_of_the_overview_take_what_their_pictures_show(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", PRODUCTS)
-def test_products_are_as_near_as_the_report_says(version: str) -> None:
-    trust = TRANSFERS if version == "v2" else TENSOR
-    assert abs(predicted(PRODUCTS[version]).error) < trust.percent
+def test_products_are_as_near_as_the_page_says(version: str) -> None:
+    assert abs(predicted(PRODUCTS[version]).error) < 6
 
 
 @pytest.mark.slow
-def test_scans_are_as_near_as_the_report_says_and_in_order() -> None:
+def test_scans_are_as_near_as_the_page_says_and_in_order() -> None:
     found = [predicted(case) for case in SCANS]
-    assert max(abs(one.error) for one in found) < ELEMENTWISE.percent
+    assert max(abs(one.error) for one in found) < 15
     assert rank_correlation(found) > 0.9
 
 

@@ -55,7 +55,8 @@ def test_the_error_of_what_is_left_out_is_the_greater(tmp_path: Path) -> None:
     lines = ["file,latency_us", *(f"{n},{measured(n)[0] * noise[n]}" for n in COLUMNS)]
     fit = fitted(rows(tmp_path / "r.csv", lines, "dma.engine_rate"), TRN2)  # type: ignore[arg-type]
     assert fit.left_out > fit.error > 0.01
-    silent = fitted(rows(tmp_path / "r.csv", lines, "tensor.fill_ns"), TRN2)  # type: ignore[arg-type]
+    given = rows(tmp_path / "r.csv", lines, "tensor.fill_ns")
+    silent = fitted(given, TRN2)  # type: ignore[arg-type]
     assert list(silent.silent) == ["tensor.fill_ns"]
 
 

@@ -25,7 +25,7 @@ MODES = {
         "compare a.json b.json": "fail_if report json",
         "calibrate --print machine": "print json machine",
         "calibrate --print microkernels": "print",
-        "calibrate folder": "folder target",
+        "calibrate folder": "folder target figures",
         "inspect k.neff": "disasm check json",
         "inspect k.neff --disasm": "disasm json engine lines",
         "inspect k.neff --check": "check json",

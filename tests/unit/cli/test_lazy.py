@@ -42,7 +42,8 @@ PLAIN = {
         *("nki_run.tolerances", "nki_run.writing"),
     },
     "nkic.report": {
-        *("insight", "insight.costs", "insight.critical", "insight.memory", "insight.merging"),
+        *("insight", "insight.costs", "insight.critical", "insight.exposure", "insight.memory"),
+        "insight.merging",
         *("insight.questions", "insight.relations", "insight.sources", "insight.verdict"),
         *("insight.fusing", "insight.reuse", "insight.subject", "insight.tiles"),
         "insight.triggers",
