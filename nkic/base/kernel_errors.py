@@ -60,7 +60,7 @@ class Missing(KernelError, AttributeError):
         self._advise = advise
 
     @property
-    def help(self) -> str:  # type: ignore[override]
+    def help(self) -> str:
         """What to do instead."""
         if not isinstance(self._advise, str):
             self._advise = self._advise()

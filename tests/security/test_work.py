@@ -12,6 +12,7 @@ import random
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -168,10 +169,10 @@ def works(text: str, done: list[str], chosen: Callable[[int], list[int]]) -> Ite
                 for kind in chosen(number):
                     values = large(makers[kind]), large(makers[kind])
                     name = f"{call} of {[*LARGE][kind]}"
-                    work = measured(m, name, lambda v=values, c=caller: m.call(c, v, {}))
+                    work = measured(m, name, partial(m.call, caller, values, {}))
                     if work.unpaid:  # not if it was work of the first call only
                         values = large(makers[kind]), large(makers[kind])
-                        work = measured(m, name, lambda v=values, c=caller: m.call(c, v, {}))
+                        work = measured(m, name, partial(m.call, caller, values, {}))
                     found.append(work)
 
         try:
@@ -210,7 +211,7 @@ def loops() -> tuple[str, list[str]]:
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda name: name or "builtins")
 def test_what_a_function_does_is_paid_for(module: str) -> None:
-    assert unpaid(module, 0, 0.25) == []
+    assert unpaid(module, 0, 0.04) == []
 
 
 @pytest.mark.slow
@@ -222,17 +223,17 @@ def test_what_a_function_does_is_paid_for_many_times(module: str, seed: int) -> 
 
 def test_what_a_program_does_is_paid_for() -> None:
     text, bodies = loops()
-    found = list(works(text, bodies, lambda number: [*range(len(LARGE))]))
-    assert len(found) > 150 and sum(work.steps >= STEPS for work in found) > 100
+    found = list(works(text, bodies, lambda number: [*range(number % 3, len(LARGE), 3)]))
+    assert len(found) > 50 and sum(work.steps >= STEPS for work in found) > 40
     assert [work for work in found if work.unpaid] == []
 
 
 def test_a_charge_that_is_undone_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    text, done = source([target for target in TARGETS if target.path in ("print", "np.array")])
+    text, done = source([target for target in TARGETS if target.path == "np.array"])
     shared = [*LARGE].index("shared")
 
     def found() -> list[Work]:
-        return [work for work in works(text, done, lambda number: [shared]) if work.unpaid]
+        return [w for w in works(text, done, lambda n: [shared] * (n == 0)) if w.unpaid]
 
     assert found() == []
     monkeypatch.setattr(border, "_NEST_STEPS", 0)
