@@ -5,7 +5,7 @@ They have no position: the evaluator adds it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nkic.base.diagnostics import Label
 from nkic.base.source import Span
@@ -48,8 +48,24 @@ class KernelError(Exception):
 
 
 class Missing(KernelError, AttributeError):
-    """A missing attribute of a value; `hasattr` and `getattr` with a default catch it."""
+    """A missing attribute of a value; `hasattr` and `getattr` with a default catch it.
 
-    def __init__(self, slug: str, message: str, name: str, help: str) -> None:
-        KernelError.__init__(self, slug, message, help=help)
+    `advise` returns the help. Most of these errors are caught, and looking for a near name is a
+    thousand times the work of a look-up: it is done when the error is explained.
+    """
+
+    def __init__(self, slug: str, message: str, name: str, advise: str | Callable[[], str]) -> None:
+        KernelError.__init__(self, slug, message)
         self.name = name
+        self._advise = advise
+
+    @property
+    def help(self) -> str:
+        """What to do instead."""
+        if not isinstance(self._advise, str):
+            self._advise = self._advise()
+        return self._advise
+
+    @help.setter
+    def help(self, text: str) -> None:
+        self._advise = text

@@ -7,6 +7,7 @@ class. The attributes of Python objects are never read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nkic.base.suggest import did_you_mean
@@ -320,6 +321,7 @@ SPECIAL[Provided] = of_provided
 
 # ---- errors about missing attributes -------------------------------------------------------------
 
+_MISSING_STEPS = 24  # steps to make an error that a kernel catches
 NONE_ADVICE = "a function without `return` returns None; a field without a value is None"
 
 
@@ -337,11 +339,17 @@ def missing(m: Machine, owner: Any, name: str) -> Exception:
     if error is not None:
         return error
     cls = m.class_of(owner)
-    advice = did_you_mean(name, public_names(owner, cls))
-    noun = f"`{owner.name}`" if owner.__class__ is Class else f"a `{cls.name}`"
+    m.charge(_MISSING_STEPS)
     if owner is None:
-        noun, advice = "None", NONE_ADVICE
-    return Missing("unknown-attribute", f"{noun} has no attribute `{name}`", name, advice)
+        return Missing("unknown-attribute", f"None has no attribute `{name}`", name, NONE_ADVICE)
+    noun = f"`{owner.name}`" if owner.__class__ is Class else f"a `{cls.name}`"
+    text = f"{noun} has no attribute `{name}`"
+    advise = partial(_nearest, name, owner, cls)
+    return Missing("unknown-attribute", text, name, advise)
+
+
+def _nearest(name: str, owner: Any, cls: Class) -> str:
+    return did_you_mean(name, public_names(owner, cls))
 
 
 def public_names(owner: Any, cls: Class) -> list[str]:

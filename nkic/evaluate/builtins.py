@@ -64,7 +64,7 @@ _FUNCTIONS |= {name: Builtin(name, call) for name, call in _OPERATIONS.items()}
 @builtin("all", _FUNCTIONS)
 def _all(m: Machine, iterable: Any, /) -> bool:
     for value in m.iterate(iterable):
-        m.charge(1)
+        m.charge(4)
         if not m.truth(value):
             return False
     return True
@@ -73,7 +73,7 @@ def _all(m: Machine, iterable: Any, /) -> bool:
 @builtin("any", _FUNCTIONS)
 def _any(m: Machine, iterable: Any, /) -> bool:
     for value in m.iterate(iterable):
-        m.charge(1)
+        m.charge(4)
         if m.truth(value):
             return True
     return False
@@ -116,7 +116,7 @@ def _extremum(m: Machine, name: str, symbol: str, args: Any, key: Any, default: 
         return max(*args) if name == "max" else min(*args)
     best = best_key = _NO_DEFAULT
     for value in m.iterate(args[0]) if len(args) == 1 else args:
-        m.charge(2)
+        m.charge(10)
         sort_key = value if key is None else m.call(key, (value,), None)
         if best is _NO_DEFAULT or m.truth(compare(m, symbol, sort_key, best_key)):
             best, best_key = value, sort_key

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nkic.base.diagnostics import Label
@@ -51,13 +52,15 @@ class Table:
 
     def missing(self, name: str) -> Exception:
         """Return the error about a missing name."""
-        suggestion = did_you_mean(name, self.names()) or self.advice
-        return Missing("unknown-attribute", f"`{self.name}` has no `{name}`", name, suggestion)
+        text = f"`{self.name}` has no `{name}`"
+        return Missing("unknown-attribute", text, name, lambda: self._nearest(name) or self.advice)
+
+    def _nearest(self, name: str) -> str:
+        return did_you_mean(name, self.names())
 
     def submodule(self, name: str) -> tuple[str, str, str]:
         """Return slug, message and advice of the error about a missing submodule."""
-        suggestion = did_you_mean(name, self.names())
-        return "import-failed", f"`{self.name}` has no module `{name}`", suggestion
+        return "import-failed", f"`{self.name}` has no module `{name}`", self._nearest(name)
 
     def names(self) -> list[str]:
         """Return the public names."""
@@ -489,8 +492,8 @@ def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
         if isinstance(inner, SourceModule):
             return runtime.world.runtime(inner).value
     text = f"`{source.source.path}` has no `{name}`"
-    suggestion = did_you_mean(name, source.bindings)
-    raise attributes.hidden(name) or Missing("unknown-attribute", text, name, suggestion)
+    advise = partial(did_you_mean, name, source.bindings)
+    raise attributes.hidden(name) or Missing("unknown-attribute", text, name, advise)
 
 
 CALLABLES[OpaqueImport] = lambda m, module, args, named: module.refuse()

@@ -48,8 +48,8 @@ _VIEW = re.compile(r"%(\d+)\{(-?\d+); (\([^)]*\)); (\([^)]*\))\}(?::(\w+))?(.*)"
 _SCHEDULE = re.compile(r"(serial )?schedule of ([\d.e+]+) ns")
 _STREAM = re.compile(r"stream (\d+) (?:dma(\d+)|(\w+))")
 _SLOT = re.compile(r"(?:#(\d+)|-)(?: wait ([\dx, ]+?))?(?: signal ([\d, ]+))?")
-_NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")  # an integer in a literal
-MAX_NUMBER, _DIGITS = 1 << 63, 20  # no number is as large, or has more characters
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.])")  # an integer in a literal
+MAX_NUMBER, _DIGITS = 1 << 63, 20  # numbers are smaller, and have no more characters
 MAX_CORES = 2
 _DYNAMIC = re.compile(r" by (\w+) (.*) stride (-?\d+) limit (-?\d+) axis (\d+)$")
 
@@ -362,7 +362,7 @@ def _check_numbers(body: Body) -> None:
 def _integer(text: str) -> int:
     """Convert a number of at most 64 bits."""
     number = int(text) if len(text) <= _DIGITS else MAX_NUMBER
-    if abs(number) >= MAX_NUMBER:
+    if not -MAX_NUMBER <= number < MAX_NUMBER:
         raise TextError(f"the number {text[:_DIGITS]}… needs more than 64 bits")
     return number
 

@@ -88,9 +88,9 @@ class TileSize:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # Python protocols probe for these
-        near = did_you_mean(name, [n for n in dir(self) if n not in deprecated.TILE_SIZE])
+        near = [n for n in dir(self) if n not in deprecated.TILE_SIZE]
         text = f"`nki.language.tile_size` has no `{name}`"
-        raise Missing("unknown-attribute", text, name, near)
+        raise Missing("unknown-attribute", text, name, lambda: did_you_mean(name, near))
 
     def _warn(self, name: str) -> None:
         deprecated.warn(f"`nki.language.tile_size.{name}`", deprecated.TILE_SIZE[name])

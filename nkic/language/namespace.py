@@ -72,7 +72,7 @@ class Namespace:
         if absent is not None:
             return Missing(absent.slug, absent.text, name, absent.help)
         text = f"`{module}` has no `{name}`"
-        return Missing("unknown-attribute", text, name, self._nearest(name))
+        return Missing("unknown-attribute", text, name, lambda: self._nearest(name))
 
     def _nearest(self, name: str) -> str:
         """Return advice on an unknown name: first a misspelt one, then one of other libraries."""

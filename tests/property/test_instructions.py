@@ -92,6 +92,10 @@ def test_an_instruction_does_what_its_model_says(name: str) -> None:
         check(name, seed)
 
 
+def test_the_least_number_of_64_bits_is_read_from_a_printed_program() -> None:
+    check("scalar_compute", 8)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_an_instruction_does_what_its_model_says_many_times(name: str) -> None:

@@ -208,8 +208,9 @@ def _functional(
     if not isinstance(value, str) or set(named) - {"module", "qualname"}:
         raise TypeError("the name of an enumeration must be a string")
     if isinstance(names, str):
+        m.elements(2 * len(names), "the enumeration")
         names = names.replace(",", " ").split()
-    entries = list(m.iterate(names)) if not isinstance(names, dict) else list(names.items())
+    entries = m.to_list(names.items() if isinstance(names, dict) else names)
     m.elements(len(entries), "the enumeration")
     space: dict[str, Any] = {}
     values: list[Any] = []

@@ -225,7 +225,7 @@ def _fsum(m: Machine, seq: Any, /) -> float:
 def _prod(m: Machine, iterable: Any, /, *, start: Any = 1) -> Any:
     result = start
     for value in m.iterate(iterable):
-        m.charge(1)
+        m.charge(8)
         result = OPERATIONS["*"](m, result, value)
     return result
 

@@ -78,7 +78,8 @@ def _no_attribute(functions: Collection[str]) -> Callable[[Tile, str], NoReturn]
         meant = {"T": "transpose", "pow": "power", "clip": "minimum"}.get(name, name)
         advice = f"write nl.{meant}(t, …), which is a function" if meant in functions else ""
         text = f"a tensor has no attribute `{name}`"
-        raise Missing("unknown-attribute", text, name, advice or did_you_mean(name, _PUBLIC))
+        advise = advice or (lambda: did_you_mean(name, _PUBLIC))
+        raise Missing("unknown-attribute", text, name, advise)
 
     return missing
 

@@ -325,9 +325,9 @@ class NkiTensor(Identical):
         near = _HINTS.get(name, "").format(library.free_axes(self.ndim)) or library.as_function(
             name, self.ndim
         )
-        near = near or did_you_mean(name, _public_names())
         text = f"a tensor has no attribute `{name}`"
-        raise Missing("unknown-attribute", text, name, near)
+        advise = near or (lambda: did_you_mean(name, _public_names()))
+        raise Missing("unknown-attribute", text, name, advise)
 
 
 _HINTS = {

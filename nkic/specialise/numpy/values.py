@@ -12,6 +12,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -26,6 +27,7 @@ from nkic.machine.dtypes import DTYPES, DType
 
 STEPS_PER_ELEMENT = 4  # an element has at most 8 bytes, and most functions make a copy on the way
 _STEPS_PER_LIST = 16
+_STEPS_PER_TEXT = 16
 _DEEPEST = 64  # dimensions of an array
 _NUMBERS = (int, float, bool)
 _KINDS = "biuf"
@@ -137,13 +139,13 @@ class _Operators:
         return wrapped(round(value) if ndigits is None else round(value, ndigits))
 
     def __format__(self, spec: str) -> str:
-        return format(raw(self), spec)
+        return format(_shown(self), spec)
 
     def __repr__(self) -> str:
-        return repr(raw(self))
+        return repr(_shown(self))
 
     def __str__(self) -> str:
-        return str(raw(self))
+        return str(_shown(self))
 
     def __hash__(self) -> int:
         return hash(raw(self))
@@ -233,6 +235,15 @@ def raw(value: Any, depth: int = 0) -> Any:
         f"NumPy cannot compute with {what}",
         help="NumPy in a kernel computes with numbers, lists of numbers and its own arrays",
     )
+
+
+def _shown(value: Any) -> Any:
+    """Return NumPy's value of one that is printed; at most a thousand elements are, each alone."""
+    own = raw(value)
+    if own.__class__ is host().ndarray:
+        with suppress(IndexError):  # nothing is evaluated: a message is written
+            active().left -= _STEPS_PER_TEXT * (20 + min(own.size, 1000))
+    return own
 
 
 def wrapped(result: Any) -> Any:
