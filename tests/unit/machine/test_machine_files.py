@@ -10,7 +10,6 @@ from nkic.machine.clock.describe import records, rows
 from nkic.machine.clock.machine_file import MachineFile, read_machine, written
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TARGETS, TRN1, TRN2
-from nkic.report.trust import ELEMENTWISE, MIXED, TENSOR, TRANSFERS, trust_of
 
 TEXT = """
 target = "gen3"
@@ -90,12 +89,3 @@ def test_given_figures_are_shown_as_given() -> None:
     given = {r["parameter"]: r["value"] for r in found if r["standing"] == "given"}
     assert given == {"dma.done_ns": 1.0, "contention": "all"}
     assert {r["target"] for r in found} == {"trn2"}
-
-
-def test_the_kind_of_a_kernel_is_its_busiest_engine() -> None:
-    assert trust_of({Engine.TENSOR: 0.9, Engine.DMA: 0.8}) is TENSOR
-    assert trust_of({Engine.DMA: 1.3, Engine.VECTOR: 0.8}) is TRANSFERS
-    assert trust_of({Engine.SYNC: 0.95}) is TRANSFERS
-    assert trust_of({Engine.SCALAR: 0.8}) is ELEMENTWISE
-    assert trust_of({Engine.VECTOR: 0.7, Engine.TENSOR: 0.7}) is MIXED
-    assert trust_of({}) is MIXED
