@@ -12,7 +12,7 @@ from nkic.neff.records import Executable
 
 def build_notes(ordered: Schedule, level: int) -> dict[str, str]:
     """Return the producer, options and resource use of a build; the program does not depend on
-    them. A level of 1, the default, is not noted.
+    them. Of the levels only 0 is noted, which keeps the author's order.
     """
     program = ordered.program
     return {
@@ -23,7 +23,7 @@ def build_notes(ordered: Schedule, level: int) -> dict[str, str]:
         "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
         "machine": program.target.machine or "default",
         "estimate_ns": f"{ordered.estimate_ns:.0f}",
-        **({"level": str(level)} if level != 1 else {}),
+        **({"level": "0"} if not level else {}),
     }
 
 

@@ -267,11 +267,10 @@ def _order(notes: Mapping[str, str]) -> str:
     """Return in whose order the instructions were timed."""
     if notes.get("serial") == "yes":
         return "of the order that the author wrote, one instruction at a time"
-    level = notes.get("level", "1")
-    if level == "0":
+    if notes.get("level") == "0":
         return "of the order that the author wrote, on each engine (-O0)"
     return (
-        f"of nkic's order (-O{level}), which may change the author's; the vendor's compiler may "
+        "of nkic's order (-O1, -O2), which may change the author's; the vendor's compiler may "
         "choose a third one"
     )
 

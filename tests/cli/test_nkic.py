@@ -141,6 +141,7 @@ def test_a_level_of_optimisation_is_one_of_three(nkic: Run, folder: Path) -> Non
     for level in "012":
         assert nkic("k.py", f"-O{level}", "-o", level).code == 0
     assert written(folder / "1").meta == written(folder / "2").meta
+    assert written(folder / "0").meta["level"] == "0"
     assert "0<=x<=2" in nkic("k.py", "-O3").err
 
 

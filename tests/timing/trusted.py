@@ -104,6 +104,11 @@ def candidates(checkout: Path, operator: str) -> Iterator[Row]:
         yield Row(operator, path.stem, executable.target, measured, *timed(executable))
 
 
+def name_of(case: Case) -> str:
+    """Return the name of a published kernel in `trusted.csv`."""
+    return f"{case.kernel} {case.shape}".replace(",", "")
+
+
 def whole(case: Case) -> Row:
     """Return a published kernel; of a smaller shape that is run, the shares."""
     source = SourceFile(f"{case.module}.py", (HERE / f"{case.module}.py").read_text("utf-8"))
@@ -111,8 +116,9 @@ def whole(case: Case) -> Row:
     request = Request(kernel=case.kernel, args=parsed, target=TARGETS[case.target])
     made = compile_source(source, request, lambda name, at: None, CompileOptions(spill=True))
     one = predicted(case)
-    name = f"{case.kernel} {case.shape}".replace(",", "")
-    return Row(WHOLE, name, case.target, one.measured, one.predicted, timed(made.executable)[1])
+    return Row(
+        WHOLE, name_of(case), case.target, one.measured, one.predicted, timed(made.executable)[1]
+    )
 
 
 def run_of(row: Row) -> Timed:

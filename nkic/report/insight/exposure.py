@@ -66,7 +66,7 @@ class _Effects:
     def __init__(self, executable: Executable, target: Target) -> None:
         self.executable, self.target = executable, target
         self.clock = Clock(executable, target)
-        self.known: dict[tuple[object, ...], tuple[Timing, dict[str, Timing]]] = {}
+        self.known: dict[tuple[object, ...], tuple[int, Shares]] = {}
 
     def of(
         self, record: InstructionRecord, stream: StreamRecord, spent: Spent, held: int
@@ -76,37 +76,31 @@ class _Effects:
             return {SIGNAL if spent is Spent.SIGNAL else TABLE: 1.0}
         if record.row is None or spent in (Spent.RENDEZVOUS, Spent.START):
             return {}
-        before, changed = self._changed(record, stream)
-        base = _time(before, stream.engine, spent)
-        if not base:
-            return {}
-        shares = {
-            name: log(max(1, _time(after, stream.engine, spent)) / base) / log(1 + NUDGE)
-            for name, after in changed.items()
-        }
+        key = self.clock.signature(record, stream.engine, stream.queue), spent
+        if key not in self.known:
+            self.known[key] = self._found(record, stream, spent)
+        base, shares = self.known[key]
         cold = 1 - base / held if spent is Spent.BUSY and stream.engine is Engine.TENSOR else 0.0
-        if cold > 0:
-            shares = {name: share * (1 - cold) for name, share in shares.items()} | {COLD: cold}
+        if base and cold > 0:
+            return {name: share * (1 - cold) for name, share in shares.items()} | {COLD: cold}
         return shares
 
-    def _changed(
-        self, record: InstructionRecord, stream: StreamRecord
-    ) -> tuple[Timing, dict[str, Timing]]:
-        """Return an instruction's timing, and its timing with each figure that matters changed."""
-        key = self.clock.signature(record, stream.engine, stream.queue)
-        if key not in self.known:
-            figures = _Noted(self.target.figures)
-            before = self._timed(figures, record, stream)
-            self.known[key] = (
-                before,
-                {
-                    name: self._timed(
-                        {**figures, name: figures[name] * (1 + NUDGE)}, record, stream
-                    )
-                    for name in sorted(figures.read)
-                },
-            )
-        return self.known[key]
+    def _found(
+        self, record: InstructionRecord, stream: StreamRecord, spent: Spent
+    ) -> tuple[int, Shares]:
+        """Return the time of one use, and its change with each figure that matters."""
+        figures = _Noted(self.target.figures)
+        base = _time(self._timed(figures, record, stream), stream.engine, spent)
+        if not base:
+            return 0, {}
+        clocks = {f"{engine.value}.clock_mhz" for engine in Engine if engine is not stream.engine}
+        shares = {}
+        for name in sorted(figures.read - clocks):
+            changed = {**figures, name: figures[name] * (1 + NUDGE)}
+            after = _time(self._timed(changed, record, stream), stream.engine, spent)
+            if after != base:
+                shares[name] = log(max(1, after) / base) / log(1 + NUDGE)
+        return base, shares
 
     def _timed(
         self, figures: Mapping[str, float], record: InstructionRecord, stream: StreamRecord

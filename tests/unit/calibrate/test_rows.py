@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from nkic.base.diagnostics import UsageFailed
-from nkic.calibrate import figures_named, fitted, read_rows
+from nkic.calibrate import Observation, figures_named, fitted, read_rows
 from nkic.calibrate.rows import Whole
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TRN2, Target
@@ -32,7 +32,7 @@ def measured(name: str, target: Target = MACHINE) -> tuple[float, float]:
     return whole / 1000, 100 * busy / whole
 
 
-def rows(path: Path, lines: list[str], figures: str = ",".join(OTHER)) -> list[object]:
+def rows(path: Path, lines: list[str], figures: str = ",".join(OTHER)) -> list[Observation]:
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return [*read_rows(str(path), figures_named(figures), TRN2, load)]
 
@@ -44,7 +44,7 @@ def test_the_figures_of_another_machine_are_found(tmp_path: Path) -> None:
         lines.append(f"copy,{name},{us},{percent},{2 * 128 * columns * 4}")
     observations = rows(tmp_path / "r.csv", lines)
     assert len(observations) == 6
-    fit = fitted(observations, TRN2)  # type: ignore[arg-type]
+    fit = fitted(observations, TRN2)
     assert fit.figures == pytest.approx(OTHER, rel=0.01)
     assert fit.error < 0.001 < 0.05 < fit.before
     assert fit.left_out < 0.01 and not fit.silent
@@ -53,10 +53,9 @@ def test_the_figures_of_another_machine_are_found(tmp_path: Path) -> None:
 def test_the_error_of_what_is_left_out_is_the_greater(tmp_path: Path) -> None:
     noise = dict(zip(COLUMNS, (1.05, 0.95, 1.03), strict=True))
     lines = ["file,latency_us", *(f"{n},{measured(n)[0] * noise[n]}" for n in COLUMNS)]
-    fit = fitted(rows(tmp_path / "r.csv", lines, "dma.engine_rate"), TRN2)  # type: ignore[arg-type]
+    fit = fitted(rows(tmp_path / "r.csv", lines, "dma.engine_rate"), TRN2)
     assert fit.left_out > fit.error > 0.01
-    given = rows(tmp_path / "r.csv", lines, "tensor.fill_ns")
-    silent = fitted(given, TRN2)  # type: ignore[arg-type]
+    silent = fitted(rows(tmp_path / "r.csv", lines, "tensor.fill_ns"), TRN2)
     assert list(silent.silent) == ["tensor.fill_ns"]
 
 

@@ -10,7 +10,6 @@ from nkic.machine.clock.describe import records, rows
 from nkic.machine.clock.machine_file import MachineFile, read_machine, written
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TARGETS, TRN1, TRN2
-from nkic.report.trust import trust_of
 
 TEXT = """
 target = "gen3"
@@ -90,19 +89,3 @@ def test_given_figures_are_shown_as_given() -> None:
     given = {r["parameter"]: r["value"] for r in found if r["standing"] == "given"}
     assert given == {"dma.done_ns": 1.0, "contention": "all"}
     assert {r["target"] for r in found} == {"trn2"}
-
-
-@pytest.mark.parametrize(
-    ("busy", "figure"),
-    [
-        ({Engine.TENSOR: 0.9, Engine.DMA: 0.8}, "tensor.clock_mhz"),
-        ({Engine.DMA: 1.3, Engine.VECTOR: 0.8}, "dma.engine_rate"),
-        ({Engine.SYNC: 0.95}, "dma.trigger_hwdge_ns"),
-        ({Engine.SCALAR: 0.8}, "scalar.clock_mhz"),
-    ],
-)
-def test_without_a_record_the_busiest_engine_says_how_far_a_time_is_trusted(
-    busy: dict[Engine, float], figure: str
-) -> None:
-    (reason,) = trust_of(None, TRN2, busy).reasons
-    assert (reason.figure, reason.share) == (figure, min(1.0, max(busy.values())))

@@ -195,6 +195,7 @@ def test_reports_say_how_far_to_trust_them_and_how_to_repeat_them() -> None:
         TRUST.checked,
         "lhsT float32[512, 256] (npz)",
         "trn2, 1 core",
+        "of nkic's order (-O1, -O2), which may change the author's",
         "machine 123abc",
         "float32 is kept between instructions",
         "nki-run k.neff --fill 'randn(0)'",
