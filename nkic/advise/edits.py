@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nkic.base.source import SourceFile, Span
+from nkic.machine.instructions.combined import ACTIVATION, TRANSFER, adding_up
 from nkic.parse import parse
 from nkic.report.insight.verdict import Answer
 from nkic.syntax import nodes
@@ -60,12 +61,12 @@ class _Text:
 
     def with_keywords(self, line: int, added: str) -> Iterator[str]:
         """Add keywords to the only transfer of a line."""
-        calls = [call for call in self._calls(line) if self._name(call) == "dma_copy"]
+        calls = [call for call in self._calls(line) if self._name(call) == TRANSFER]
         names = {part.partition("=")[0].strip() for part in added.split(", ")}
         if len(calls) != 1 or not calls[0].keywords or names & {k.arg for k in calls[0].keywords}:
             return
         call = calls[0]
-        alias = self.of(call.func.span).removesuffix("dma_copy")
+        alias = self.of(call.func.span).removesuffix(TRANSFER)
         head, _, _ = self.of(call.span).rpartition(")")
         kept = head.rstrip()
         comma = "" if kept.endswith(",") else ","
@@ -153,7 +154,7 @@ class _Text:
             return
         (maker, call), (reducer, reduce) = makers[0], reducers[0]
         given, reduced = self._keywords(call), self._keywords(reduce)
-        needed = {"dst", "op"} | ({"data"} if self._name(call) == "activation" else {"data1"})
+        needed = {"dst", "op"} | ({"data"} if self._name(call) == ACTIVATION else {"data1"})
         between = Span(maker.span.path, *maker.span[3:], *reducer.span[1:3])
         if not needed <= given.keys() or "dst" not in reduced or self.of(between).strip():
             return
@@ -161,15 +162,8 @@ class _Text:
             self.of(call.func.span).rpartition(".")[0],
             given["op"].rpartition(".")[0],
         )
-        if self._name(call) == "tensor_tensor":
-            given = {"dst": given["dst"], "op": f"{ops}.square", "data": given["data1"]}
-        given |= {
-            "reduce_op": f"{ops}.add",
-            "reduce_res": reduced["dst"],
-            "reduce_cmd": f"{isa}.reduce_cmd.reset_reduce",
-        }
-        words = ", ".join(f"{name}={value}" for name, value in given.items())
-        yield self.replaced([(maker.span.to(reducer.span), f"{isa}.activation({words})")])
+        new = adding_up(given, reduced["dst"], isa, ops)
+        yield self.replaced([(maker.span.to(reducer.span), new)])
 
     def _statements(self, line: int) -> list[tuple[nodes.Expr, nodes.Call]]:
         return [

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
+from nkic.machine.instructions.combined import (
+    adding_up,
+    is_addition,
+    is_multiplication,
+    is_sum_of_columns,
+    may_add_up,
+)
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
 from nkic.machine.timing import Timing
 from nkic.neff.records import PatternRecord
 from nkic.report.insight.sources import Line
 from nkic.report.insight.subject import FREE, Question, Subject
 from nkic.trace import Event
-
-ADDS = "add"
 
 
 def named(subject: Subject, event: Event) -> tuple[dict[str, PatternRecord], Mapping[str, object]]:
@@ -38,11 +43,11 @@ def accumulated(subject: Subject) -> Iterator[Question]:
             continue
         if row.operations is not None:
             products |= {use.tensor for use in subject.accounts.uses_of(event) if use.writes}
-        elif row.name == "tensor_tensor":
-            patterns, attributes = named(subject, event)
+        elif is_addition(row, (found := named(subject, event))[1]):
+            patterns, _ = found
             first, second, dst = (patterns.get(name) for name in ("data1", "data2", "dst"))
             added = second if first == dst else first if second == dst else None
-            if str(attributes["op"]) != ADDS or dst is None or added is None:
+            if dst is None or added is None:
                 continue
             if tensors[added.tensor].buffer is Buffer.PSUM and added.tensor in products:
                 sums[dst].append(number)
@@ -79,7 +84,7 @@ def _open(sums: list[list[int]]) -> int:
 def fused(subject: Subject) -> Iterator[Question]:
     """Ask about sums over the columns of a tile that an activation, or a square, has just made."""
     writers: dict[int, int] = {}
-    events: dict[tuple[Line, Line, str], dict[int, Timing]] = defaultdict(dict)
+    events: dict[tuple[Line, Line, bool], dict[int, Timing]] = defaultdict(dict)
     for number, event in enumerate(subject.trace.events):
         if event.record.row is None:
             continue
@@ -90,26 +95,25 @@ def fused(subject: Subject) -> Iterator[Question]:
         for use in subject.accounts.uses_of(event):
             if use.writes:
                 writers[use.tensor] = number
-    for (first, second, function), timings in events.items():
-        how = "reduce_op=nl.add, reduce_res=…, reduce_cmd=nisa.reduce_cmd.reset_reduce"
-        results = "the squares" if function else "the results"
-        call = f"nisa.activation(dst=…, op={'nl.square' if function else '…'}, data=…, {how})"
+    for (first, second, is_square), timings in events.items():
+        results = "the squares" if is_square else "the results"
+        given = {"dst": "…", "data1": "…"} if is_square else {"dst": "…", "op": "…", "data": "…"}
+        call = adding_up(given, "…", "nisa", "nl")
         text = f"make {results} of {first.short} and the sum of {second.short} at once: `{call}`"
         yield subject.timed(f"fuse:{first}:{second.number}", text, timings, first)
 
 
-def _reduced(subject: Subject, event: Event, writers: Mapping[int, int]) -> tuple[int, str] | None:
-    """Return the event that made what this one adds up, and "square" if it multiplied a tile by
-    itself; None if it is something else.
+def _reduced(subject: Subject, event: Event, writers: Mapping[int, int]) -> tuple[int, bool] | None:
+    """Return the event that made what this one adds up, and whether it multiplied a tile by itself;
+    None if it is something else.
     """
     assert event.record.row is not None
-    if event.record.row.name != "tensor_reduce":
-        return None
     patterns, attributes = named(subject, event)
+    if not is_sum_of_columns(event.record.row, attributes):
+        return None
     data, dst = patterns["data"], patterns["dst"]
-    is_sum = str(attributes["op"]) == ADDS and not attributes.get("negate")
     before = writers.get(data.tensor)
-    if not is_sum or before is None or dst.elements != dst.partitions:
+    if before is None or dst.elements != dst.partitions:
         return None
     maker = subject.trace.events[before]
     row = maker.record.row
@@ -117,7 +121,7 @@ def _reduced(subject: Subject, event: Event, writers: Mapping[int, int]) -> tupl
     made, given = named(subject, maker)
     if made.get("dst") != data:
         return None
-    if row.name == "activation" and given["reduce_op"] is None and "reduce_res" not in made:
-        return before, ""
-    is_square = row.name == "tensor_tensor" and made["data1"] == made["data2"]
-    return (before, "square") if is_square and str(given["op"]) == "multiply" else None
+    if may_add_up(row, given):
+        return before, False
+    is_square = is_multiplication(row, given) and made["data1"] == made["data2"]
+    return (before, True) if is_square else None

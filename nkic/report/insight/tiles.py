@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from nkic.base.text import size
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
+from nkic.machine.instructions.combined import PRODUCT
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.operands import Depends
 from nkic.machine.timing import Timing, timing
@@ -145,7 +146,7 @@ def swapped(subject: Subject) -> Iterator[Question]:
     timings: dict[Line, dict[int, Timing]] = defaultdict(dict)
     for number, event in enumerate(subject.trace.events):
         row = event.record.row
-        if row is None or row.name != "nc_matmul":
+        if row is None or row.name != PRODUCT:
             continue
         line, changed = subject.line(event), _swapped(subject, event)
         if changed is not None:

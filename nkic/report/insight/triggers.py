@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
+from nkic.machine.instructions.combined import TRIGGERS, in_turn
 from nkic.machine.timing import Timing, timing
 from nkic.report.insight.critical import Spent
 from nkic.report.insight.sources import Line
@@ -15,15 +16,6 @@ from nkic.trace import Event
 
 MOST_LINES = 2  # lines whose transfers are tried
 MOST_HELD = 0.6  # share of all triggers from which a line is shared between engines
-# What to add to the call, by the attributes that it changes.
-WAYS: tuple[tuple[str, dict[str, str], str], ...] = (
-    (
-        "scalar",
-        {"engine": "scalar", "dge_mode": "hwdge"},
-        "engine=nisa.engine.scalar, dge_mode=nisa.dge_mode.hwdge",
-    ),
-    ("gpsimd", {"engine": "unknown", "dge_mode": "swdge"}, "dge_mode=nisa.dge_mode.swdge"),
-)
 
 
 def triggers(subject: Subject) -> Iterator[Question]:
@@ -42,7 +34,7 @@ def triggers(subject: Subject) -> Iterator[Question]:
         by_line[line].append(number)
         held[line] += event.trigger
     for line in sorted(held, key=lambda each: (-held[each], each))[:MOST_LINES]:
-        for engine, attributes, added in WAYS:
+        for engine, attributes, added in TRIGGERS:
             timings = _triggered(subject, by_line[line], attributes)
             if timings:
                 text = f"trigger {line.short} from the {engine} engine: add `{added}`"
@@ -61,12 +53,11 @@ def _in_turn(subject: Subject, line: Line, numbers: list[int], weight: int) -> I
         return
     step = values[1] - values[0]
     odd = [n for n, loop in zip(numbers, loops, strict=True) if loop.get(name, 0) // step % 2]
-    timings = _triggered(subject, odd, WAYS[0][1])
+    timings = _triggered(subject, odd, TRIGGERS[0][1])
     if not timings:
         return
     counter = f"{name} // {step}" if step > 1 else name
-    engine = f"engine=nisa.engine.scalar if {counter} % 2 else nisa.engine.sync"
-    added = f"{engine}, dge_mode=nisa.dge_mode.hwdge"
+    added = in_turn(counter)
     text = f"trigger {line.short} from the scalar and the sync engine in turn: add `{added}`"
     name, change = f"trigger-in-turn:{line}", timed_change(timings)
     yield Question(name, text, change, True, weight, line, adds=added)
