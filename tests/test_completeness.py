@@ -148,15 +148,18 @@ SPEAKS_OF_ROWS = (
     "check/advice.py",  # what to write instead
 )
 # Names of rows that have other meanings too: operators, generators of data, options of `run`,
-# parameters of every instruction, fields of nkic's own classes, and one kind of dependence.
+# parameters of every instruction, fields of nkic's own classes, a device's names of engines, and
+# one kind of dependence.
 HOMONYMS = {
     "evaluate/library/itertools.py": {"accumulate"},
     "api/running.py": {"accumulate"},
     "cli/nki_run/options.py": {"iota"},
+    "judge/reference.py": {"iota"},
     "language/enums.py": {"perf_mode"},
     "language/meanings.py": {"reciprocal", "topk"},
     "language/names.py": {"tile_size"},
     "language/scalars.py": {"scalar_compute"},  # which no kernel calls by name
+    "report/compare/measured.py": {"activation"},
     "simulate/bounds/algebra.py": {"reciprocal"},
     "simulate/storage/definedness.py": {"shuffle_mask"},
     "simulate/io/fills.py": {"iota"},
