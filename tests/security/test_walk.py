@@ -86,7 +86,11 @@ ASKED = (
 
 
 def edges(m: Machine, value: Any) -> Iterator[Any]:
-    """Return the values that a kernel can get from a value: its elements and its attributes."""
+    """Return the values that a kernel can get from a value: its elements and its attributes.
+
+    An attribute of its own class that every read makes anew, such as the transpose of an array, has
+    nothing that the value does not have, and would never end.
+    """
     if isinstance(value, dict):
         yield from (*value.keys(), *value.values())
     elif isinstance(value, list | tuple | set | frozenset):
@@ -98,7 +102,9 @@ def edges(m: Machine, value: Any) -> Iterator[Any]:
         known += value.runtime.module.bindings
     for name in dict.fromkeys((*known, *ASKED)):
         try:
-            yield attributes.get(m, value, name)
+            led = attributes.get(m, value, name)
+            if led.__class__ is not value.__class__ or led is attributes.get(m, value, name):
+                yield led
         except (KernelError, AttributeError, TypeError, NameError, objects.ErrorInstance):
             continue
 
