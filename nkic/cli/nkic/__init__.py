@@ -60,7 +60,7 @@ def _evaluate(line: EvaluateLine, session: Session) -> int:
 
 EVALUATE = """Judge candidates on a task: whether each is right, how fast it is, and why not faster.
 
-The task is trusted: a TOML file with cases and a reference (docs/evaluate.md). Candidates are not:
+The task is trusted: a TOML file with cases and a reference. Candidates are not:
 each is compiled and run in a process of its own, which never sees what is expected. Correct ones
 are listed first, fastest first.
 """
