@@ -162,7 +162,8 @@ def _row_of(source: View, count: int, elements: int, profile: Profile) -> str:
     name = _named(source)
     if profile < Profile.NKI_0_5:
         return f"{name}.ap([[0, {count}], [1, {elements}]])"
-    if len(source.shape) == 2 and source.shape[0] == 1:
+    part = source.tensor.shape if name == source.tensor.name else source.shape
+    if len(part) == 2 and part[0] == 1:
         return f"{name}.broadcast(0, {count})"
     return f"{name}.reshape((1, {elements})).broadcast(0, {count})"
 

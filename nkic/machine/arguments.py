@@ -51,7 +51,12 @@ def _number_advice(row: Row, operand: Operand, value: Any) -> str:
 def _operator_advice(attribute: Attribute, value: Any) -> str:
     """Return advice on a function of tensors, or an operator of the other kind of instruction."""
     if attribute.kind is AttributeKind.ALU and value in _FOLDS:
-        return f"nl.{value} is a function of a tensor; its operator is nl.{_FOLDS[value]}"
+        then = "; multiply the sum by 1 / the number of elements" * (value == "mean")
+        return f"nl.{value} is a function of a tensor; its operator is nl.{_FOLDS[value]}{then}"
+    if attribute.kind is AttributeKind.ACTIVATION and value in _FOLDS:
+        call = f"nisa.tensor_reduce(dst=…, op=nl.{_FOLDS[value]}, data=…, axis=1)"
+        then = ", and a multiplication by 1 / the number of elements" * (value == "mean")
+        return f"nl.{value} is a function of a tensor; the instruction for it is {call}{then}"
     if attribute.kind is AttributeKind.ALU and value in ACTIVATIONS:
         return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
     if attribute.kind is AttributeKind.ACTIVATION and value in ALU:

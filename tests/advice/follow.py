@@ -237,6 +237,12 @@ def _repeat(place: Place, found: re.Match[str]) -> Source | None:
     return place.replaced(found[1])
 
 
+@rule(r"^a row is repeated with (\.reshape.*)$")
+def _row_first(place: Place, found: re.Match[str]) -> Source | None:
+    text = place.source.of(place.span)
+    return place.source.put(place.bounds, text[: text.index(".broadcast")] + found[1])
+
+
 @rule(r"^repeat it in all \d+ partitions: `(.*?)`$")
 @rule(r"^repeat the column with `(.*?)`")
 @rule(r"^use \d+ partitions of `\w+`: `(.*?)`$")

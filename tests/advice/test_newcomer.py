@@ -146,6 +146,11 @@ REPEATED = "src=w.reshape((1, d)).broadcast(0, 128)"
 # A mistake is a task, and the texts that take the place of right ones.
 MISTAKES: dict[str, tuple[str, dict[str, str]]] = {
     "a row in one partition": ("rms_norm", {ROW: ROW.replace("128", "1"), REPEATED: "src=w"}),
+    "a reshaped row in one partition": (
+        "rms_norm",
+        {ROW: ROW.replace("128", "1"), REPEATED: "src=w.reshape((1, d))"},
+    ),
+    "a row repeated before it is reshaped": ("rms_norm", {REPEATED: "src=w.broadcast(0, 128)"}),
     "a row to all partitions": ("rms_norm", {REPEATED: "src=w"}),
     "numbers as operators": ("rms_norm", {"op=nl.add": "op='add'", "op=nl.rsqrt": "op='rsqrt'"}),
     "a column among tiles": (
@@ -176,6 +181,15 @@ MISTAKES: dict[str, tuple[str, dict[str, str]]] = {
             "op=nl.gelu)": "op=nl.gelu, bias=row)",
             "row = nl.ndarray((128, n)": "row = nl.ndarray((1, n)",
             "src=bias.reshape((1, n)).broadcast(0, 128)": "src=bias",
+        },
+    ),
+    "a reshaped bias in one partition": (
+        "linear",
+        {
+            "        nisa.tensor_tensor(dst=acc, data1=acc, data2=row, op=nl.add)\n": "",
+            "op=nl.gelu)": "op=nl.gelu, bias=row)",
+            "row = nl.ndarray((128, n)": "row = nl.ndarray((1, n)",
+            ".broadcast(0, 128)": "",
         },
     ),
     "a matmul into SBUF": ("linear", {"buffer=nl.psum": "buffer=nl.sbuf"}),
@@ -256,3 +270,14 @@ def test_a_refused_call_is_the_only_error() -> None:
     """Its result is sliced and used: nothing more is said about that."""
     (error,) = errors(source_of(TASKS["gate"], HABITS))
     assert (error.code.slug, "`dst` is missing" in error.message) == ("wrong-call", True)
+
+
+@pytest.mark.parametrize(
+    ("operator", "then"), [("sum", ""), ("mean", "1 / the number of elements")]
+)
+@pytest.mark.parametrize("right", ["op=nl.add", "op=nl.exp"])
+def test_a_function_of_tensors_names_its_operator(operator: str, then: str, right: str) -> None:
+    """An average is a sum that is divided: nl.add alone would give other values."""
+    (error,) = errors(source_of(TASKS["gate"], {right: f"op=nl.{operator}"}))
+    assert "nl.add" in error.help
+    assert error.help.endswith(then)

@@ -44,6 +44,11 @@ def test_inputs_that_do_not_fit(nki: Run) -> None:
     assert "✗ c                   no such input\n" in text
 
 
+def test_arrays_without_their_option(nki: Run) -> None:
+    text = refused(nki("kernel.neff", "data.npz"), 2, "bad-usage")
+    assert "help: arrays are given with `--inputs data.npz`" in text
+
+
 def test_marks_have_a_form_in_ascii(folder: Path) -> None:
     done = process("kernel.neff", LC_ALL="C", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
     assert b"x a  float32[128, 8]  missing" in done.stderr

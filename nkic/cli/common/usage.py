@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from nkic.base.diagnostics import Diagnostic, make
@@ -9,6 +11,8 @@ from nkic.base.suggest import did_you_mean
 from nkic.cli.common.help import Tool
 from nkic.cli.common.old import spelt
 from nkic.cli.common.table import Option
+
+_ARRAYS = re.compile(r"unexpected extra argument \((\S+\.npz)\)")
 
 
 def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
@@ -23,7 +27,11 @@ def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
         return make("missing-argument", f"missing {_name(error)}", help=advice)
     if isinstance(error, click.BadParameter):
         return make("bad-value", f"{_name(error)}: {_sentence(error.message)}", help=advice)
-    return make("bad-usage", _sentence(error.format_message().removeprefix("Got ")), help=advice)
+    text = _sentence(error.format_message().removeprefix("Got "))
+    arrays = _ARRAYS.fullmatch(text)
+    if arrays and context and "--inputs" in _names(context.command):
+        advice = f"arrays are given with `--inputs {arrays[1]}`"
+    return make("bad-usage", text, help=advice)
 
 
 def _near(error: click.NoSuchOption, command: Tool, tool: str) -> str:

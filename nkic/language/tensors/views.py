@@ -122,8 +122,10 @@ def broadcast(view: View, dim: int, size: int) -> View:
         raise ViewError(
             "broadcast-size",
             f"broadcast can only repeat a dimension of size 1, at least once; dimension {dim} has "
-            "size "
-            f"{view.shape[dim]} and should become {size}; shape is {view.shape}",
+            f"size {view.shape[dim]} and should become {size}; shape is {view.shape}",
+            f"a row is repeated with .reshape((1, {view.shape[0]})).broadcast(0, {size})"
+            if len(view.shape) == 1
+            else "",
             shape=replaced(view.shape, dim, max(1, size)),
         )
     shape = replaced(view.shape, dim, size)

@@ -115,13 +115,12 @@ class Changes:
         )
 
 
+_ESCAPES = {ord(c): f"\\{c}" for c in "\\*_{}[]#"} | {ord(c): f"&#{ord(c)};" for c in "<>&|`"}
+
+
 def plain(text: str) -> str:
     """Escape text for Markdown and HTML."""
-    for character in "\\`*_{}[]<>|&#":
-        text = text.replace(
-            character, f"&#{ord(character)};" if character in "<>&|`" else f"\\{character}"
-        )
-    return text
+    return text.translate(_ESCAPES)
 
 
 def _cells(rows: Sequence[Row]) -> list[tuple[str, str, str, str]]:

@@ -11,7 +11,7 @@ import pytest
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.report.compare.budget import broken, rules
-from nkic.report.compare.changes import changes
+from nkic.report.compare.changes import changes, plain
 from nkic.report.compare.profiles import FIGURES, profile_of, read_profile
 from nkic.report.insight.verdict import insight
 from nkic.report.views.profile import as_json, profile
@@ -31,6 +31,10 @@ def made(text: str) -> dict[str, Any]:
     own = {"cycles": result.cycles, "time_ns": result.time_ns, "dma_bytes": result.dma_bytes}
     facts = {**record(), **own, "engines": {}}
     return profile(insight(recorded(result).trace, None), facts, program.sources)
+
+
+def test_each_character_is_escaped_once() -> None:
+    assert plain("`a_b` < #1 & [c]") == "&#96;a\\_b&#96; &#60; \\#1 &#38; \\[c\\]"
 
 
 def test_a_profile_is_read_back() -> None:
