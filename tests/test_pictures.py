@@ -41,7 +41,7 @@ def test_pictures_are_up_to_date(drawn: dict[str, str], name: str) -> None:
 def test_the_pictures_show_what_they_are_called(drawn: dict[str, str]) -> None:
     assert "error[NKI0301]" in pictures.texts(drawn["error"])
     verdict = pictures.texts(drawn["verdict"]).replace("\n", " ")
-    assert "less time: load lhsT and rhs once" in verdict
+    assert "less time: declare a, b (matmul.py:10, 11) inside the loop" in verdict
     assert "height: busy; waiting for d data" in pictures.texts(drawn["timeline"])
 
 
