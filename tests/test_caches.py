@@ -10,10 +10,14 @@ from tests.test_layers import FILES, ROOT
 # By function: the maximum number of entries, or the reason why it is bounded. A function without
 # parameters is computed once and is not listed.
 CACHES = {
+    "api/arrays.py:_warn_of_bits": "element types",
     "base/project.py:_table": 64,
     "base/render/places.py:_root": 64,
     "check/bounds.py:_ends": 65536,
     "check/bounds.py:_on_chip": 65536,
+    "check/operands.py:_distinct": 1024,
+    "check/operands.py:_repeats": 4096,
+    "check/operands.py:_share_bytes": 1024,
     "check/unwritten.py:_whole": 1024,
     "check/warnings.py:_rows": 4096,
     "evaluate/compile/functions.py:compile_statement": 8192,
@@ -22,6 +26,7 @@ CACHES = {
     "ir/overlap.py:_range": 65536,
     "ir/overlap.py:_reach": 65536,
     "ir/overlap.py:_tile_box": 65536,
+    "language/beta1/emit.py:_further_outputs": "rows",
     "language/beta1/indices.py:_merged_dims": 1024,
     "language/isa.py:_binder": "rows and profiles",
     "language/tensors/views.py:interned": 4096,
@@ -69,7 +74,8 @@ CACHES = {
 # Variables of modules that functions add to, and the reason why they do not grow.
 KEPT = {
     "api/cache.py:_entries": "MAX_ENTRIES",
-    "evaluate/objects.py:_active": "the kernels that are evaluated now, one inside another",
+    "api/loading.py:_CELLS": "cells of the notebook that have kernels",
+    "evaluate/objects.py:_unsealed": "classes of all kernels, until they are sealed",
     "ir/effects.py:_recent": "MEMO_SIZE",
     "nki/modules.py:_built": "modules of NKI",
     "simulate/rerun.py:_cache": "MAX_PROGRAMS and MAX_BYTES",
