@@ -89,7 +89,7 @@ def _check_sequence(m: Machine, value: Any) -> None:
 def _count_of(m: Machine, a: Any, b: Any, /) -> int:
     count = 0
     for value in m.iterate(a):
-        m.charge(8)
+        m.charge(16)
         count += m.equal(value, b)
     return count
 
