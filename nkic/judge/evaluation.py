@@ -57,8 +57,8 @@ class Evaluation:
 
     `compiled`: all cases compile. `runnable`: all cases ran. `correct`: it ran, every comparison of
     the cases and of the required families passed, and no flag is a cheat. `families` are the
-    comparisons on unusual inputs. `time_ns` is the sum of the times of the cases that are not
-    hidden; `trust` the likely error of the longest. `report`, `metrics`, `verdict` and `what_if`
+    comparisons on unusual inputs. `time_ns` is the sum of the times of the
+    cases; `trust` the likely error of the longest. `report`, `metrics`, `verdict` and `what_if`
     describe the longest case: the report of `nki-run --json`, the metrics of the vendor's profiler
     under its names, and the analysis of the time.
     """

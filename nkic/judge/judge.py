@@ -15,7 +15,7 @@ import numpy as np
 from nkic import __version__, pace
 from nkic.api import Artifact
 from nkic.base import files
-from nkic.base.diagnostics import NkicError
+from nkic.base.diagnostics import NkicError, bad_value
 from nkic.judge.evaluation import CaseResult, Evaluation, Flag
 from nkic.judge.process import Ended, Process
 from nkic.judge.programs import facts_of
@@ -91,6 +91,9 @@ class Judge:
         self.task, self.orders, self.time_only = task, orders, time_only
         self.secret = secret.encode() if isinstance(secret, str) else secret
         self.reference = Reference(task)
+        if task.required and not self.reference.has_families:
+            text = "`required_families` needs a reference that is a function or a kernel"
+            raise bad_value(text, "an npz has the outputs of one set of inputs")
         self.families = (
             tuple(dict.fromkeys((*task.required, *(task.families if families else ()))))
             if self.reference.has_families
@@ -137,17 +140,16 @@ class _Trial:
             self.known["problem"] = str(ended)
         passed = bool(self.cases) and all(result.passed for result in self.cases)
         families = self.known.get("families", ())
-        required = [r for r in families if r.inputs in self.task.required]
+        robust = {*self.task.required} <= {r.inputs for r in families if r.passed}
         cheats = any(flag.cheat for flag in self.flags.values())
-        runnable = self.known.get("runnable", False)
-        right = runnable and passed and not cheats and all(r.passed for r in required)
+        ran = self.known.get("runnable", False) and not self.known.get("problem")
         return Evaluation(
             candidate=self.candidate.name,
             candidate_sha256=sha256(self.candidate.data).hexdigest(),
             task=self.task.name,
             task_sha256=self.task.sha256,
             nkic=__version__,
-            correct=right,
+            correct=ran and passed and robust and not cheats,
             cases=tuple(self.cases),
             flags=tuple(self.flags.values()),
             artifacts={name: artifact.id for name, artifact in self.artifacts.items()},

@@ -86,11 +86,17 @@ class Reference:
         takes = inspect.signature(function).parameters
         more = any(p.kind is p.VAR_KEYWORD for p in takes.values())
         given |= {name: value for name, value in case.consts.items() if more or name in takes}
-        with np.errstate(all="ignore"):
-            found = function(**given)
+        try:
+            with np.errstate(all="ignore"):
+                found = function(**given)
+        except Exception as error:
+            text = f"[reference] {self._name or 'reference'}, case {case.name}: {_said(error)}"
+            raise bad_value(text, "its parameters are the inputs by name, and constants") from error
         if not isinstance(found, Mapping):
             listed = found if isinstance(found, tuple | list) else (found,)
             found = {f"output_{number}": value for number, value in enumerate(listed)}
+        if not found:
+            raise bad_value(f"[reference] returns nothing for case {case.name}", "return an array")
         return {name: np.asarray(value, np.float64) for name, value in found.items()}
 
     def _read(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
@@ -117,7 +123,10 @@ def _function(path: Path, name: str) -> Any:
     if spec is None or spec.loader is None:
         raise bad_value(f"[reference] function: `{path.name}` is no Python file", "")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise bad_value(f"[reference] `{path.name}`: {_said(error)}", "") from error
     function = getattr(module, name or "reference", None)
     if not callable(function):
         text = f"[reference] function: `{path.name}` has no function `{name or 'reference'}`"
@@ -128,3 +137,7 @@ def _function(path: Path, name: str) -> Any:
 def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     """Return an array as a reference expects it: floats as float32, integers as they are."""
     return array if not dtype.is_float else numbers(array, dtype).astype(np.float32)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -54,7 +54,7 @@ class Case:
     """Shapes, types and constants of one specialisation, and the seeds of its inputs.
 
     `values` are generators by input; an input without one is normally distributed. A hidden case
-    is not named in an evaluation that the candidate's author may see.
+    is one that the candidate's author does not know: the evaluation names it, so do not show it.
     """
 
     name: str

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, Task, read_task
-from nkic.judge.process import Process
+from nkic.judge.process import Ended, Process
 
 TASK = """
 narrowest = "float32"
@@ -225,3 +227,51 @@ def test_several_at_a_time_come_in_their_order(judge: Judge) -> None:
     found = list(judge.evaluate_all(candidates(), jobs=2))
     assert [e.candidate for e in found] == ["0.py", "1.py", "2.py", "3.py"]
     assert [e.status for e in found] == ["correct", "cheat", "correct", "refused"]
+
+
+REFERENCES = {
+    "def softmax(x): return x / y": "NameError: name 'y' is not defined",
+    "def softmax(y): return y": "TypeError",
+    "def softmax(x): return {}": "returns nothing for case wide",
+    "def soft(x): return x": "has no function `softmax`",
+    "import nothing_of_this_name": "ModuleNotFoundError",
+}
+
+
+@pytest.mark.parametrize("text", REFERENCES)
+def test_a_reference_that_fails_is_an_error_of_the_task(text: str, tmp_path: Path) -> None:
+    (tmp_path / "task.toml").write_text(TASK)
+    (tmp_path / "reference.py").write_text(text)
+    with pytest.raises(UsageFailed) as raised:
+        judged(Judge(read_task(tmp_path / "task.toml")), GOOD)
+    assert REFERENCES[text] in raised.value.diagnostics[0].message
+
+
+def test_a_required_family_that_was_not_reached_is_not_passed(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = Process.ask
+
+    def asked(self: Process, do: str, **request: Any) -> Any:
+        if do == "fuzz":
+            raise Ended("it takes too long")
+        return ask(self, do, **request)
+
+    monkeypatch.setattr(Process, "ask", asked)
+    found = judged(judge, GOOD)
+    assert all(r.passed for r in found.cases) and not found.families
+    assert not found.correct and found.problem == "it takes too long"
+
+
+def test_arrays_in_a_file_and_another_kernel_are_references(task: Task, folder: Path) -> None:
+    (folder / "good.py").write_text(GOOD)
+    other = dataclasses.replace(task, reference=("kernel", "good.py:k"))
+    assert judged(Judge(other), GOOD).correct
+    assert not judged(Judge(other), CONSTANT).correct
+    case = task.cases[0]
+    wanted = Judge(task).reference.expected(case, 0, None)
+    np.savez(folder / "expected.npz", output_0=wanted["output_0"])
+    file = dataclasses.replace(task, reference=("npz", "expected.npz"), cases=(case,), required=())
+    assert judged(Judge(file), GOOD).correct
+    with pytest.raises(UsageFailed, match="required_families"):
+        Judge(dataclasses.replace(file, required=("large",)))
