@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -35,8 +34,7 @@ STEPS = 1_000_000_000  # of the evaluation of one specialisation: the time limit
 
 def serve(connection: Connection, memory: int) -> None:
     """Answer requests until the connection ends."""
-    own.apply({"memory": memory})
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    own.apply({"memory": memory, "core": 0})
     nowhere = os.open(os.devnull, os.O_RDWR)  # results go through the connection alone
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)

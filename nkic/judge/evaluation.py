@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SCHEMA = 1
@@ -112,18 +112,10 @@ class Evaluation:
 
     def record(self, host: bool = False) -> dict[str, Any]:
         """Return the evaluation as JSON data; `host` adds what it cost here."""
-        record = {"schema": SCHEMA, "status": self.status, **_plain(self)}
+        record = {"schema": SCHEMA, "status": self.status, **asdict(self)}
         seconds = record.pop("seconds")
         return {**record, "host": {"seconds": round(seconds, 3)}} if host else record
 
     def json(self, host: bool = False) -> str:
         """Return the evaluation as one line of strict JSON."""
         return json.dumps(self.record(host), allow_nan=False, ensure_ascii=True, sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (Evaluation, CaseResult, Flag)):
-        return {name: _plain(item) for name, item in vars(value).items()}
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

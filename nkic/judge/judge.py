@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
-
 from nkic import __version__, pace
 from nkic.api import Artifact
 from nkic.base import files
 from nkic.base.diagnostics import NkicError, bad_value
-from nkic.judge.evaluation import CaseResult, Evaluation, Flag
+from nkic.judge.evaluation import CaseResult, Evaluation, Flag, Json
 from nkic.judge.process import Ended, Process
 from nkic.judge.programs import facts_of
-from nkic.judge.reference import Reference, inputs_of
-from nkic.judge.requests import arrays_of, compile_request, numbers_of, stored_of
+from nkic.judge.reference import Reference
+from nkic.judge.requests import arrays_of, compile_request, stored_of
 from nkic.judge.task import Case, Task, read_task
 from nkic.machine.targets import TARGETS
 from nkic.neff.container import PREFIX
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
+from nkic.simulate.io.numbers import unpacked_shape
 
 MAX_BYTES = 64 << 20  # size of a candidate's file
 HIDDEN = "hidden seed"
@@ -114,7 +113,11 @@ class Judge:
 
 
 class _Failed(Exception):
-    """The candidate failed; the trial knows how."""
+    """The candidate failed: what its process says, as text and as diagnostics."""
+
+    def __init__(self, problem: str, diagnostics: Sequence[Json]) -> None:
+        super().__init__(problem)
+        self.problem, self.diagnostics = problem, diagnostics
 
 
 class _Trial:
@@ -134,8 +137,8 @@ class _Trial:
             self._look()
             if not self.judge.time_only:
                 self._run()
-        except _Failed:
-            pass
+        except _Failed as failed:
+            self.known |= {"problem": failed.problem, "diagnostics": failed.diagnostics}
         except Ended as ended:
             self.known["problem"] = str(ended)
         passed = bool(self.cases) and all(result.passed for result in self.cases)
@@ -166,9 +169,7 @@ class _Trial:
         """Ask the candidate's process. Raises `_Failed` if the candidate is refused or fails."""
         answer = self.process.ask(do, **request)
         if "failed" in answer:
-            self.known["problem"] = str(answer["failed"])
-            self.known["diagnostics"] = answer.get("diagnostics", ())
-            raise _Failed
+            raise _Failed(str(answer["failed"]), answer.get("diagnostics", ()))
         return answer
 
     def _compile(self) -> None:
@@ -241,17 +242,15 @@ class _Trial:
             case = self.task.cases[0]
             try:
                 self._judged(case, case.seeds[0], family, family, families)
-            except _Failed:
-                problem = str(self.known.pop("problem"))
-                self.known.pop("diagnostics")
-                families.append(CaseResult(case.name, family, False, problem=problem))
+            except _Failed as failed:
+                families.append(CaseResult(case.name, family, False, problem=failed.problem))
         self.known["families"] = tuple(families)
 
     def _judged(
         self, case: Case, seed: int, family: str | None, label: str, results: list[CaseResult]
     ) -> Mapping[str, Any]:
         """Run a case on inputs, compare, and keep the result."""
-        arrays = arrays_of(case, inputs_of(case, seed, family))
+        arrays = arrays_of(case, self.judge.reference.inputs(case, seed, family))
         analyse = family is None and seed == case.seeds[0]
         answer = self._ask("run", case=case.name, arrays=arrays, analyse=analyse)
         expected = self.judge.reference.expected(case, seed, family)
@@ -269,7 +268,7 @@ class _Trial:
     ) -> list[Comparison]:
         signature = self.artifacts[case.name].signature
         parameters = {p.name: p for p in signature.outputs}
-        numbers_of(signature, outputs)  # every output has its size
+        stored = {p.name: stored_of(p, outputs) for p in signature.outputs}  # each has its size
         found = []
         for name, wanted in expected.items():
             parameter = parameters.get(name)
@@ -282,11 +281,8 @@ class _Trial:
                 )
             rule = self.task.outputs.rule(name, parameter.dtype)
             rule = replace(rule, equal_nan=True) if unusual else rule
-            stored = stored_of(parameter, outputs)
-            got_shape = numbers_of(signature, outputs)[name].shape
-            found.append(
-                compare(name, stored, parameter.dtype, np.reshape(wanted, got_shape), rule)
-            )
+            numbers = wanted.reshape(unpacked_shape(parameter.shape, parameter.dtype))
+            found.append(compare(name, stored[name], parameter.dtype, numbers, rule))
         return found
 
     def _special(self) -> None:
@@ -301,13 +297,11 @@ class _Trial:
         if not self.judge.orders:
             return
         case = self.task.cases[0]
-        arrays = arrays_of(case, inputs_of(case, case.seeds[0]))
+        arrays = arrays_of(case, self.judge.reference.inputs(case, case.seeds[0], None))
         try:
             self._ask("fuzz", case=case.name, arrays=arrays, orders=self.judge.orders)
-        except _Failed:
-            problem = str(self.known.pop("problem")).partition("\n")[0]
-            self.known.pop("diagnostics")
-            self._flag("order-dependent", problem, cheat=True)
+        except _Failed as failed:
+            self._flag("order-dependent", failed.problem.partition("\n")[0], cheat=True)
 
 
 def _estimate(artifact: Artifact) -> float | None:

@@ -30,18 +30,9 @@ from nkic.simulate.io.signature import signature_of
 Arrays = Mapping[str, NDArray[Any]]  # in storage types
 
 
-def inputs_of(case: Case, seed: int, family: str | None = None) -> dict[str, NDArray[Any]]:
-    """Return a case's inputs in their storage types; the same on every machine."""
-    return {
-        name: _array(case, name, kind.dtype, tuple(kind.shape), seed, family)
-        for name, kind in case.inputs.items()
-    }
-
-
-def _array(
-    case: Case, name: str, dtype: DType, shape: tuple[int, ...], seed: int, family: str | None
-) -> NDArray[Any]:
-    given = case.values.get(name)
+def _array(case: Case, name: str, seed: int, family: str | None) -> NDArray[Any]:
+    """Return an input in its storage type; the same on every machine."""
+    (dtype, shape), given = case.inputs[name], case.values.get(name)
     if family is not None and dtype.is_float:
         wanted = unpacked_shape(shape, dtype)
         return stored(values_of(family, name, dtype, prod(wanted), seed).reshape(wanted), dtype)
@@ -53,10 +44,11 @@ def _array(
 
 
 class Reference:
-    """The expected outputs of a task, each computed once."""
+    """The inputs of a task and what it expects of the outputs, each computed once."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
+        self._inputs: dict[tuple[str, int, str | None], Arrays] = {}
         self._known: dict[tuple[str, int, str | None], Mapping[str, Numbers]] = {}
         self._lock = threading.Lock()  # candidates are judged in several threads
         kind, where = task.reference
@@ -72,12 +64,22 @@ class Reference:
         self.has_families = kind != "npz"
         self._function = _function(self._path, self._name) if kind == "function" else None
 
+    def inputs(self, case: Case, seed: int, family: str | None) -> Arrays:
+        """Return a case's inputs, which nobody may change."""
+        key = (case.name, seed, family)
+        if key not in self._inputs:
+            made = {name: _array(case, name, seed, family) for name in case.inputs}
+            for array in made.values():
+                array.setflags(write=False)
+            self._inputs[key] = made
+        return self._inputs[key]
+
     def expected(self, case: Case, seed: int, family: str | None) -> Mapping[str, Numbers]:
         """Return what the outputs must be, by name."""
         key = (case.name, seed, family)
         with self._lock:
             if key not in self._known:
-                self._known[key] = self._compute(case, inputs_of(case, seed, family))
+                self._known[key] = self._compute(case, self.inputs(case, seed, family))
             return self._known[key]
 
     def _called(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
@@ -136,7 +138,7 @@ def _function(path: Path, name: str) -> Any:
 
 def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     """Return an array as a reference expects it: floats as float32, integers as they are."""
-    return array if not dtype.is_float else numbers(array, dtype).astype(np.float32)
+    return numbers(array, dtype).astype(np.float32) if dtype.is_float else array.copy()
 
 
 def _said(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
-from nkic.base.text import clean, plural, width
+from nkic.base.text import aligned, clean, plural
 from nkic.cli.common import Session
 from nkic.cli.nkic.options import EvaluateLine
 from nkic.judge import Candidate, Evaluation, Judge, read_task
@@ -49,14 +49,8 @@ def _table(found: list[Evaluation]) -> str:
     """Return the candidates, correct ones first, fastest first."""
     ranked = sorted(found, key=lambda e: (not e.correct, e.time_ns is None, e.time_ns or 0))
     rows = [_row(evaluation) for evaluation in ranked]
-    # every column but the last is aligned
-    sizes = [max(width(row[column]) for row in rows) for column in range(3)]
-    lines = []
-    for row in rows:
-        cells = [cell + " " * (size - width(cell)) for cell, size in zip(row, sizes, strict=False)]
-        lines.append("  ".join([*cells, row[3]]).rstrip() + "\n")
     right = sum(evaluation.correct for evaluation in found)
-    return "".join(lines) + f"{right} of {plural(len(found), 'candidate')} correct\n"
+    return f"{aligned(rows)}{right} of {plural(len(found), 'candidate')} correct\n"
 
 
 def _row(evaluation: Evaluation) -> tuple[str, str, str, str]:

@@ -244,11 +244,9 @@ def _unbeaten(answers: Sequence[Answer], answer: Answer) -> Answer:
     """
     if answer.name != FREE_TRIGGERS:
         return answer
-    times = [each.time_ps for each in answers if each.name.startswith(TRIGGER)]
-    best = max(answers, key=lambda each: each.gain * (each.time_ps in times)) if times else answer
-    return (
-        replace(answer, time_ps=best.time_ps, gain=best.gain) if best.gain > answer.gain else answer
-    )
+    rivals = [each for each in answers if each.name.startswith(TRIGGER)]
+    best = max([answer, *rivals], key=lambda each: each.gain)
+    return replace(answer, time_ps=best.time_ps, gain=best.gain)
 
 
 def _answer(question: Question, time: int, end: int) -> Answer:
