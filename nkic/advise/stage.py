@@ -17,10 +17,8 @@ from nkic.machine.dtypes import DType
 from nkic.neff.records import Executable
 from nkic.report.insight.verdict import MIN_GAIN, Answer, Insight, insight
 from nkic.simulate import RunOptions, simulate
-from nkic.simulate.comparison.compare import compare
-from nkic.simulate.comparison.tolerance import ToleranceSettings
+from nkic.simulate.comparison.compare import agreement
 from nkic.simulate.io.bind import Wanted, bind
-from nkic.simulate.io.numbers import numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill
 
@@ -146,15 +144,4 @@ def _compared(first: _Ran, after: _Ran) -> str:
     """
     if first.dtypes != after.dtypes:
         return "different"
-    settings, verdict = ToleranceSettings(equal_nan=True), "bits"
-    for name, dtype in first.dtypes.items():
-        old, new = first.outputs[name], after.outputs[name]
-        if old.shape == new.shape and old.tobytes() == new.tobytes():
-            continue
-        if old.shape != new.shape:
-            return "different"
-        rule = settings.rule(name, dtype)
-        if not compare(name, new, dtype, numbers(old, dtype), rule).passed:
-            return "different"
-        verdict = "rounding"
-    return verdict
+    return agreement(first.outputs, after.outputs, first.dtypes, after.dtypes)

@@ -28,10 +28,8 @@ from nkic.neff.load import load
 from nkic.neff.records import Executable
 from nkic.resolve.library import Load
 from nkic.simulate import RunOptions, simulate
-from nkic.simulate.comparison.compare import compare
-from nkic.simulate.comparison.tolerance import ToleranceSettings
+from nkic.simulate.comparison.compare import agreement
 from nkic.simulate.io.bind import Wanted, bind
-from nkic.simulate.io.numbers import numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill
 from nkic.specialise.request import Request
@@ -163,9 +161,9 @@ def _compared(before: _Ran, new: Text, request: Request) -> Finding:
     except NkicError as failure:
         return Finding(arguments, "failed", errors=_errors(failure))
     cycles = (before.cycles, after.cycles)
-    if _same_bits(before, after):
-        return Finding(arguments, "bits", cycles, spills=after.spills)
-    verdict = "rounding" if _is_close(before, after) else "different"
+    verdict = agreement(before.outputs, after.outputs, before.dtypes, after.dtypes)
+    if verdict == "bits":
+        return Finding(arguments, verdict, cycles, spills=after.spills)
     differs = _first_difference(before.program, after.program)
     return Finding(arguments, verdict, cycles, differs, spills=after.spills)
 
@@ -173,31 +171,6 @@ def _compared(before: _Ran, new: Text, request: Request) -> Finding:
 def _passed(text: Text, request: Request) -> Request:
     """Return the arguments as a caller passes them to a text of its version."""
     return request if text.profile is Profile.BETA1 else with_operators(request)
-
-
-def _same_bits(before: _Ran, after: _Ran) -> bool:
-    return before.outputs.keys() == after.outputs.keys() and all(
-        array.shape == after.outputs[name].shape
-        and array.tobytes() == after.outputs[name].tobytes()
-        for name, array in before.outputs.items()
-    )
-
-
-def _is_close(before: _Ran, after: _Ran) -> bool:
-    """Whether the outputs agree within the tolerances of `nki-run --expected` for the element
-    types.
-    """
-    if before.dtypes != after.dtypes:
-        return False
-    settings = ToleranceSettings(equal_nan=True)
-    for name, dtype in before.dtypes.items():
-        old, new = before.outputs[name], after.outputs[name]
-        if old.shape != new.shape:
-            return False
-        rule = settings.rule(name, dtype)
-        if not compare(name, new, dtype, numbers(old, dtype), rule).passed:
-            return False
-    return True
 
 
 def _arguments(program: Program) -> str:

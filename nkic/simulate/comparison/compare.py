@@ -6,6 +6,7 @@ counterpart is not finite fails under any pass rate.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import FLOAT8_E8M0FNU, TFLOAT32, DType
-from nkic.simulate.comparison.tolerance import Tolerance
+from nkic.simulate.comparison.tolerance import Tolerance, ToleranceSettings
 from nkic.simulate.io.numbers import Numbers, numbers, stored
 
 Mask = NDArray[np.bool_]
@@ -91,6 +92,32 @@ def compare(
         got=got,
         expected=expected,
     )
+
+
+def agreement(
+    old: Mapping[str, NDArray[Any]],
+    new: Mapping[str, NDArray[Any]],
+    old_types: Mapping[str, DType],
+    new_types: Mapping[str, DType],
+) -> str:
+    """Return how the outputs of two programs agree: "bits", "rounding" within the tolerances of
+    their types, or "different".
+    """
+    if old.keys() != new.keys():
+        return "different"
+    settings, verdict = ToleranceSettings(equal_nan=True), "bits"
+    for name, array in old.items():
+        dtype, after = old_types[name], new[name]
+        if array.shape == after.shape and array.tobytes() == after.tobytes():
+            continue
+        if array.shape != after.shape or dtype is not new_types[name]:
+            return "different"
+        if not compare(
+            name, after, dtype, numbers(array, dtype), settings.rule(name, dtype)
+        ).passed:
+            return "different"
+        verdict = "rounding"
+    return verdict
 
 
 def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Tolerance) -> Numbers:

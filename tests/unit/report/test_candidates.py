@@ -12,6 +12,7 @@ from nkic.report.insight.verdict import MIN_GAIN, MIN_PART, Answer, Verdict, ins
 from nkic.simulate import Result
 from tests.advice.ladders import GATING_STEPS, NORM_STEPS
 from tests.harness.traced import executable, recorded, run
+from tests.unit.report.test_insight import ONE_BUFFER, TWO_BUFFERS
 
 KEPT = 0.7  # of a promised gain
 A, B = "src=lhsT[k : k + 128, m : m + 128])", "src=rhs[k : k + 128, n : n + 512])"
@@ -65,19 +66,6 @@ IN_TURN = PIECES.replace(
     "c + 128], engine=nisa.engine.scalar if c // 128 % 2 else nisa.engine.sync, "
     "dge_mode=nisa.dge_mode.hwdge)",
 )
-ONE_TILE = """\
-def stream(x):
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)
-    for i in range(0, 1024, 128):
-        nisa.dma_copy(dst=t, src=x[i : i + 128, :])
-        nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
-        nisa.dma_copy(dst=out[i : i + 128, :], src=t)
-    return out
-"""
-DECLARED = "    t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)\n"
-LOOP = "    for i in range(0, 1024, 128):\n"
-OWN_TILES = ONE_TILE.replace(DECLARED, "").replace(LOOP, f"{LOOP}    {DECLARED}")
 X = {"x": "float32[1024,2048]"}
 SUMS = """\
 def exponents(x):
@@ -203,7 +191,7 @@ CASES = (
     Case("trigger-gpsimd:k.py:15", TILED, SOFTWARE, MATRICES, words="dge_mode=nisa.dge_mode.swdge"),
     Case("trigger-in-turn:k.py:13", PIECES, IN_TURN, {"x": "bfloat16[512,8192]"}, words="c // 128"),
     Case("bf16", ADDED, ADDED, WIDE, MATRICES, "8 bits of each operand's mantissa"),
-    Case("buffers:k.py:8", ONE_TILE, OWN_TILES, X, words="declare t (k.py:8) inside the loop"),
+    Case("buffers:k.py:8", ONE_BUFFER, TWO_BUFFERS, X, words="declare t (k.py:8) inside the loop"),
     Case("fuse:k.py:13:14", SUMS, FUSED, X, words="op=…, data=…, reduce_op=nl.add, "),
     Case("accumulate:k.py:22", ADDED, ACCUMULATED, MATRICES, words="`accumulate=(k > 0)`"),
     Case(
