@@ -5,12 +5,13 @@ It is computed here, on arrays of its own, and never reaches a candidate's proce
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
+import io
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from math import prod
-from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -57,12 +58,10 @@ class Reference:
             "npz": self._read,
             "kernel": self._run,
         }[kind]
-        path, _, self._name = where.partition(":")
-        self._path = task.folder / path
-        if not self._path.is_file():
-            raise bad_value(f"[reference] {kind}: there is no file `{path}`", "")
+        self._name = where.partition(":")[2]
+        self._path, self._data = task.folder / task.reference_file, task.files[task.reference_file]
         self.has_families = kind != "npz"
-        self._function = _function(self._path, self._name) if kind == "function" else None
+        self._function = self._imported() if kind == "function" else None
 
     def inputs(self, case: Case, seed: int, family: str | None) -> Arrays:
         """Return a case's inputs, which nobody may change."""
@@ -83,7 +82,8 @@ class Reference:
             return self._known[key]
 
     def _called(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
-        function: Any = self._function
+        function = self._function
+        assert function is not None
         given = {name: _natural(array, case.inputs[name].dtype) for name, array in arrays.items()}
         takes = inspect.signature(function).parameters
         more = any(p.kind is p.VAR_KEYWORD for p in takes.values())
@@ -102,11 +102,11 @@ class Reference:
         return {name: np.asarray(value, np.float64) for name, value in found.items()}
 
     def _read(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
-        with np.load(self._path, allow_pickle=False) as archive:
+        with np.load(io.BytesIO(self._data), allow_pickle=False) as archive:
             return {name: np.asarray(archive[name], np.float64) for name in archive.files}
 
     def _run(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
-        text = self._path.read_text("utf-8")
+        text = self._data.decode("utf-8", "replace")
         with Process(self.task.seconds, self.task.memory) as process:
             request = compile_request(self.task, case, str(self._path), text, self._name or None)
             answer = process.ask("compile", **request)
@@ -118,22 +118,21 @@ class Reference:
                 raise bad_value(f"[reference] kernel: {answer['failed']}", "")
         return numbers_of(signature_of(load(data)), answer["outputs"])
 
-
-def _function(path: Path, name: str) -> Any:
-    """Import a reference: the task's author is trusted."""
-    spec = importlib.util.spec_from_file_location(f"nkic_reference_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise bad_value(f"[reference] function: `{path.name}` is no Python file", "")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise bad_value(f"[reference] `{path.name}`: {_said(error)}", "") from error
-    function = getattr(module, name or "reference", None)
-    if not callable(function):
-        text = f"[reference] function: `{path.name}` has no function `{name or 'reference'}`"
-        raise bad_value(text, "write FILE.py:NAME")
-    return function
+    def _imported(self) -> Callable[..., Any]:
+        """Import the reference: the task's author is trusted."""
+        module = ModuleType(f"nkic_reference_{self.task.sha256}")
+        module.__file__ = str(self._path)
+        sys.modules[module.__name__] = module  # where dataclasses look their types up
+        try:
+            exec(compile(self._data, str(self._path), "exec"), vars(module))
+        except Exception as error:
+            raise bad_value(f"[reference] `{self._path.name}`: {_said(error)}", "") from error
+        function: Callable[..., Any] | None = getattr(module, self._name or "reference", None)
+        if not callable(function):
+            wanted = self._name or "reference"
+            text = f"[reference] function: `{self._path.name}` has no function `{wanted}`"
+            raise bad_value(text, "write FILE.py:NAME")
+        return function
 
 
 def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -25,6 +25,7 @@ from nkic.simulate.io.fills import FORMS, MAX_SEED, Generator, parse_generator
 from nkic.specialise.arguments import parse_type
 
 MAX_BYTES = 1 << 20  # size of a task's file
+MAX_REFERENCE = 1 << 30  # size of the file of its reference
 SECONDS, MEMORY = 120.0, 4 << 30  # limits of a candidate, unless the task sets others
 REFERENCES = ("function", "npz", "kernel")
 _MEASURES = {key for keys in MODES.values() for key in keys} | {"mode"}
@@ -76,6 +77,9 @@ class Task:
     unusual inputs on which a candidate is compared for information; it must be right on
     `required`. `may_write` names the inputs that a kernel may update. `narrowest` is the
     narrowest float type that may be on a path to an output; None allows all.
+
+    A task stands alone: `toml` and `files`, the contents of its own file and of those that it
+    names, make it anywhere (`task_of`), and `sha256` is the hash of both.
     """
 
     name: str
@@ -92,7 +96,14 @@ class Task:
     seconds: float = SECONDS
     memory: int = MEMORY
     folder: Path = field(default_factory=Path.cwd)
+    toml: bytes = b""
+    files: Mapping[str, bytes] = field(default_factory=dict)
     sha256: str = ""
+
+    @property
+    def reference_file(self) -> str:
+        """The name of the reference's file, relative to the task's folder."""
+        return self.reference[1].partition(":")[0]
 
     def hidden_seed(self, secret: bytes, case: Case) -> int:
         """Return a seed that nobody without the secret can know, and so cannot special-case."""
@@ -101,18 +112,40 @@ class Task:
 
 
 def read_task(path: str | os.PathLike[str]) -> Task:
-    """Read a task's file. Raises `UsageFailed`, which names the key and what it may be."""
+    """Read a task's file and what it names. Raises `UsageFailed`, which names the key."""
     name = os.fspath(path)
-    data = files.read_bytes(name, MAX_BYTES)
+    folder = Path(name).absolute().parent
+    return task_of(files.read_bytes(name, MAX_BYTES), None, folder, name)
+
+
+def task_of(
+    toml: bytes,
+    contents: Mapping[str, bytes] | None,
+    folder: Path | None = None,
+    name: str = "the task",
+) -> Task:
+    """Return the task of a file's contents and those of the files that it names.
+
+    Without `contents`, they are read from `folder`. Raises `UsageFailed`, which names the key.
+    """
+    folder = folder or Path.cwd()
     try:
-        table = files.toml(data.decode())
+        task = _Reader(files.toml(toml.decode())).task(folder)
     except ValueError as error:
         raise bad_argument(f"{name} is not TOML: {error}") from None
-    try:
-        return _Reader(table).task(Path(name).absolute().parent, sha256(data).hexdigest())
     except UsageFailed as failed:
         (found,) = failed.diagnostics
         raise bad_value(f"{name}: {found.message}", found.help or "") from None
+    wanted = task.reference_file
+    if contents is None:
+        if not (folder / wanted).is_file():
+            raise bad_value(f"{name}: [reference]: there is no file `{wanted}`", "")
+        contents = {wanted: files.read_bytes(str(folder / wanted), MAX_REFERENCE)}
+    elif wanted not in contents:
+        raise bad_value(f"{name}: [reference]: `{wanted}` is not among its files", "")
+    digest = sha256(toml)
+    digest.update(sha256(contents[wanted]).digest())
+    return replace(task, toml=toml, files=contents, sha256=digest.hexdigest())
 
 
 class _Reader:
@@ -122,7 +155,7 @@ class _Reader:
         self.table = table
         _only("a task", table)
 
-    def task(self, folder: Path, digest: str) -> Task:
+    def task(self, folder: Path) -> Task:
         table = self.table
         cases = table.get("case", [])
         if not isinstance(cases, list) or not cases:
@@ -147,7 +180,6 @@ class _Reader:
             seconds=_number(limits, "seconds", SECONDS),
             memory=_bytes(limits.get("memory", MEMORY)),
             folder=folder,
-            sha256=digest,
         )
 
     def _reference(self) -> tuple[str, str]:

@@ -264,14 +264,20 @@ def test_a_required_family_that_was_not_reached_is_not_passed(
 
 
 def test_arrays_in_a_file_and_another_kernel_are_references(task: Task, folder: Path) -> None:
-    (folder / "good.py").write_text(GOOD)
-    other = dataclasses.replace(task, reference=("kernel", "good.py:k"))
+    files = {"good.py": GOOD.encode()}
+    other = dataclasses.replace(task, reference=("kernel", "good.py:k"), files=files)
     assert judged(Judge(other), GOOD).correct
     assert not judged(Judge(other), CONSTANT).correct
     case = task.cases[0]
     wanted = Judge(task).reference.expected(case, 0, None)
     np.savez(folder / "expected.npz", output_0=wanted["output_0"])
-    file = dataclasses.replace(task, reference=("npz", "expected.npz"), cases=(case,), required=())
+    file = dataclasses.replace(
+        task,
+        reference=("npz", "expected.npz"),
+        files={"expected.npz": (folder / "expected.npz").read_bytes()},
+        cases=(case,),
+        required=(),
+    )
     assert judged(Judge(file), GOOD).correct
     with pytest.raises(UsageFailed, match="required_families"):
         Judge(dataclasses.replace(file, required=("large",)))

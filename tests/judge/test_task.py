@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import UsageFailed
-from nkic.judge import Task, read_task
+from nkic.judge import Judge, Task, read_task
+from nkic.judge.task import task_of
 
 REFERENCE = "[reference]\nfunction = 'r.py:f'\n"
 CASE = "[[case]]\ninputs = { x = 'f32[128,4]' }\n"
@@ -16,6 +17,7 @@ CASE = "[[case]]\ninputs = { x = 'f32[128,4]' }\n"
 def task(folder: Path, text: str) -> Task:
     path = folder / "task.toml"
     path.write_text(text)
+    (folder / "r.py").write_text("def f(x): return x")
     return read_task(path)
 
 
@@ -72,3 +74,22 @@ def test_a_hidden_seed_depends_on_secret_task_and_case(tmp_path: Path) -> None:
     seeds = {t.hidden_seed(s, t.cases[0]) for t in (one, other) for s in (b"a", b"b")}
     assert len(seeds) == 4
     assert one.hidden_seed(b"a", one.cases[0]) == one.hidden_seed(b"a", one.cases[0])
+
+
+def test_a_task_stands_alone(tmp_path: Path) -> None:
+    """Its contents make the same task where nothing of it is on disk."""
+    here = task(tmp_path, REFERENCE + CASE)
+    there = task_of(here.toml, here.files, tmp_path / "nowhere")
+    assert there.sha256 == here.sha256 and there.files == {"r.py": b"def f(x): return x"}
+    case = there.cases[0]
+    (expected,) = Judge(there).reference.expected(case, 0, None).values()
+    assert expected.shape == (128, 4)
+    (tmp_path / "r.py").write_text("def f(x): return 2 * x")
+    assert read_task(tmp_path / "task.toml").sha256 != here.sha256
+    with pytest.raises(
+        UsageFailed, match=r"the task: \[reference\]: `r.py` is not among its files"
+    ):
+        task_of(here.toml, {})
+    (tmp_path / "r.py").unlink()
+    with pytest.raises(UsageFailed, match=r"there is no file `r.py`"):
+        read_task(tmp_path / "task.toml")
