@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 SCHEMA = 1
@@ -115,6 +115,22 @@ class Evaluation:
         record = {"schema": SCHEMA, "status": self.status, **asdict(self)}
         seconds = record.pop("seconds")
         return {**record, "host": {"seconds": round(seconds, 3)}} if host else record
+
+    @classmethod
+    def from_record(cls, record: Json) -> Evaluation:
+        """Return the evaluation of a record, which has the same JSON.
+
+        Raises `ValueError` for what is no record of this schema.
+        """
+        if record.get("schema") != SCHEMA:
+            raise ValueError(f"the schema is {record.get('schema')!r}, not {SCHEMA}")
+        known = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        try:
+            for name, kind in (("cases", CaseResult), ("families", CaseResult), ("flags", Flag)):
+                known[name] = tuple(kind(**each) for each in record[name])
+            return cls(**known, seconds=record.get("host", {}).get("seconds", 0.0))
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"it is no evaluation: {error}") from None
 
     def json(self, host: bool = False) -> str:
         """Return the evaluation as one line of strict JSON."""
