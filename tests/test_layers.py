@@ -62,7 +62,7 @@ ALLOWED = {
     "api": f"{DATA} cache arrays limits neff parse evaluate language specialise simulate report"
     " driver driver.compiled driver.loader driver.request driver.pipeline driver.forms"
     " driver.figures",
-    "judge": "base limits machine arrays neff pace report simulate specialise api",
+    "judge": "base limits machine arrays cache neff pace report simulate specialise api",
     "nki": "base machine language specialise driver.request api",
     "pytest_plugin": "base driver.request api nki",
     "__main__": "api nki",

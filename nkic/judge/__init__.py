@@ -7,6 +7,8 @@ answer is bytes, which are checked like a stranger's file, and compared elsewher
 
 from nkic.judge.evaluation import CaseResult, Evaluation, Flag
 from nkic.judge.judge import Candidate, Judge, evaluate
+from nkic.judge.places import Placed, placed
+from nkic.judge.results import Results
 from nkic.judge.task import Case, Task, read_task
 
 __all__ = [
@@ -16,7 +18,10 @@ __all__ = [
     "Evaluation",
     "Flag",
     "Judge",
+    "Placed",
+    "Results",
     "Task",
     "evaluate",
+    "placed",
     "read_task",
 ]

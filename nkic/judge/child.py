@@ -18,11 +18,12 @@ import msgpack
 import numpy as np
 
 from nkic.api import Artifact, compile, fuzz_order, run
-from nkic.api.errors import ApiError
+from nkic.api.errors import ApiError, RunError, raising
 from nkic.arrays.failures import CALL
 from nkic.arrays.offers import Offer, natural
 from nkic.base.render import json_lines
 from nkic.base.source import SourceFile
+from nkic.judge.sensitivity import sensitivity
 from nkic.limits import own
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DTYPES
@@ -66,7 +67,8 @@ class _Candidate:
     def _load(self, request: Message) -> dict[str, Any]:
         """Take a compiled kernel for a case."""
         artifact = self.artifacts[request["case"]] = Artifact(request["data"])
-        assert artifact.executable.name  # verified on first use
+        with raising(RunError):
+            artifact.executable  # noqa: B018 - verified on first use
         return {"data": artifact.data, "warnings": []}
 
     def _compile(self, request: Message) -> dict[str, Any]:
@@ -108,6 +110,11 @@ class _Candidate:
                 ],
             }
         return answer
+
+    def _time(self, request: Message) -> dict[str, Any]:
+        """Time a case's program again with other figures of the clock."""
+        executable = self.artifacts[request["case"]].executable
+        return {"sensitivity": sensitivity(executable, request["shares"])}
 
     def _fuzz(self, request: Message) -> dict[str, Any]:
         """Run a case in other orders that its semaphores allow."""

@@ -57,8 +57,10 @@ class Evaluation:
 
     `compiled`: all cases compile. `runnable`: all cases ran. `correct`: it ran, every comparison of
     the cases and of the required families passed, and no flag is a cheat. `families` are the
-    comparisons on unusual inputs. `time_ns` is the sum of the times of the
-    cases; `trust` the likely error of the longest. `report`, `metrics`, `verdict` and `what_if`
+    comparisons on unusual inputs. `time_ns` is the sum of the times of the cases; `trust` the
+    likely error of the longest, with its `sensitivity`: by figure, the changes of its time at both
+    ends of the figure's likely error, and that error. `narrowest` is the narrowest float type on a
+    path to each output. `report`, `metrics`, `verdict` and `what_if`
     describe the longest case: the report of `nki-run --json`, the metrics of the vendor's profiler
     under its names, and the analysis of the time.
     """
@@ -77,7 +79,7 @@ class Evaluation:
     time_ns: float | None = None
     trust: Json = field(default_factory=dict)
     instructions: Mapping[str, int] = field(default_factory=dict)
-    narrowest: str = ""
+    narrowest: Mapping[str, str] = field(default_factory=dict)
     artifacts: Mapping[str, str] = field(default_factory=dict)
     report: Json = field(default_factory=dict)
     metrics: Json = field(default_factory=dict)

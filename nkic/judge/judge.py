@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,12 +15,15 @@ from nkic import __version__, pace
 from nkic.api import Artifact
 from nkic.base import files
 from nkic.base.diagnostics import NkicError, bad_value
+from nkic.cache.stamp import stamp
 from nkic.judge.evaluation import CaseResult, Evaluation, Flag, Json
 from nkic.judge.process import Ended, Process
 from nkic.judge.programs import facts_of
 from nkic.judge.reference import Reference
 from nkic.judge.requests import arrays_of, compile_request, stored_of
+from nkic.judge.results import Results
 from nkic.judge.task import Case, Task, read_task
+from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS
 from nkic.neff.container import PREFIX
 from nkic.simulate.comparison import compare_report
@@ -74,8 +78,10 @@ class Judge:
     """Evaluates candidates of one task.
 
     `secret` adds to each case inputs from a seed that only its holder can know. `families` also
-    compares on unusual inputs, `orders` is the number of other orders that are tried, and
-    `time_only` compiles without running: the time is the compiler's estimate.
+    compares on unusual inputs, `orders` is the number of other orders that are tried,
+    `sensitivity` times the longest case again under other figures of the clock, `time_only`
+    compiles without running: the time is the compiler's estimate. What `results` has is not
+    evaluated again.
     """
 
     def __init__(
@@ -85,9 +91,12 @@ class Judge:
         secret: str | bytes = b"",
         families: bool = True,
         orders: int = 2,
+        sensitivity: bool = True,
         time_only: bool = False,
+        results: Results | None = None,
     ) -> None:
         self.task, self.orders, self.time_only = task, orders, time_only
+        self.sensitivity, self.results = sensitivity, results
         self.secret = secret.encode() if isinstance(secret, str) else secret
         self.reference = Reference(task)
         if task.required and not self.reference.has_families:
@@ -101,10 +110,23 @@ class Judge:
 
     def evaluate(self, candidate: Candidate) -> Evaluation:
         """Evaluate a candidate; whatever it does is part of the result."""
+        key = self.key(candidate)
+        if self.results is not None and (known := self.results.get(key)) is not None:
+            return known
         began = time.monotonic()
         with Process(self.task.seconds, self.task.memory) as process:
-            found = _Trial(self, candidate, process).evaluation()
-        return replace(found, seconds=time.monotonic() - began)
+            trial = _Trial(self, candidate, process)
+            found = replace(trial.evaluation(), seconds=time.monotonic() - began)
+        if self.results is not None and not trial.ended:  # another machine may have the time
+            self.results.put(key, found)
+        return found
+
+    def key(self, candidate: Candidate) -> str:
+        """Return a hash of all that the evaluation of a candidate depends on."""
+        digests = [sha256(part).hexdigest() for part in (candidate.data, self.secret)]
+        options = self.families, self.orders, self.sensitivity, self.time_only
+        words = [stamp(), self.task.sha256, candidate.name, *digests, *map(str, options)]
+        return sha256("\n".join(words).encode("utf-8", "surrogateescape")).hexdigest()
 
     def evaluate_all(self, candidates: Iterable[Candidate], jobs: int = 1) -> Iterator[Evaluation]:
         """Yield the evaluations of candidates in their order, `jobs` at a time."""
@@ -129,6 +151,10 @@ class _Trial:
         self.cases: list[CaseResult] = []
         self.flags: dict[str, Flag] = {}
         self.analysis: Mapping[str, Any] = {}
+        self.trust: dict[str, Any] = {}
+        self.outputs: defaultdict[str, set[bytes]] = defaultdict(set)  # their hashes, by case
+        self.ended = False  # by a limit, or by itself
+        self.longest = ""  # the case that takes longest
         self.known: dict[str, Any] = {}
 
     def evaluation(self) -> Evaluation:
@@ -137,10 +163,12 @@ class _Trial:
             self._look()
             if not self.judge.time_only:
                 self._run()
+            if self.judge.sensitivity:
+                self._time_again()
         except _Failed as failed:
             self.known |= {"problem": failed.problem, "diagnostics": failed.diagnostics}
         except Ended as ended:
-            self.known["problem"] = str(ended)
+            self.known["problem"], self.ended = str(ended), True
         passed = bool(self.cases) and all(result.passed for result in self.cases)
         families = self.known.get("families", ())
         robust = {*self.task.required} <= {r.inputs for r in families if r.passed}
@@ -163,7 +191,7 @@ class _Trial:
     def _analysed(self) -> dict[str, Any]:
         found = {key: self.analysis.get(key) for key in ("report", "metrics", "verdict", "what_if")}
         given = {key: value for key, value in found.items() if value}
-        return given | {"trust": dict(self.analysis.get("report", {}).get("trust", {}))}
+        return given | {"trust": {**self.analysis.get("report", {}).get("trust", {}), **self.trust}}
 
     def _ask(self, do: str, **request: Any) -> Mapping[str, Any]:
         """Ask the candidate's process. Raises `_Failed` if the candidate is refused or fails."""
@@ -189,6 +217,8 @@ class _Trial:
                 raise Ended("its process gave a file that is no compiled kernel") from error
             self.artifacts[case.name] = artifact
         known = [estimate for estimate in estimates if estimate is not None]
+        names = [case.name for case in self.task.cases]
+        self.longest = max(zip(estimates, names, strict=True), key=lambda pair: pair[0] or 0)[1]
         self.known["time_ns"] = sum(known) if len(known) == len(estimates) else None
         self.known |= {"compiled": True, "warnings": tuple(warnings)}
 
@@ -209,11 +239,11 @@ class _Trial:
             if not facts.computes:
                 self._flag("no-work", "no instruction of it computes anything")
             limit = self.task.narrowest
-            if limit is not None and facts.narrowest and facts.narrowest.size < limit.size:
-                text = f"it computes in {facts.narrowest.name}, narrower than {limit.name}"
-                self._flag("narrow", text, cheat=True)
-            self.known["narrowest"] = facts.narrowest.name if facts.narrowest else ""
-            self.known["instructions"] = facts.instructions
+            for name, narrowest in facts.narrowest.items():
+                if limit is not None and narrowest and DTYPES[narrowest].size < limit.size:
+                    text = f"`{name}` is computed in {narrowest}, narrower than {limit.name}"
+                    self._flag("narrow", text, cheat=True)
+            self.known |= {"narrowest": facts.narrowest, "instructions": facts.instructions}
 
     def _flag(self, name: str, text: str, *, cheat: bool = False) -> None:
         self.flags.setdefault(name, Flag(name, text, cheat))
@@ -224,16 +254,13 @@ class _Trial:
             seeds = [(seed, f"seed {seed}") for seed in case.seeds]
             if self.judge.secret and self.judge.reference.has_families:
                 seeds.append((self.task.hidden_seed(self.judge.secret, case), HIDDEN))
-            outputs = []
             for seed, label in seeds:
                 answer = self._judged(case, seed, None, label, self.cases)
-                outputs.append(answer["outputs"])
+                self.outputs[case.name].add(_digest(answer["outputs"]))
                 if seed == case.seeds[0] and answer["time_ns"] > longest:
                     self.analysis, longest = answer, answer["time_ns"]
+                    self.longest = case.name
             times += answer["time_ns"]
-            wrong = any(not r.passed for r in self.cases if r.case == case.name)
-            if wrong and len(outputs) > 1 and all(one == outputs[0] for one in outputs):
-                self._flag("constant", "its outputs do not depend on its inputs", cheat=True)
         self.known |= {"time_ns": times, "runnable": True}
         self._special()
         self._in_other_orders()
@@ -241,10 +268,15 @@ class _Trial:
         for family in self.judge.families:
             case = self.task.cases[0]
             try:
-                self._judged(case, case.seeds[0], family, family, families)
+                answer = self._judged(case, case.seeds[0], family, family, families)
+                self.outputs[case.name].add(_digest(answer["outputs"]))
             except _Failed as failed:
                 families.append(CaseResult(case.name, family, False, problem=failed.problem))
         self.known["families"] = tuple(families)
+        for name, outputs in self.outputs.items():
+            runs = [r for r in (*self.cases, *families) if r.case == name and not r.problem]
+            if len(runs) > 1 and len(outputs) == 1 and any(not r.passed for r in runs):
+                self._flag("constant", "its outputs do not depend on its inputs", cheat=True)
 
     def _judged(
         self, case: Case, seed: int, family: str | None, label: str, results: list[CaseResult]
@@ -293,6 +325,12 @@ class _Trial:
         if known and all(r.passed for r in known) and any(not r.passed for r in others):
             self._flag("special-cased", "it is right on the known inputs alone", cheat=True)
 
+    def _time_again(self) -> None:
+        reasons = self.analysis.get("report", {}).get("trust", {}).get("reasons", ())
+        shares = {reason["figure"]: reason["share"] for reason in reasons}
+        answer = self._ask("time", case=self.longest, shares=shares)
+        self.trust["sensitivity"] = answer["sensitivity"]
+
     def _in_other_orders(self) -> None:
         if not self.judge.orders:
             return
@@ -302,6 +340,13 @@ class _Trial:
             self._ask("fuzz", case=case.name, arrays=arrays, orders=self.judge.orders)
         except _Failed as failed:
             self._flag("order-dependent", failed.problem.partition("\n")[0], cheat=True)
+
+
+def _digest(outputs: Mapping[str, bytes]) -> bytes:
+    digest = sha256()
+    for name in sorted(outputs):
+        digest.update(sha256(outputs[name]).digest())
+    return digest.digest()
 
 
 def _estimate(artifact: Artifact) -> float | None:

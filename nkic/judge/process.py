@@ -24,6 +24,7 @@ _ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "compile": {"data": bytes, "warnings": list},
     "load": {"data": bytes, "warnings": list},
     "run": {"outputs": dict, "time_ns": (int, float)},
+    "time": {"sensitivity": dict},
     "fuzz": {},
 }
 _GRACE = 5  # seconds for a process to end

@@ -24,7 +24,7 @@ def duration(executable: Executable, target: Target) -> int | None:
 
     None if the program is too long to simulate, or deadlocks.
     """
-    if sum(_count(stream.items) for stream in executable.streams) > MAX_ITEMS:
+    if items(executable) > MAX_ITEMS:
         return None
     clock = Clock(executable, target)
     lines = [
@@ -32,6 +32,11 @@ def duration(executable: Executable, target: Target) -> int | None:
         for i, s in enumerate(executable.streams)
     ]
     return TimeSimulation(lines, max(1, executable.cores), executable.semaphores, target).run()
+
+
+def items(executable: Executable) -> int:
+    """Return the number of items of a program, in all iterations of loops."""
+    return sum(_count(stream.items) for stream in executable.streams)
 
 
 def _count(items: Sequence[Record]) -> int:

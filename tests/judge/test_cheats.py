@@ -15,9 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nkic
 from nkic.base.diagnostics import UsageFailed
+from nkic.base.source import SourceFile
 from nkic.judge import Candidate, Evaluation, Judge, Task, read_task
 from nkic.judge.process import Ended, Process
+from nkic.neff.load import load
+from nkic.neff.write import write
+from tests.faults.inject import of_records
 
 TASK = """
 narrowest = "float32"
@@ -111,7 +116,7 @@ def test_a_right_candidate_is_correct(judge: Judge) -> None:
         ("narrow", "hidden seed", True),
     ]
     assert [r.inputs for r in found.families] == ["large", "zeros"]
-    assert found.narrowest == "float32" and found.instructions["activation"] == 1
+    assert found.narrowest == {"output_0": "float32"} and found.instructions["activation"] == 1
     assert found.metrics["hbm_read_bytes"] == 128 * 64 * 4
     assert found.time_ns and found.report["cycles"] > 0 and found.verdict
 
@@ -137,9 +142,29 @@ def test_a_constant_is_named(judge: Judge) -> None:
 
 def test_lower_precision_is_seen_in_the_program(judge: Judge, task: Task) -> None:
     found = judged(judge, ROUNDED)
-    assert found.narrowest == "bfloat16" and "narrow" in flags(found) and not found.correct
+    assert (
+        found.narrowest == {"output_0": "bfloat16"}
+        and "narrow" in flags(found)
+        and not found.correct
+    )
     loose = dataclasses.replace(task, narrowest=None)
     assert "narrow" not in flags(judged(Judge(loose), ROUNDED))
+
+
+def test_only_what_flows_into_an_output_counts(judge: Judge) -> None:
+    other = "    low = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.shared_hbm)\n"
+    text = GOOD.replace(OUT, OUT + other).replace("return out", "return out, low")
+    text = text.replace(
+        "    return", "    nl.store(low, nl.copy(t, dtype=nl.bfloat16))\n    return"
+    )
+    found = judged(judge, text)
+    assert found.narrowest == {"output_0": "float32", "output_1": "bfloat16"}
+    assert "`output_1` is computed in bfloat16" in found.reason
+    mixed = text.replace("nl.store(out, nl.divide(", "nl.store(out, nl.multiply(1.0, nl.divide(")
+    mixed = mixed.replace(
+        "keepdims=True)))\n    nl.store(low", "keepdims=True))))\n    nl.store(low"
+    )
+    assert judged(judge, mixed).narrowest == found.narrowest
 
 
 def test_inputs_may_not_be_written(judge: Judge, task: Task) -> None:
@@ -153,6 +178,46 @@ def test_a_special_case_fails_where_its_author_did_not_look(judge: Judge, task: 
     assert "special-cased" in flags(found) and found.status == "cheat"
     known = dataclasses.replace(task, cases=task.cases[:1])
     assert judged(Judge(known), SHAPED).correct
+
+
+def test_a_constant_is_named_from_one_seed(task: Task) -> None:
+    plain = dataclasses.replace(
+        task, cases=task.cases[:1], required=(), families=("zeros", "sorted")
+    )
+    assert "constant" in flags(judged(Judge(plain), CONSTANT))
+    assert not flags(judged(Judge(plain, families=False), CONSTANT)) - {"no-work"}
+    assert not flags(judged(Judge(plain), GOOD))
+
+
+def test_a_lost_wait_fails(task: Task) -> None:
+    """A compiled kernel whose results depend on an order that nothing fixes."""
+    one = dataclasses.replace(task, cases=task.cases[:1], required=(), families=())
+    found = nkic.compile(SourceFile("k.py", GOOD), inputs={"x": "f32[128,64]"})
+    faults = [f for f in of_records(load(found.data)) if f.kind == "lost wait"]
+    assert len(faults) == 4
+    for fault in faults:
+        broken = Judge(one).evaluate(Candidate("k.neff", write(fault.make())))
+        assert broken.status == "fails" and "NKI0807" in broken.reason
+
+
+def test_other_orders_that_change_a_result_are_named(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = Process.ask
+
+    def asked(self: Process, do: str, **request: Any) -> Any:
+        return {"failed": "in order 1, x differs"} if do == "fuzz" else ask(self, do, **request)
+
+    monkeypatch.setattr(Process, "ask", asked)
+    found = judged(judge, GOOD)
+    assert found.status == "cheat" and found.reason == "in order 1, x differs"
+
+
+def test_a_broken_file_is_refused(task: Task) -> None:
+    found = nkic.compile(SourceFile("k.py", GOOD), inputs={"x": "f32[128,64]"})
+    for data in (found.data[:-1], found.data[:200]):
+        broken = Judge(task).evaluate(Candidate("k.neff", data))
+        assert broken.status == "refused" and broken.diagnostics and "ended" not in broken.reason
 
 
 def test_uninitialised_memory_is_no_output(judge: Judge) -> None:

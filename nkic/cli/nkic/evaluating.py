@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import aligned, clean, plural
 from nkic.cli.common import Session
 from nkic.cli.nkic.options import EvaluateLine
-from nkic.judge import Candidate, Evaluation, Judge, read_task
+from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task
 
 NO, YES = 1, 0
 MAX_SECRET = 4096  # bytes
+NAMED = 8  # candidates
 
 
 def evaluate(line: EvaluateLine, session: Session) -> int:
@@ -27,6 +30,8 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         read_task(line.task),
         secret=secret.strip(),
         families=not line.no_families,
+        sensitivity=not line.no_sensitivity,
+        results=Results(line.results) if line.results is not None else None,
         time_only=line.time_only,
     )
     candidates = [Candidate.read(path) for path in line.candidates]
@@ -45,12 +50,22 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     return YES if right == len(found) else NO
 
 
-def _table(found: list[Evaluation]) -> str:
-    """Return the candidates, correct ones first, fastest first."""
-    ranked = sorted(found, key=lambda e: (not e.correct, e.time_ns is None, e.time_ns or 0))
-    rows = [_row(evaluation) for evaluation in ranked]
+def _table(found: Sequence[Evaluation]) -> str:
+    """Return the candidates in their places, then those that are out of the running."""
+    places = placed(found)
+    ranked = {id(place.evaluation) for place in places}
+    others = [evaluation for evaluation in found if id(evaluation) not in ranked]
+    rows = [(place.words, *_row(place.evaluation)) for place in places]
+    rows += [("-", *_row(evaluation)) for evaluation in others]
     right = sum(evaluation.correct for evaluation in found)
-    return f"{aligned(rows)}{right} of {plural(len(found), 'candidate')} correct\n"
+    text = f"{aligned(rows)}{right} of {plural(len(found), 'candidate')} correct\n"
+    worth = [clean(p.evaluation.candidate) for p in places if p.worth_a_device]
+    if len(places) > 1 and len(worth) > 1:
+        named = ", ".join(worth[:NAMED]) + (
+            f" and {len(worth) - NAMED} more" * (len(worth) > NAMED)
+        )
+        text += f"the clock cannot tell the first {len(worth)} apart: {named}\n"
+    return text
 
 
 def _row(evaluation: Evaluation) -> tuple[str, str, str, str]:

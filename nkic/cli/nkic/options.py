@@ -258,6 +258,13 @@ class EvaluateLine:
     no_families: bool = _judge(
         "--no-families", "Compare on the task's cases alone, not on unusual inputs."
     )
+    no_sensitivity: bool = _judge(
+        "--no-sensitivity", "Do not time each program again under other figures of the clock."
+    )
+    results: str | None = _judge(
+        "--results FILE",
+        "Keep evaluations in this database, and take from it what was evaluated before.",
+    )
     secret: str | None = _judge(
         "--secret FILE",
         "Also judge on inputs from seeds that only the holder of this file can know.",

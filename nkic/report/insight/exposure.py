@@ -22,7 +22,7 @@ TABLE, SIGNAL = "scalar.table_ns", "issue.semaphore_ns"
 Shares = Mapping[str, float]  # by figure: the change of a time if the figure grows, both relative
 
 
-class _Noted(dict[str, float]):
+class Noted(dict[str, float]):
     """Figures that note which of them are read."""
 
     def __init__(self, figures: Mapping[str, float]) -> None:
@@ -89,7 +89,7 @@ class _Effects:
         self, record: InstructionRecord, stream: StreamRecord, spent: Spent
     ) -> tuple[int, Shares]:
         """Return the time of one use, and its change with each figure that matters."""
-        figures = _Noted(self.target.figures)
+        figures = Noted(self.target.figures)
         base = _time(self._timed(figures, record, stream), stream.engine, spent)
         if not base:
             return 0, {}

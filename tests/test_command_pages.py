@@ -1,4 +1,4 @@
-"""Test docs/debugging.md: its commands run, and print the text that follows them.
+"""Pages of commands: the commands run, and print the text that follows them.
 
 NKIC_BLESS=1 writes the output of the commands into the page.
 """
@@ -6,6 +6,7 @@ NKIC_BLESS=1 writes the output of the commands into the page.
 from __future__ import annotations
 
 import io
+import json
 import re
 import shlex
 import subprocess
@@ -22,9 +23,12 @@ from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nkic import command as compiler
 from tests.harness.bless import blessing
 
-PAGE = Path(__file__).resolve().parents[1] / "docs/debugging.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMANDS = {"nkic": compiler, "nki-run": nki_run}
-CODES = {"--expect-at": 1}  # the exit code of a command with an option that finds something
+CODES = {
+    "--expect-at": 1,
+    "evaluate": 1,
+}  # the exit code of a command with an option that finds something
 _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```\n", re.M | re.S)
 
 
@@ -34,21 +38,21 @@ def said(line: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixtur
         monkeypatch.setattr("sys.stdin", io.StringIO(Path(words.pop()).read_text("utf-8")))
         words.remove("<")
     wanted = next((code for word, code in CODES.items() if word in words), 0)
-    assert run(COMMANDS[tool], tool, words) == wanted
+    assert run(COMMANDS[tool], tool, words) == wanted, line
     out, err = capfd.readouterr()
     return out + err
 
 
-def test_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = made = PAGE.read_text("utf-8")
+def printed_by(
+    name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> list[str]:
+    """Write a page's files here, run its commands, and return the texts, each as on the page."""
+    page = made = (DOCS / name).read_text("utf-8")
     printed, texts = "", []
     for language, file, text in _BLOCK.findall(page):
         if file:
             Path(file).write_text(text, encoding="utf-8")
-        if file.endswith("reference.py"):
+        if file.endswith("reference.py") and "savez" in text:
             subprocess.run([sys.executable, file], check=True)
         if language == "console":
             lines = [line.removeprefix("$ ") for line in text.splitlines()]
@@ -58,9 +62,31 @@ def test_the_page(
             made = made.replace(f"```text\n{text}```\n", f"```text\n{printed}```\n", 1)
             assert blessing() or text == printed
     if blessing():
-        PAGE.write_text(made, "utf-8")
+        (DOCS / name).write_text(made, "utf-8")
+    return texts
+
+
+def test_debugging(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    texts = printed_by("debugging.md", monkeypatch, capfd)
     assert "norm.py:18:5: error[NKI1009]: after line 18, `total` differs from" in texts[0]
     _mended()
+
+
+def test_evaluate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (table,) = printed_by("evaluate.md", monkeypatch, capfd)
+    assert [line.split()[2] for line in table.splitlines()[:3]] == ["correct", "correct", "cheat"]
+    lines = Path("results.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["candidate"] for line in lines] == [
+        "good.py",
+        "nomax.py",
+        "constant.py",
+    ]
 
 
 def _mended() -> None:

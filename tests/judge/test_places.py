@@ -1,0 +1,128 @@
+"""Places, the sensitivity of a time to the clock's figures, and evaluations that are kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nkic.base.diagnostics import UsageFailed
+from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task
+from nkic.judge.process import Process
+from tests.judge.test_cheats import GOOD, REFERENCE, TASK, UNGUARDED
+
+RATE = {"figure": "dma.engine_rate", "share": -0.9, "error": 0.09}
+CLOCK = {"figure": "vector.clock_mhz", "share": -0.9, "error": 0.09}
+
+
+def timed(name: str, time: float, *reasons: Any, **more: Any) -> Evaluation:
+    fields: dict[str, Any] = {"runnable": True, "correct": True, "time_ns": time, **more}
+    trust = {"reasons": list(reasons)}
+    return Evaluation(name, "", "", "", "", compiled=True, **{"trust": trust, **fields})
+
+
+def places(*evaluations: Evaluation) -> list[tuple[str, str, bool]]:
+    found = placed(evaluations)
+    return [(p.evaluation.candidate, p.words, p.worth_a_device) for p in found]
+
+
+def test_errors_that_two_candidates_share_cancel() -> None:
+    same = timed("a", 100, RATE), timed("b", 112, RATE), timed("c", 105, RATE)
+    assert places(*same) == [("a", "1-2", True), ("c", "1-3", True), ("b", "2-3", False)]
+    apart = timed("a", 100, RATE), timed("b", 112, CLOCK)
+    assert places(*apart) == [("a", "1-2", True), ("b", "1-2", True)]
+
+
+def test_timing_again_takes_the_place_of_shares() -> None:
+    swing = {"sensitivity": {"dma.engine_rate": [0.0, 0.0, 0.09]}}
+    still = timed("a", 100, trust={"reasons": [RATE], **swing})
+    other = timed("b", 112, trust={"reasons": []})
+    assert [place for _, place, _ in places(still, other)] == ["1", "2"]
+    assert [p for _, p, _ in places(timed("a", 100, RATE), other)] == ["1-2", "1-2"]
+
+
+def test_what_is_not_correct_has_no_place() -> None:
+    wrong = timed("wrong", 1, correct=False)
+    assert places(wrong, timed("right", 50)) == [("right", "1", True)]
+    compiled = timed("only", 5, correct=False, runnable=False)
+    assert places(compiled) == [("only", "1", True)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("task")
+    (path / "task.toml").write_text(TASK)
+    (path / "reference.py").write_text(REFERENCE)
+    return path
+
+
+def test_a_slower_figure_makes_a_slower_program(folder: Path) -> None:
+    task = read_task(folder / "task.toml")
+    found = Judge(task, time_only=True).evaluate(Candidate.of_text(GOOD))
+    assert found.status == "compiled" and not found.cases
+    swings = found.trust["sensitivity"]
+    more, less, error = swings["dma.engine_rate"]
+    assert -error < more < 0 < less < error
+    more, less, error = swings["scalar.table_ns"]
+    assert -error < less < 0 < more < error
+    assert not any(name.startswith(("gpsimd", "tensor")) for name in swings)
+    known = Judge(task, time_only=True, sensitivity=False).evaluate(Candidate.of_text(GOOD))
+    assert "sensitivity" not in known.trust
+
+
+def test_what_was_evaluated_is_not_evaluated_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    ask = Process.ask
+
+    def counted(self: Process, do: str, **request: Any) -> Any:
+        asked.append(do)
+        return ask(self, do, **request)
+
+    monkeypatch.setattr(Process, "ask", counted)
+    task, good = read_task(folder / "task.toml"), Candidate.of_text(GOOD)
+
+    def judged(**options: Any) -> Evaluation:
+        asked.clear()
+        results, candidate = Results(tmp_path / "results"), options.pop("candidate", good)
+        return Judge(options.pop("task", task), results=results, **options).evaluate(candidate)
+
+    quick: dict[str, Any] = {"time_only": True, "sensitivity": False}
+    first = judged(**quick)
+    assert asked and first.compiled
+    again = judged(**quick)
+    assert not asked and again.json() == first.json()
+    changes: list[dict[str, Any]] = [
+        {"families": False},
+        {"secret": "mine"},
+        {"time_only": False},
+        {"orders": 0},
+        {"sensitivity": True},
+        {"candidate": Candidate.of_text(UNGUARDED)},
+        {"candidate": Candidate.of_text(GOOD, "other.py")},
+        {"task": dataclasses.replace(task, sha256="other")},
+    ]
+    for changed in changes:
+        judged(**quick | changed)
+        assert asked, changed
+
+
+def test_what_a_limit_ended_is_not_kept(folder: Path, tmp_path: Path) -> None:
+    task = dataclasses.replace(read_task(folder / "task.toml"), seconds=0.001)
+    results = Results(tmp_path / "results")
+    judge, good = Judge(task, results=results), Candidate.of_text(GOOD)
+    assert "more than the 0.001 s" in judge.evaluate(good).problem
+    assert results.get(judge.key(good)) is None
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("not a database, but long enough to be taken for one" * 9)
+    with pytest.raises(UsageFailed, match="cannot hold evaluations"):
+        Results(tmp_path / "results")
+    results = Results(tmp_path / "new")
+    with results._database as database:
+        database.execute("INSERT INTO results VALUES ('key', '[1]')")
+    assert results.get("key") is None
