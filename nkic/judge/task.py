@@ -28,8 +28,8 @@ MAX_BYTES = 1 << 20  # size of a task's file
 MAX_REFERENCE = 1 << 30  # size of the file of its reference
 SECONDS, MEMORY = 120.0, 4 << 30  # limits of a candidate, unless the task sets others
 REFERENCES = ("function", "npz", "kernel")
-_MEASURES = {key for keys in MODES.values() for key in keys} | {"mode"}
-_KEYS: Mapping[str, tuple[str, ...]] = {
+MEASURES = {key for keys in MODES.values() for key in keys} | {"mode"}
+KEYS: Mapping[str, tuple[str, ...]] = {
     "a task": (
         *("name", "kernels", "target", "nki", "reference", "outputs", "case", "families"),
         *("required_families", "may_write", "narrowest", "limits", "equal_nan"),
@@ -201,8 +201,8 @@ class _Reader:
         tables |= {name: rule for name, rule in table.items() if isinstance(rule, dict)}
         for name, rule in tables.items():
             for key, value in rule.items():
-                if key not in _MEASURES:
-                    _refuse(f"[outputs] has no `{key}`", did_you_mean(key, _MEASURES))
+                if key not in MEASURES:
+                    _refuse(f"[outputs] has no `{key}`", did_you_mean(key, MEASURES))
                 if key == "mode":
                     _one_of("mode", value, MODES)
                 elif not isinstance(value, int | float) or isinstance(value, bool):
@@ -259,8 +259,8 @@ def _is_seed(value: Any) -> bool:
 
 def _only(what: str, table: Mapping[str, Any]) -> None:
     for key in table:
-        if key not in _KEYS[what]:
-            _refuse(f"{what} has no `{key}`", did_you_mean(key, _KEYS[what]))
+        if key not in KEYS[what]:
+            _refuse(f"{what} has no `{key}`", did_you_mean(key, KEYS[what]))
 
 
 def _table(table: Mapping[str, Any], key: str) -> dict[str, Any]:

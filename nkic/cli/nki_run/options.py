@@ -141,8 +141,9 @@ class CommandLine:
     )
     compare: tuple[str, ...] = _checks(
         "--compare [NAME=]RULE,…",
-        "How: close (default), range, ulp, cosine, exact; skip ignores an output; with max-ulp:N, "
-        "min-cosine:X, pass-rate:X (share of the elements that must match), equal-nan.",
+        "How: close (default), range, ulp, cosine, l2, exact; skip ignores an output; with "
+        "max-ulp:N, min-cosine:X, max-l2:X, pass-rate:X (share of the elements that must match), "
+        "equal-nan.",
         needs=("expected", "expect_at"),
     )
     rtol: tuple[str, ...] = _checks(

@@ -17,9 +17,15 @@ _NUMBERS = {
     "atol": (0.0, 1e300),
     "max_ulp": (0.0, 2.0**32),
     "min_cosine": (-1.0, 1.0),
+    "max_l2": (0.0, 1e300),
     "min_pass_rate": (0.0, 1.0),
 }
-_RULES = {"max-ulp": "max_ulp", "min-cosine": "min_cosine", "pass-rate": "min_pass_rate"}
+_RULES = {
+    "max-ulp": "max_ulp",
+    "min-cosine": "min_cosine",
+    "max-l2": "max_l2",
+    "pass-rate": "min_pass_rate",
+}
 _EQUAL_NAN = "equal-nan"
 
 

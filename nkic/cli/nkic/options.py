@@ -32,7 +32,7 @@ PRINTS = {
     "profiles": "the versions of NKI",
     "codes": "the codes of all messages; --explain has a page on each",
     "env": "the environment variables that nkic reads",
-    "schema": "the JSON Schema of --message-format json",
+    "schema": "the JSON Schema of --message-format json; schema=task and schema=evaluation",
     "config": "every setting of this command line, and its origin",
     "kernels": "the kernels of the file, with their parameters",
     "completion": "a script for the shell: completion=bash, zsh or fish",

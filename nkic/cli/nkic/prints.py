@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from importlib import resources
 
@@ -27,10 +28,12 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
 
     Raises `UsageFailed` if there is no such table.
     """
-    name, _, shell = wanted.partition("=")
+    name, _, value = wanted.partition("=")
     if name == COMPLETION:
-        script = completion(shell)
-        return records.document(name, {"shell": shell, "script": script}) if as_json else script
+        script = completion(value)
+        return records.document(name, {"shell": value, "script": script}) if as_json else script
+    if name == "schema" and value:
+        return _schema(value)
     if wanted == "schema":
         return resources.files("nkic.base.render").joinpath("diagnostic.schema.json").read_text()
     if as_json and wanted in records.TABLES:
@@ -41,6 +44,16 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
         raise bad_value(f"--print: there is no table `{wanted}`", suggestion(wanted, PRINTS))
     head, row = TABLES[wanted]
     return pages.table([head.split(","), *map(row, records.TABLES[wanted]())], colour)
+
+
+def _schema(wanted: str) -> str:
+    """Return the schema of a task or an evaluation."""
+    from nkic.judge import schemas  # slow to import, and rarely needed
+
+    made = {"task": schemas.task_schema, "evaluation": schemas.evaluation_schema}
+    if wanted not in made:
+        raise bad_value(f"--print schema={wanted}: there is no such schema", "task or evaluation")
+    return json.dumps(made[wanted](), indent=2) + "\n"
 
 
 def completion(shell: str) -> str:

@@ -6,7 +6,7 @@ counterpart is not finite fails under any pass rate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,8 @@ class Comparison:
 
     `worst` is the element with the largest error, `first` the first that fails. `histogram` counts
     elements by error: upper ends in `unit`, with "above" and "not finite" as the last bins. `wrong`
-    tells for each element whether it fails; `got` and `expected` are the numbers.
+    tells for each element whether it fails; `got` and `expected` are the numbers. `whole` is the
+    cosine or the relative L2 error of the whole array, if the rule is about it.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Comparison:
     worst: Point | None
     unit: str
     histogram: tuple[tuple[float | None, int], ...]
-    cosine: float | None
+    whole: float | None
     wrong: Mask
     got: Numbers
     expected: Numbers
@@ -74,20 +75,20 @@ def compare(
     errors = _errors(got, expected, element, rule)
     wrong = _wrong(got, expected, errors, rule)
     mismatch = np.isfinite(got) != np.isfinite(expected)
-    cosine = _cosine(got, expected) if rule.mode == "cosine" else None
+    whole = WHOLE[rule.mode](got, expected) if rule.mode in WHOLE else None
     failures = int(np.count_nonzero(wrong))
     return Comparison(
         name,
         dtype,
         rule,
-        passed=_passed(failures, bool(mismatch.any()), got.size, cosine, rule),
+        passed=_passed(failures, bool(mismatch.any()), got.size, whole, rule),
         failures=failures,
         not_finite=int(np.count_nonzero(wrong & ~(np.isfinite(got) & np.isfinite(expected)))),
         first=_point(_first(wrong), got, expected, element),
         worst=_point(_worst(errors, wrong), got, expected, element),
         unit="ulp" if rule.mode in ("ulp", "exact") else "tolerance",
         histogram=_histogram(errors, wrong, ULP_BINS if rule.mode in ("ulp", "exact") else BINS),
-        cosine=cosine,
+        whole=whole,
         wrong=wrong,
         got=got,
         expected=expected,
@@ -138,14 +139,14 @@ def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Tolerance) -> N
 def _allowed(expected: Numbers, rule: Tolerance) -> Numbers | np.float64:
     if rule.mode == "close":
         return rule.atol + rule.rtol * np.abs(expected)
-    # A cosine has no tolerance for elements: they are ranked by their distance.
-    rtol, atol = (1.0, 0.0) if rule.mode == "cosine" else (rule.rtol, rule.atol)
+    # A rule about the whole array ranks elements by their distance.
+    rtol, atol = (1.0, 0.0) if rule.mode in WHOLE else (rule.rtol, rule.atol)
     finite = np.abs(expected[np.isfinite(expected)])
     return np.float64(atol + rtol * finite.max(initial=0.0))
 
 
 def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Tolerance) -> Mask:
-    limit = {"ulp": rule.max_ulp, "exact": 0.0, "cosine": np.inf}.get(rule.mode, 1.0)
+    limit = {"ulp": rule.max_ulp, "exact": 0.0, **dict.fromkeys(WHOLE, np.inf)}.get(rule.mode, 1.0)
     right = (errors <= limit) | (np.isinf(got) & (got == expected))
     if rule.equal_nan:
         right |= np.isnan(got) & np.isnan(expected)
@@ -153,11 +154,10 @@ def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Tolerance) ->
     return wrong
 
 
-def _passed(
-    failures: int, mismatch: bool, size: int, cosine: float | None, rule: Tolerance
-) -> bool:
-    if cosine is not None:
-        return not failures and cosine >= rule.min_cosine
+def _passed(failures: int, mismatch: bool, size: int, whole: float | None, rule: Tolerance) -> bool:
+    if whole is not None:
+        near = whole >= rule.min_cosine if rule.mode == "cosine" else whole <= rule.max_l2
+        return not failures and near
     if not failures:
         return True
     return not mismatch and (size - failures) / size >= rule.min_pass_rate
@@ -171,6 +171,21 @@ def _cosine(got: Numbers, expected: Numbers) -> float:
     if lengths == 0:
         return 1.0 if not a.any() and not b.any() else 0.0
     return float((a * b).sum() / lengths)
+
+
+def _l2(got: Numbers, expected: Numbers) -> float:
+    """Return the length of the difference of the finite elements, as a share of the length of
+    what was expected.
+    """
+    finite = np.isfinite(got) & np.isfinite(expected)
+    wanted, off = expected[finite], got[finite] - expected[finite]
+    off_length, length = np.sqrt((off * off).sum()), np.sqrt((wanted * wanted).sum())
+    if off_length == 0:
+        return 0.0
+    return float(off_length / length) if length else float("inf")
+
+
+WHOLE: Mapping[str, Callable[[Numbers, Numbers], float]] = {"cosine": _cosine, "l2": _l2}
 
 
 def _ulps(got: Numbers, expected: Numbers, dtype: DType) -> Numbers:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import Diagnostic, make
 from nkic.base.text import clean, grouped, plural
 from nkic.machine.memory import PARTITIONS
-from nkic.simulate.comparison.compare import Comparison, Mask, Point
+from nkic.simulate.comparison.compare import WHOLE, Comparison, Mask, Point
 from nkic.simulate.comparison.resemblance import resemblance
 
 RANGES = 6  # of indices that a line shows
@@ -29,16 +29,17 @@ _UNITS = {"ulp": "ulp", "tolerance": "x tolerance"}
 def diagnostic(comparison: Comparison) -> Diagnostic:
     """Return the error for an output that differs from its expected values."""
     name = clean(comparison.name)
-    if comparison.cosine is not None and not comparison.failures:
-        limit = comparison.rule.min_cosine
-        verdict_text = (
-            f"the cosine with what was expected is {comparison.cosine:.8g}, below {limit:g}"
-        )
+    rule = comparison.rule
+    if comparison.whole is not None and not comparison.failures:
+        is_cosine = rule.mode == "cosine"
+        what = "cosine with" if is_cosine else "relative L2 error against"
+        limit = f"below {rule.min_cosine:g}" if is_cosine else f"above {rule.max_l2:g}"
+        verdict_text = f"the {what} what was expected is {comparison.whole:.8g}, {limit}"
     else:
         share = f"{grouped(comparison.failures)} of {plural(comparison.elements, 'element')}"
-        rate = comparison.rule.min_pass_rate
+        rate = rule.min_pass_rate
         allowed = f", more than the {1 - rate:.3%} allowed" if 0 < rate < 1 else ""
-        verdict_text = f"{share} differ from what was expected ({comparison.rule}){allowed}"
+        verdict_text = f"{share} differ from what was expected ({rule}){allowed}"
     alike = resemblance(comparison.got, comparison.expected)
     parts = (
         "\n".join(lines)
@@ -55,8 +56,8 @@ def verdict(comparison: Comparison) -> str:
     if comparison.failures:
         elements = plural(comparison.elements, "element")
         text += f", {grouped(comparison.failures)} of {elements} beyond it"
-    if comparison.cosine is not None:
-        return f"{text}, cosine {comparison.cosine:.8g}"
+    if comparison.whole is not None:
+        return f"{text}, {comparison.rule.mode} {comparison.whole:.8g}"
     if comparison.worst is None or comparison.worst.difference == 0:
         return f"{text}, all equal"
     index = _index_text(comparison.worst.index)
@@ -72,7 +73,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "elements": comparison.elements,
         "failures": comparison.failures,
         "not_finite": comparison.not_finite,
-        "cosine": comparison.cosine,
+        **{m: _number(comparison.whole) if m == comparison.rule.mode else None for m in WHOLE},
         "first": _point_json(comparison.first),
         "worst": _point_json(comparison.worst),
         "unit": comparison.unit,
@@ -159,7 +160,7 @@ def _cell(value: float, bad: bool = False) -> str:
 def _errors(comparison: Comparison) -> Iterator[str]:
     """Yield the histogram, without its empty bins."""
     unit, before = _UNITS[comparison.unit], None
-    if comparison.cosine is not None:  # has no tolerance for elements
+    if comparison.whole is not None:  # has no tolerance for elements
         return
     scale = "steps of the grid" if comparison.unit == "ulp" else "tolerances"
     yield f"elements by error, in {scale}:"

@@ -20,6 +20,7 @@ MODES = {
     "range": ("rtol", "atol", "min_pass_rate"),
     "ulp": ("max_ulp", "min_pass_rate"),
     "cosine": ("min_cosine",),
+    "l2": ("max_l2",),
     "exact": ("min_pass_rate",),
     "skip": (),
 }
@@ -31,7 +32,8 @@ class Tolerance:
 
     close: |got - expected| <= atol + rtol * |expected|, for each element; range: the same with the
     largest |expected| of all; ulp: at most `max_ulp` steps of the type's grid apart; cosine: the
-    angle between both arrays has at least this cosine; exact: the same bits.
+    angle between both arrays has at least this cosine; l2: the length of the difference, as a share
+    of the length of the expected array, is at most `max_l2`; exact: the same bits.
     """
 
     mode: str
@@ -39,6 +41,7 @@ class Tolerance:
     atol: float = 0.0
     max_ulp: float = 0.0
     min_cosine: float = 1.0
+    max_l2: float = 0.0
     min_pass_rate: float = 1.0
     equal_nan: bool = False
 
@@ -77,8 +80,8 @@ class ToleranceSettings:
 def _default(mode: str, dtype: DType) -> Tolerance:
     element = dtype.element or dtype
     if not element.is_float:
-        return Tolerance(mode, max_ulp=0, min_cosine=0.99999)
+        return Tolerance(mode, max_ulp=0, min_cosine=0.99999, max_l2=1e-5)
     if element.size == 4:
-        return Tolerance(mode, rtol=1e-5, atol=1e-5, max_ulp=4, min_cosine=0.99999)
+        return Tolerance(mode, rtol=1e-5, atol=1e-5, max_ulp=4, min_cosine=0.99999, max_l2=1e-5)
     step = 2.0**-element.mantissa_bits
-    return Tolerance(mode, rtol=2 * step, atol=step, max_ulp=1, min_cosine=0.999)
+    return Tolerance(mode, rtol=2 * step, atol=step, max_ulp=1, min_cosine=0.999, max_l2=2 * step)

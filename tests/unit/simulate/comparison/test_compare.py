@@ -128,17 +128,29 @@ def test_close_agrees_with_numpy(
 
 def test_infinity_is_right_only_where_it_is_expected() -> None:
     """|inf - -inf| <= rtol * inf, and |1 - inf| <= rtol * inf, but neither makes them close."""
-    for mode in ("close", "range", "ulp", "exact", "cosine"):
-        rule: dict[str, Any] = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
+    for mode in ("close", "range", "ulp", "exact", "cosine", "l2"):
+        rule: dict[str, Any] = {
+            "mode": mode,
+            "rtol": 1.0,
+            "max_ulp": 1e9,
+            "min_cosine": -1.0,
+            "max_l2": 1e9,
+        }
         assert compared([INF, 1.0], [INF, 1.0], **rule).passed, mode
         assert not compared([INF, 1.0], [-INF, 1.0], **rule).passed, mode
         assert not compared([1.0, 1.0], [INF, 1.0], **rule).passed, mode
         assert not compared([INF, 1.0], [1.0, 1.0], **rule).passed, mode
 
 
-@pytest.mark.parametrize("mode", ["close", "range", "ulp", "exact", "cosine"])
+@pytest.mark.parametrize("mode", ["close", "range", "ulp", "exact", "cosine", "l2"])
 def test_nan_equals_nothing_unless_asked(mode: str) -> None:
-    rule: dict[str, Any] = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
+    rule: dict[str, Any] = {
+        "mode": mode,
+        "rtol": 1.0,
+        "max_ulp": 1e9,
+        "min_cosine": -1.0,
+        "max_l2": 1e9,
+    }
     assert not compared([NAN, 1.0], [NAN, 1.0], **rule).passed
     assert compared([NAN, 1.0], [NAN, 1.0], equal_nan=True, **rule).passed
     assert not compared([NAN, 1.0], [1.0, 1.0], equal_nan=True, **rule).passed
@@ -196,13 +208,27 @@ def test_exact_means_bits() -> None:
 
 def test_cosine() -> None:
     a = np.array([3.0, 4.0])
-    assert compared(a, 2 * a, mode="cosine", min_cosine=1 - 1e-12).cosine == pytest.approx(1)
+    assert compared(a, 2 * a, mode="cosine", min_cosine=1 - 1e-12).whole == pytest.approx(1)
     found = compared([4.0, 3.0], a, mode="cosine", min_cosine=0.97)
-    assert found.cosine == pytest.approx(0.96)
+    assert found.whole == pytest.approx(0.96)
     assert not found.passed
     assert found.failures == 0
     assert compared([0.0, 0.0], [0.0, 0.0], mode="cosine").passed
     assert not compared([0.0, 0.0], a, mode="cosine", min_cosine=0.5).passed
+
+
+def test_relative_l2() -> None:
+    a = np.array([3.0, 4.0])
+    found = compared([3.0, 4.5], a, mode="l2", max_l2=0.1)
+    assert found.whole == pytest.approx(0.1) and found.passed and found.failures == 0
+    wrong = compared([3.0, 4.5], a, mode="l2", max_l2=0.09)
+    assert not wrong.passed
+    assert "the relative L2 error against what was expected is 0.1, above 0.09" in str(
+        compare_report.diagnostic(wrong).message
+    )
+    assert compared(a, a, mode="l2").passed
+    assert not compared([0.0, 1e-9], [0.0, 0.0], mode="l2").passed
+    assert not compared([NAN, 4.0], a, mode="l2", max_l2=9.0).passed
 
 
 def test_packed_elements_are_compared_unpacked() -> None:
@@ -230,7 +256,7 @@ def test_a_name_wins_over_every() -> None:
     found = ToleranceSettings(
         {"mode": {"b": "ulp"}, "rtol": {EVERY: 0.5, "a": 0.25}, "max_ulp": {EVERY: 3.0}}, True
     )
-    assert found.rule("a", F32) == Tolerance("close", 0.25, 1e-5, 4, 0.99999, equal_nan=True)
+    assert found.rule("a", F32) == Tolerance("close", 0.25, 1e-5, 4, 0.99999, 1e-5, equal_nan=True)
     assert found.rule("c", F32).rtol == 0.5
     assert found.rule("b", F32).max_ulp == 3.0
     assert str(found.rule("b", F32)) == "ulp, max_ulp 3, NaN equals NaN"
@@ -322,7 +348,7 @@ def test_verdict_of_what_is_right() -> None:
     assert "1 of 2 elements beyond it" in compare_report.verdict(partly)
 
 
-@pytest.mark.parametrize("mode", ["close", "range", "ulp", "exact", "cosine"])
+@pytest.mark.parametrize("mode", ["close", "range", "ulp", "exact", "cosine", "l2"])
 def test_json_is_strict(mode: str) -> None:
     found = compared([[NAN, INF], [1.0, 3.0]], [[1.0, INF], [1.0, 2.0]], mode=mode)
     record = json.loads(json.dumps(compare_report.as_json(found), allow_nan=False))
@@ -331,7 +357,7 @@ def test_json_is_strict(mode: str) -> None:
     assert record["first"]["got"] is None
     assert record["not_finite"] == 1
     assert record["failing"][0][0][0] == 0
-    if mode != "cosine":
+    if mode not in ("cosine", "l2"):
         assert (record["failures"], record["failing"]) == (2, [[[0, 1]], [[0, 1]]])
         assert sum(row["count"] for row in record["histogram"]) + record["not_finite"] == 4
 
