@@ -155,6 +155,8 @@ HOMONYMS = {
     "api/running.py": {"accumulate"},
     "cli/nki_run/options.py": {"iota"},
     "judge/reference.py": {"iota"},
+    "judge/schemas.py": {"integer"},
+    "judge/traces.py": {"axes"},
     "language/enums.py": {"perf_mode"},
     "language/meanings.py": {"reciprocal", "topk"},
     "language/names.py": {"tile_size"},

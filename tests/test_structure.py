@@ -49,7 +49,7 @@ ON_DEMAND = {
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating", "nkic.cli.nkic.advising"},  # libcst, NumPy
     "cli/nkic/replay.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
-    "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
+    "cli/nkic/prints.py": {"nkic.judge", "click.shell_completion", "nkic.cli.nkic"},
     "evaluate/library/maths.py": {"fractions"},  # few kernels
     "lower/stage.py": {"nkic.lower.split"},  # few programs
     "neff/verify/program.py": {"nkic.neff.verify.orders"},  # the proofs

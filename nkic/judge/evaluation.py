@@ -60,7 +60,8 @@ class Evaluation:
     comparisons on unusual inputs. `time_ns` is the sum of the times of the cases; `trust` the
     likely error of the longest, with its `sensitivity`: by figure, the changes of its time at both
     ends of the figure's likely error, and that error. `narrowest` is the narrowest float type on a
-    path to each output. `report`, `metrics`, `verdict` and `what_if`
+    path to each output. `ended` says whether "time" ended the candidate's process, or the
+    "process" itself. `report`, `metrics`, `verdict` and `what_if`
     describe the longest case: the report of `nki-run --json`, the metrics of the vendor's profiler
     under its names, and the analysis of the time.
     """
@@ -86,6 +87,7 @@ class Evaluation:
     verdict: Sequence[str] = ()
     what_if: Sequence[Json] = ()
     problem: str = ""
+    ended: str = ""
     diagnostics: Sequence[Json] = ()
     warnings: Sequence[Json] = ()
     seconds: float = field(default=0.0, compare=False)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
+
 from nkic import __version__, pace
 from nkic.api import Artifact
 from nkic.base import files
@@ -36,10 +38,14 @@ HIDDEN = "hidden seed"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate: the text of a file, or the bytes of a compiled kernel."""
+    """A candidate: the text of a file, or the bytes of a compiled kernel.
+
+    `kernel` names the one that is meant, if not the task does.
+    """
 
     name: str
     data: bytes
+    kernel: str = ""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Candidate:
@@ -117,7 +123,7 @@ class Judge:
         with Process(self.task.seconds, self.task.memory) as process:
             trial = _Trial(self, candidate, process)
             found = replace(trial.evaluation(), seconds=time.monotonic() - began)
-        if self.results is not None and not trial.ended:  # another machine may have the time
+        if self.results is not None and not found.ended:  # another machine may have the time
             self.results.put(key, found)
         return found
 
@@ -125,7 +131,14 @@ class Judge:
         """Return a hash of all that the evaluation of a candidate depends on."""
         digests = [sha256(part).hexdigest() for part in (candidate.data, self.secret)]
         options = self.families, self.orders, self.sensitivity, self.time_only
-        words = [stamp(), self.task.sha256, candidate.name, *digests, *map(str, options)]
+        words = [
+            stamp(),
+            self.task.sha256,
+            candidate.name,
+            candidate.kernel,
+            *digests,
+            *map(str, options),
+        ]
         return sha256("\n".join(words).encode("utf-8", "surrogateescape")).hexdigest()
 
     def evaluate_all(self, candidates: Iterable[Candidate], jobs: int = 1) -> Iterator[Evaluation]:
@@ -153,7 +166,6 @@ class _Trial:
         self.analysis: Mapping[str, Any] = {}
         self.trust: dict[str, Any] = {}
         self.outputs: defaultdict[str, set[bytes]] = defaultdict(set)  # their hashes, by case
-        self.ended = False  # by a limit, or by itself
         self.longest = ""  # the case that takes longest
         self.known: dict[str, Any] = {}
 
@@ -168,7 +180,7 @@ class _Trial:
         except _Failed as failed:
             self.known |= {"problem": failed.problem, "diagnostics": failed.diagnostics}
         except Ended as ended:
-            self.known["problem"], self.ended = str(ended), True
+            self.known |= {"problem": str(ended), "ended": ended.by}
         passed = bool(self.cases) and all(result.passed for result in self.cases)
         families = self.known.get("families", ())
         robust = {*self.task.required} <= {r.inputs for r in families if r.passed}
@@ -224,7 +236,7 @@ class _Trial:
 
     def _kernel(self, text: str) -> str | None:
         """Return the first of the task's names that the text defines."""
-        names = self.task.kernels
+        names = (self.candidate.kernel,) if self.candidate.kernel else self.task.kernels
         return next((name for name in names if f"def {name}(" in text), names[0] if names else None)
 
     def _look(self) -> None:
@@ -291,7 +303,7 @@ class _Trial:
             passed, problem = all(c.passed for c in compared), ""
         except ValueError as error:
             compared, passed, problem = [], False, str(error)
-        listed = tuple(compare_report.as_json(c) for c in compared)
+        listed = tuple({**compare_report.as_json(c), **_largest(c)} for c in compared)
         results.append(CaseResult(case.name, label, passed, listed, problem, answer["time_ns"]))
         return answer
 
@@ -340,6 +352,19 @@ class _Trial:
             self._ask("fuzz", case=case.name, arrays=arrays, orders=self.judge.orders)
         except _Failed as failed:
             self._flag("order-dependent", failed.problem.partition("\n")[0], cheat=True)
+
+
+def _largest(comparison: Comparison) -> dict[str, float]:
+    """Return the largest errors of the elements that are finite in both arrays."""
+    got, expected = comparison.got, comparison.expected
+    finite = np.isfinite(got) & np.isfinite(expected)
+    wanted = np.abs(expected[finite])
+    off = np.abs(got[finite] - expected[finite])
+    relative = off[wanted > 0] / wanted[wanted > 0]
+    return {
+        "max_absolute_error": float(off.max(initial=0.0)),
+        "max_relative_error": float(relative.max(initial=0.0)),
+    }
 
 
 def _digest(outputs: Mapping[str, bytes]) -> bytes:

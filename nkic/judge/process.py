@@ -31,7 +31,14 @@ _GRACE = 5  # seconds for a process to end
 
 
 class Ended(Exception):
-    """The candidate's process ended, or was ended, before it answered; the text says why."""
+    """The candidate's process ended, or was ended, before it answered; the text says why.
+
+    `by` says what ended it: "time", or the "process" itself.
+    """
+
+    def __init__(self, text: str, by: str = "process") -> None:
+        super().__init__(text)
+        self.by = by
 
 
 class Process:
@@ -63,7 +70,8 @@ class Process:
         try:
             self._connection.send_bytes(msgpack.packb({"do": do, **request}))
             if not self._connection.poll(max(0.0, self._until - time.monotonic())):
-                raise Ended(f"it takes more than the {self.seconds:g} s that the task allows")
+                text = f"it takes more than the {self.seconds:g} s that the task allows"
+                raise Ended(text, "time")
             answer: Any = msgpack.unpackb(self._connection.recv_bytes(_LARGEST))
         except (EOFError, OSError, ValueError) as error:
             self._process.join(_GRACE)

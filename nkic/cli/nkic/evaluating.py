@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
@@ -10,7 +12,7 @@ from nkic.base.files import STANDARD
 from nkic.base.text import aligned, clean, plural
 from nkic.cli.common import Session
 from nkic.cli.nkic.options import EvaluateLine
-from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task
+from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task, traces
 
 NO, YES = 1, 0
 MAX_SECRET = 4096  # bytes
@@ -26,15 +28,19 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     secret = files.read_bytes(line.secret, MAX_SECRET) if line.secret is not None else b""
     if line.secret is not None and not secret.strip():
         raise bad_value(f"--secret: `{line.secret}` is empty", "write any words into it")
+    suite = traces.read_suite(line.task, line.workloads) if line.workloads is not None else None
     judge = Judge(
-        read_task(line.task),
+        suite.task if suite else read_task(line.task),
         secret=secret.strip(),
         families=not line.no_families,
         sensitivity=not line.no_sensitivity,
         results=Results(line.results) if line.results is not None else None,
         time_only=line.time_only,
     )
-    candidates = [Candidate.read(path) for path in line.candidates]
+    candidates = [
+        traces.read_solution(path) if suite and path.endswith(".json") else Candidate.read(path)
+        for path in line.candidates
+    ]
     found = []
     for evaluation in judge.evaluate_all(candidates, line.jobs):
         found.append(evaluation)
@@ -44,6 +50,10 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         files.write(line.jsonl, text)
         if line.jsonl != STANDARD:
             session.wrote("jsonl", line.jsonl)
+    if suite and line.traces is not None:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        records = [r for each in found for r in traces.traces_of(suite, each, now)]
+        files.write(line.traces, "".join(f"{json.dumps(record)}\n" for record in records))
     if line.jsonl != STANDARD and session.verbosity >= 0:
         files.write(STANDARD, _table(found))
     right = sum(e.compiled if line.time_only else e.correct for e in found)

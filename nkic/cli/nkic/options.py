@@ -261,6 +261,18 @@ class EvaluateLine:
     no_sensitivity: bool = _judge(
         "--no-sensitivity", "Do not time each program again under other figures of the clock."
     )
+    workloads: str | None = _judge(
+        "--workloads FILE",
+        "The task is a definition of FlashInfer-Bench, with these workloads (JSON lines); "
+        "candidates may be solutions (.json).",
+        reads=whole,
+    )
+    traces: str | None = _judge(
+        "--traces PATH",
+        "With --workloads, also write its traces: a line for each candidate and workload.",
+        needs=("workloads",),
+        writes=whole,
+    )
     results: str | None = _judge(
         "--results FILE",
         "Keep evaluations in this database, and take from it what was evaluated before.",
