@@ -180,7 +180,10 @@ def test_unwritten(nki_check):
     assert code == 4 and "there is no check `memory`" in said
 
 
-@pytest.mark.parametrize("more", [(), ("-n", "2")])
+@pytest.mark.parametrize(
+    "more",
+    [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)],  # two more processes: 15 s
+)
 def test_properties_in_junit(tmp_path: Path, more: tuple[str, ...]) -> None:
     body = """
 def test_one(nki_check): nki_check(double, X)

@@ -124,7 +124,7 @@ def five_ways(seed: int, cores: int) -> bool:
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_five_ways_agree(cores: int) -> None:
-    assert sum(five_ways(seed, cores) for seed in range(8)) >= 4
+    assert sum(five_ways(seed, cores) for seed in range(4)) >= 2
 
 
 @pytest.mark.slow

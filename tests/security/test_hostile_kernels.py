@@ -133,7 +133,7 @@ QUIET = settings(
 )
 
 
-@settings(QUIET, max_examples=100)
+@settings(QUIET, max_examples=50)
 @given(text=programs())
 def test_hostile_kernels_get_a_verdict(
     text: str, folder: Path, capfd: pytest.CaptureFixture[str]

@@ -180,7 +180,7 @@ def lines(text: str) -> list[str]:
     return text.strip().split("\n")
 
 
-def said(code: str, steps: int = 8_000_000) -> str:
+def said(code: str, steps: int = 3_000_000) -> str:
     done = body(code, limits=Limits(steps=steps))
     (one,) = done.said
     assert one.primary is not None

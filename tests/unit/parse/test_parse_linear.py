@@ -41,7 +41,7 @@ LONG = [
     "uses of a name bound often",
     "star imports",
 ]
-LENGTH = 10_000
+LENGTH = 5_000
 
 
 @pytest.fixture(autouse=True)

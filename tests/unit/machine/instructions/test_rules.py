@@ -129,7 +129,7 @@ def attribute_values(name: str, attribute: Attribute) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("name", LEGAL)
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_rules_are_total(name: str, data: st.DataObject) -> None:
     row = ROWS[name]
     facts = Facts(
