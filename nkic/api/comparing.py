@@ -4,7 +4,7 @@ of several runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from nkic.api.arrays import array_of, dtype_of
 from nkic.api.calling import Called
 from nkic.api.errors import no_sources
-from nkic.api.running import Result
+from nkic.api.running import Result, wanted
 from nkic.base.render import render
 from nkic.ir.program import Returned
 from nkic.machine.codecs import storage
@@ -20,14 +20,21 @@ from nkic.report.compare.ranking import Ranking, Timed, ranked
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.tolerance import ToleranceSettings
+from nkic.simulate.comparison.transposed import transposed_input
+from nkic.simulate.io.bind import bind
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
 from nkic.simulate.io.signature import ArrayParameter
+from nkic.simulate.options import RunOptions
 
 
 def compared(
-    called: Called, expected: Any, rtol: float | None = None, atol: float | None = None
+    called: Called,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    outputs: Mapping[str, Any] | None = None,
 ) -> list[Comparison]:
-    """Compare every expected output with the result.
+    """Compare every expected output with the result, or with `outputs` of another run.
 
     `expected` is an array if the kernel returns one, a tuple in the form of its result, or a
     dictionary by output name, which may also include inputs that the kernel writes. Raises
@@ -36,14 +43,14 @@ def compared(
     settings = ToleranceSettings.of_all(rtol=rtol, atol=atol)
     parameters = {p.name: p for p in called.artifact.signature.outputs}
     comparisons = []
-    for name, wanted in _by_name(called.artifact.returned, expected).items():
+    for name, reference in _by_name(called.artifact.returned, expected).items():
         parameter = parameters.get(name)
         if parameter is None:
             raise ValueError(f"the kernel has no output `{name}`; it has {', '.join(parameters)}")
-        output = called.result.outputs[name].view(storage(parameter.dtype))
+        output = (outputs or called.result.outputs)[name].view(storage(parameter.dtype))
         rule = settings.rule(name, parameter.dtype)
         comparisons.append(
-            compare(name, output, parameter.dtype, _numbers(wanted, parameter), rule)
+            compare(name, output, parameter.dtype, _numbers(reference, parameter), rule)
         )
     return comparisons
 
@@ -52,11 +59,26 @@ def differences(
     called: Called, expected: Any, rtol: float | None = None, atol: float | None = None
 ) -> str:
     """Return what `nki-run` would print for the outputs that differ; empty if none does."""
-    comparisons = compared(called, expected, rtol, atol)
-    wrong = [
-        compare_report.diagnostic(comparison) for comparison in comparisons if not comparison.passed
-    ]
-    return render(wrong, "human", no_sources) if wrong else ""
+    wrong = [each for each in compared(called, expected, rtol, atol) if not each.passed]
+    if not wrong:
+        return ""
+    cause = _cause(called, lambda outputs: compared(called, expected, rtol, atol, outputs))
+    found = [compare_report.diagnostic(comparison, cause) for comparison in wrong]
+    return render(found, "human", no_sources)
+
+
+def _cause(called: Called, comparing: Callable[[Mapping[str, Any]], list[Comparison]]) -> str:
+    """Return why the outputs of a call are not as expected, or "", if other inputs tell it."""
+    artifact = called.artifact
+    if artifact.signature.updates:
+        return ""  # the caller's arrays may hold their new contents
+    return transposed_input(
+        artifact.executable,
+        bind(artifact.signature, wanted(called.inputs, None, False)).arrays,
+        called.result.run.instructions,
+        RunOptions(),
+        lambda outputs: all(comparison.passed for comparison in comparing(outputs)),
+    )
 
 
 def rank(runs: Mapping[str, Called | Result] | Sequence[Called | Result]) -> Ranking:
@@ -89,8 +111,8 @@ def _pairs(form: Returned, expected: Any) -> Iterator[tuple[str, Any]]:
         return
     if not isinstance(expected, tuple | list) or len(expected) != len(form):
         raise ValueError(f"the kernel returns {len(form)} tensors; pass a tuple of as many arrays")
-    for inner, wanted in zip(form, expected, strict=True):
-        yield from _pairs(inner, wanted)
+    for inner, value in zip(form, expected, strict=True):
+        yield from _pairs(inner, value)
 
 
 def _numbers(wanted: Any, parameter: ArrayParameter) -> Numbers:

@@ -37,6 +37,7 @@ from nkic.report.views import profile
 from nkic.simulate import Result, RunOptions, simulate_ranks
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
+from nkic.simulate.comparison.transposed import transposed_input
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.numbers import Numbers
@@ -74,6 +75,8 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     done = []
     for job, bound_inputs, result, reference in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, reference)
+        if line.ranks == 1 and not _passed(compared):
+            job.find_cause(bound_inputs.arrays, result, options, reference)
         done.append((job, job.summary(bound_inputs, result, compared, options, seconds), compared))
     code = _report(done, line)
     if divergences:
@@ -82,7 +85,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         _refuse_values(run, fail_on)
     if races := _races(first, arrays, options):
         raise ProgramFault(races)
-    passed = all(comparison.passed for _, _, compared in done for comparison in compared)
+    passed = all(_passed(compared) for _, _, compared in done)
     return code if passed and not divergences else OUTPUTS_DIFFER
 
 
@@ -174,6 +177,7 @@ class _RunCommand:
             reporting.check(line, self.executable)
         self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}
         self.insight: Insight | None = None
+        self.cause = ""  # of outputs that are not as expected, if it is known
 
     def of(self, line: CommandLine) -> _RunCommand:
         """Return the job of another rank: the same artifact, other files."""
@@ -217,6 +221,18 @@ class _RunCommand:
             if p.name in expected
         ]
 
+    def find_cause(
+        self, inputs: Arrays, result: Result, options: RunOptions, expected: Mapping[str, Numbers]
+    ) -> None:
+        """Find out why outputs are not as expected, if other inputs tell it."""
+
+        def is_expected(outputs: Arrays) -> bool:
+            return _passed(self.compare(outputs, expected))
+
+        self.cause = transposed_input(
+            self.executable, inputs, result.instructions, options, is_expected
+        )
+
     def summary(
         self,
         bound: BoundInputs,
@@ -255,7 +271,7 @@ class _RunCommand:
         if self.insight is not None and insights.wants_reports(self.line):
             code = reporting.write(self.line, self.session, self.insight, run)
         wrong = [
-            compare_report.diagnostic(comparison)
+            compare_report.diagnostic(comparison, self.cause)
             for comparison in compared
             if not comparison.passed
         ]
@@ -305,6 +321,10 @@ class _RunCommand:
 
 
 Done = tuple[_RunCommand, RunReport, list[Comparison]]
+
+
+def _passed(compared: Sequence[Comparison]) -> bool:
+    return all(comparison.passed for comparison in compared)
 
 
 def _options(line: CommandLine, session: Session) -> RunOptions:

@@ -11,7 +11,6 @@ from nkic.base.source import SourceFile
 from nkic.base.text import clean, grouped, size
 from nkic.neff import places
 from nkic.report.compare.changes import Changes
-from nkic.report.insight.costs import LineCost
 from nkic.report.insight.memory import peak
 from nkic.report.insight.sources import Line
 from nkic.report.insight.verdict import Insight
@@ -149,10 +148,11 @@ class Parts:
 
     def annotated(self, sources: Mapping[str, SourceFile]) -> str:
         """Return every file with its costs."""
-        return "".join(
+        found = "".join(
             self._file(path, numbers, sources.get(path))
             for path, numbers in self.links.numbers.items()
         )
+        return f"{found}<p class='hint'>{annotate.NOTE}</p>"
 
     def _file(self, path: str, numbers: Iterable[int], source: SourceFile | None) -> str:
         titles = (*annotate.HEAD, "line", "source")
@@ -174,28 +174,27 @@ class Parts:
             at = f'<th scope="row" class="at">{line.number}</th>'
             return f'<tr id="{self.links.id(line)}">{empty}{at}{code}</tr>'
         inner = "".join(
-            f'<tr class="inner">{self._cells(inner_cost)}<td></td><td>in {escaped(inner)}</td></tr>'
-            for (caller, inner), inner_cost in sorted(
-                accounts.inside.items(), key=lambda pair: pair[0]
-            )
-            if caller == line
+            f'<tr class="inner">{_cells(cells)}<td></td><td>in {escaped(inner)}</td></tr>'
+            for inner, cells in annotate.inside(self.insight, line)
         )
         button = (
             f'<button type="button" aria-pressed="false" data-line="{escaped(line)}" '
             f'aria-label="line {line.number}: show it in the timeline">{line.number}</button>'
         )
         at = f'<th scope="row" class="at">{button}</th>'
-        row = f'<tr id="{self.links.id(line)}" class="costs">{self._cells(cost)}{at}{code}</tr>'
-        return row + inner
+        cells = _cells(annotate.cost_cells(self.insight, cost))
+        return f'<tr id="{self.links.id(line)}" class="costs">{cells}{at}{code}</tr>{inner}'
 
-    def _cells(self, cost: LineCost) -> str:
-        share, *cells = annotate.cost_cells(self.insight, cost)
-        bar = f'<td class="number bar" data-part="{share.rstrip("%")}">{share}</td>'
-        classes = ("number", "", "number", "", "number")
-        return (bar if share else "<td></td>") + "".join(
-            f'<td class="{name}">{escaped(cell)}</td>'
-            for name, cell in zip(classes, cells, strict=True)
-        )
+
+def _cells(texts: Sequence[str]) -> str:
+    """Return the cells of a line's costs."""
+    share, *cells = texts
+    bar = f'<td class="number bar" data-part="{share.rstrip("%")}">{share}</td>'
+    classes = ("number", "", "number", "", "number")
+    return (bar if share else "<td></td>") + "".join(
+        f'<td class="{name}">{escaped(cell)}</td>'
+        for name, cell in zip(classes, cells, strict=True)
+    )
 
 
 def by_iteration(insight: Insight) -> list[tuple[tuple[str, str, str], int]]:

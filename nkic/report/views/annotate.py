@@ -12,6 +12,7 @@ from nkic.report.insight.sources import Line
 from nkic.report.insight.verdict import Insight
 
 HEAD = ("path", "cycles", "on", "runs", "waited for", "bytes")
+NOTE = "cycles and waits add up over engines and queues side by side: they may exceed the run"
 CAUSES = 2  # causes of waiting that are named
 
 
@@ -25,7 +26,8 @@ def annotated(insight: Insight, sources: Mapping[str, SourceFile]) -> str:
     """
     costs = insight.accounts.by_line
     paths = sorted({line.path for line in costs if line.number})
-    return "\n".join("".join(_file(insight, path, sources.get(path))) for path in paths)
+    files = ["".join(_file(insight, path, sources.get(path))) for path in paths]
+    return "\n".join([*files, NOTE + "\n"])
 
 
 def _file(insight: Insight, path: str, source: SourceFile | None) -> Iterator[str]:
@@ -33,8 +35,9 @@ def _file(insight: Insight, path: str, source: SourceFile | None) -> Iterator[st
         line.number: cost for line, cost in insight.accounts.by_line.items() if line.path == path
     }
     rows = {number: cost_cells(insight, cost) for number, cost in costs.items()}
-    inner = _inside(insight, path)
-    all_cells = [HEAD, *rows.values(), *(cells for _, calls in inner.items() for _, cells in calls)]
+    lines = [line for line in insight.accounts.by_line if line.path == path]
+    inner = {line.number: inside(insight, line) for line in lines}
+    all_cells = [HEAD, *rows.values(), *(cells for calls in inner.values() for _, cells in calls)]
     widths = [max(len(row[i]) for row in all_cells) for i in range(len(HEAD))]
     yield f"{clean(path)}\n{_margin(HEAD, widths)} |\n"
     numbers = range(1, line_count(source) + 1) if source is not None else sorted(rows)
@@ -51,12 +54,16 @@ def line_count(source: SourceFile) -> int:
     return len(source.lines) - (not source.lines[-1])
 
 
-def _inside(insight: Insight, path: str) -> dict[int, list[tuple[Line, tuple[str, ...]]]]:
-    """Return the lines of nkic's library, by the user's line that called them."""
-    rows: dict[int, list[tuple[Line, tuple[str, ...]]]] = {}
-    for (line, inner), cost in sorted(insight.accounts.inside.items(), key=lambda pair: pair[0]):
-        if line.path == path:
-            rows.setdefault(line.number, []).append((inner, cost_cells(insight, cost)))
+def inside(insight: Insight, line: Line) -> list[tuple[Line, tuple[str, ...]]]:
+    """Return the lines of nkic's library that a line called, with their parts of its costs.
+
+    A single one that has all of them gets no figures: they would be there twice.
+    """
+    accounts = insight.accounts
+    called = {inner: cost for (at, inner), cost in accounts.inside.items() if at == line}
+    rows = [(inner, cost_cells(insight, called[inner])) for inner in sorted(called)]
+    if len(rows) == 1 and rows[0][1] == cost_cells(insight, accounts.by_line[line]):
+        return [(rows[0][0], ("",) * len(HEAD))]
     return rows
 
 

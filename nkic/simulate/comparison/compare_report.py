@@ -26,8 +26,11 @@ SHADES = ".:#"  # no element of a cell fails, some, all
 _UNITS = {"ulp": "ulp", "tolerance": "x tolerance"}
 
 
-def diagnostic(comparison: Comparison) -> Diagnostic:
-    """Return the error for an output that differs from its expected values."""
+def diagnostic(comparison: Comparison, cause: str = "") -> Diagnostic:
+    """Return the error for an output that differs from its expected values.
+
+    `cause` is what is known to be wrong with the kernel.
+    """
     name = clean(comparison.name)
     rule = comparison.rule
     if comparison.whole is not None and not comparison.failures:
@@ -40,7 +43,7 @@ def diagnostic(comparison: Comparison) -> Diagnostic:
         rate = rule.min_pass_rate
         allowed = f", more than the {1 - rate:.3%} allowed" if 0 < rate < 1 else ""
         verdict_text = f"{share} differ from what was expected ({rule}){allowed}"
-    alike = resemblance(comparison.got, comparison.expected)
+    alike = cause or resemblance(comparison.got, comparison.expected)
     parts = (
         "\n".join(lines)
         for lines in (_points(comparison), _errors(comparison), _places(comparison))

@@ -19,7 +19,7 @@ from nkic.machine.memory import Buffer
 from nkic.report.insight.sources import name_of
 from nkic.report.insight.verdict import Insight, insight
 from nkic.report.views import chrome, counters, lanes, perfetto, tracks
-from nkic.report.views.annotate import annotated
+from nkic.report.views.annotate import NOTE, annotated
 from nkic.report.views.summary import METRICS, summary
 from nkic.simulate import Result
 from tests.harness.traced import SAMPLES, executable, recorded, run, sample
@@ -53,7 +53,8 @@ def test_annotated_source() -> None:
     lines = annotated(found, program.sources).splitlines()
     assert lines[0] == "k.py"
     text = program.sources["k.py"]
-    margins = [line.split(" | ") for line in lines[2:]]
+    assert lines[-2:] == ["", NOTE]
+    margins = [line.split(" | ") for line in lines[2:-2]]
     assert [margin[-1][6:] for margin in margins] == [
         text.line(n).rstrip() for n in range(1, len(text.lines))
     ]
@@ -75,6 +76,15 @@ def test_lines_of_the_library_are_below_those_of_the_user() -> None:
         assert f"in {inner}" in text and inner.path.startswith("<nkic")
     for line, count in total.items():
         assert 0 < count <= found.accounts.by_line[line].executions
+
+
+def test_a_line_of_the_library_with_all_costs_of_its_caller_repeats_none() -> None:
+    found = seen("15_language")
+    rows = [line.split(" |") for line in annotated(found, {}).splitlines() if " |" in line]
+    pairs = [(one[0].strip(), two) for one, two in pairwise(rows)]
+    inner = [(costs, row[0].strip()) for costs, row in pairs if row[-1].startswith("       in <")]
+    assert {"", *(part for costs, part in inner if part != costs)} == {p for _, p in inner}
+    assert sum(part == "" for _, part in inner) == 3
 
 
 def test_text_from_an_artifact_cannot_command_the_terminal() -> None:
