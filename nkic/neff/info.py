@@ -59,17 +59,16 @@ class Info:
         """Return rows of label and value."""
         h, entry = self.header, self.header.entries[0]
         rows = [
-            ("Network Name", entry.name),
+            ("Kernel", entry.name),
             ("Artifact ID", self.artifact_id),
-            ("Major Version", str(h.fmt[0])),
-            ("Minor Version", str(h.fmt[1])),
-            ("Build Version", h.producer),
+            ("Format Version", f"{h.fmt[0]}.{h.fmt[1]}"),
+            ("Made By", h.producer),
             ("Runs Here", "yes" if self.runnable else "no, a newer version of the tool is needed"),
-            ("Enabled Features", _bits(h.req | h.opt)),
+            ("Features Needed", _bits(h.req | h.opt)),
             ("Target", h.target),
-            ("Target Table", self.target_table),
-            ("Physical Cores", str(entry.cores)),
-            ("Data Size", f"{grouped(self.bytes)} bytes ({size(self.bytes)})"),
+            ("Timing Figures", self.target_table),
+            ("Cores", str(entry.cores)),
+            ("File Size", f"{grouped(self.bytes)} bytes ({size(self.bytes)})"),
         ]
         rows += [(f"Input {port.name}", _shown(port)) for port in entry.parameters]
         rows += [(f"Output {port.name}", _shown(port)) for port in entry.results]

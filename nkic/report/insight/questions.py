@@ -77,10 +77,11 @@ class _Questions(Subject):
         rows: dict[Line, int] = {}
         for number, event in self.transfers():
             best = round(event.bytes * 1000 / rate)
-            if best and event.pool > SHORT_ROW_COST * best:
+            row = row_bytes(event)
+            if best and event.pool > SHORT_ROW_COST * best and row < self._longest_row(event):
                 line = self.line(event)
                 by_line[line][number] = best
-                rows[line] = min(rows.get(line, 1 << 62), row_bytes(event))
+                rows[line] = min(rows.get(line, 1 << 62), row)
         for line, events in by_line.items():
             text = (
                 f"move longer rows in {line.short}: its rows have {rows[line]} bytes, but DMA "
@@ -90,6 +91,13 @@ class _Questions(Subject):
             change, weight = _at_full_rate(events), self.weight(events)
             warning = _warning(rows[line])
             yield Question(f"long-rows:{line}", text, change, True, weight, line, code=warning)
+
+    def _longest_row(self, event: Event) -> int:
+        """Return the bytes in HBM for each partition of a transfer: no row of it can have more."""
+        patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
+        tensors = [self.trace.executable.tensors[pattern.tensor] for pattern in patterns]
+        sizes = [tensor.bytes for tensor in tensors if not tensor.buffer.on_chip]
+        return min(sizes, default=0) // max(pattern.partitions for pattern in patterns)
 
     def fewer_transfers(self) -> Iterator[Question]:
         """Ask about transfers of adjacent columns, coalesced into one."""

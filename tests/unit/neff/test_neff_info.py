@@ -19,13 +19,13 @@ DATA = write(sample(), embed_source=True)
 
 def test_info_for_people() -> None:
     shown = dict(info(DATA).rows())
-    assert shown["Network Name"] == "add"
+    assert shown["Kernel"] == "add"
     assert shown["Artifact ID"] == container.unpack(DATA).header.id.hex()
-    assert (shown["Major Version"], shown["Minor Version"]) == ("2", "0")
-    assert shown["Build Version"] == "nkic 0.1.0"
+    assert shown["Format Version"] == "2.0"
+    assert shown["Made By"] == "nkic 0.1.0"
     assert shown["Runs Here"] == "yes"
-    assert shown["Enabled Features"] == "none"
-    assert shown["Target Table"] == "same"
+    assert shown["Features Needed"] == "none"
+    assert shown["Timing Figures"] == "same"
     assert shown["Input a"] == "float32[128, 16] in shared_hbm"
     assert shown["Output output_0"] == "float32[128, 16] in shared_hbm"
     assert shown["Argument a"] == "float32[128, 16]"
@@ -66,8 +66,8 @@ def test_info_works_on_newer_files_that_cannot_run() -> None:
     newer = rebuilt(DATA, {"meta": b"\x91\x05"}, fmt=(2, 9), min_reader=(2, 9), req=5)
     shown = dict(info(newer).rows())
     assert shown["Runs Here"].startswith("no")
-    assert shown["Enabled Features"] == "bit 0, bit 2"
-    assert shown["Minor Version"] == "9"
+    assert shown["Features Needed"] == "bit 0, bit 2"
+    assert shown["Format Version"].endswith(".9")
     assert "Flag serial" not in shown
     assert refused(lambda: read(newer, rows=ROWS))[0] == "NKI0803"
     assert refused(lambda: info(rebuilt(DATA, {"meta": b"\x91\x05"})))[0] == "NKI0805"
@@ -75,7 +75,7 @@ def test_info_works_on_newer_files_that_cannot_run() -> None:
 
 
 def test_info_sees_other_target_tables() -> None:
-    assert dict(info(rebuilt(DATA, {}, target_hash=bytes(32))).rows())["Target Table"].startswith(
+    assert dict(info(rebuilt(DATA, {}, target_hash=bytes(32))).rows())["Timing Figures"].startswith(
         "changed"
     )
     assert info(rebuilt(DATA, {}, target="trn9")).target_table == "unknown target"

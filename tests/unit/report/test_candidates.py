@@ -264,6 +264,23 @@ def test_advice_is_within_what_rules_allow() -> None:
     )
 
 
+COLUMNS = """\
+def columns(x):
+    out = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x[:, 0:64])
+    nisa.dma_copy(dst=out, src=t)
+    return out
+"""
+
+
+@pytest.mark.parametrize(("width", "lines"), [(64, []), (8192, ["k.py:9"])])
+def test_rows_of_a_whole_tensor_cannot_be_longer(width: int, lines: list[str]) -> None:
+    _, verdict = ran(COLUMNS, (("x", f"float32[128,{width}]"),))
+    rows = [answer.name for answer in verdict.answers if answer.name.startswith("long-rows")]
+    assert rows == [f"long-rows:{line}" for line in lines]
+
+
 def test_a_maximum_is_not_added_up() -> None:
     _, verdict = ran(SUMS.replace("op=nl.add", "op=nl.maximum"), tuple(X.items()))
     assert not [a for a in verdict.answers if a.name.startswith("fuse:")]
