@@ -64,7 +64,7 @@ class Info:
             ("Format Version", f"{h.fmt[0]}.{h.fmt[1]}"),
             ("Made By", h.producer),
             ("Runs Here", "yes" if self.runnable else "no, a newer version of the tool is needed"),
-            ("Features Needed", _bits(h.req | h.opt)),
+            ("Features", _bits(h.req | h.opt)),
             ("Target", h.target),
             ("Timing Figures", self.target_table),
             ("Cores", str(entry.cores)),

@@ -24,7 +24,7 @@ def test_info_for_people() -> None:
     assert shown["Format Version"] == "2.0"
     assert shown["Made By"] == "nkic 0.1.0"
     assert shown["Runs Here"] == "yes"
-    assert shown["Features Needed"] == "none"
+    assert shown["Features"] == "none"
     assert shown["Timing Figures"] == "same"
     assert shown["Input a"] == "float32[128, 16] in shared_hbm"
     assert shown["Output output_0"] == "float32[128, 16] in shared_hbm"
@@ -66,7 +66,7 @@ def test_info_works_on_newer_files_that_cannot_run() -> None:
     newer = rebuilt(DATA, {"meta": b"\x91\x05"}, fmt=(2, 9), min_reader=(2, 9), req=5)
     shown = dict(info(newer).rows())
     assert shown["Runs Here"].startswith("no")
-    assert shown["Features Needed"] == "bit 0, bit 2"
+    assert shown["Features"] == "bit 0, bit 2"
     assert shown["Format Version"].endswith(".9")
     assert "Flag serial" not in shown
     assert refused(lambda: read(newer, rows=ROWS))[0] == "NKI0803"
