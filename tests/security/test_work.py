@@ -214,6 +214,14 @@ def test_what_a_function_does_is_paid_for(module: str) -> None:
     assert unpaid(module, 0, 0.04) == []
 
 
+def test_a_search_pays_for_what_it_compares() -> None:
+    names = {"index", "count", "indexOf", "countOf"}
+    text, done = source([t for t in TARGETS if t.path.rpartition(".")[2] in names])
+    done = [call if call.endswith("(v, w)") else "" for call in done]
+    found = [*works(text, done, lambda number: [0] if done[number] else [])]
+    assert len(found) > 4 and [work for work in found if work.unpaid] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 20))
 @pytest.mark.parametrize("module", MODULES, ids=lambda name: name or "builtins")

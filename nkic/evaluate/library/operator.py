@@ -97,7 +97,7 @@ def _count_of(m: Machine, a: Any, b: Any, /) -> int:
 @builtin("indexOf", MODULE)
 def _index_of(m: Machine, a: Any, b: Any, /) -> int:
     for index, value in enumerate(m.iterate(a)):
-        m.charge(1)
+        m.charge(16)
         if m.equal(value, b):
             return index
     raise ValueError("sequence.index(x): x not in sequence")

@@ -129,7 +129,7 @@ def _find(m: Machine, values: Any, item: Any, start: int, stop: int) -> int:
             return -1
     index = start
     while index < min(stop, kind.__len__(values)):  # a kernel's `__eq__` may change the list
-        m.charge(2)
+        m.charge(16)
         if m.equal(kind.__getitem__(values, index), item):
             return index
         index += 1
@@ -161,7 +161,7 @@ def _searching(cls: Class, kind: Any) -> None:
         if item.__class__ in FLAT:
             _charge_search(m, values, item)
             return int(kind.count(values, item))
-        m.charge(2 * len(values))
+        m.charge(16 * len(values))
         return sum(m.equal(element, item) for element in kind.__iter__(values))
 
     method(cls, "index")(index)
