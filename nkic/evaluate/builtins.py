@@ -64,7 +64,7 @@ _FUNCTIONS |= {name: Builtin(name, call) for name, call in _OPERATIONS.items()}
 @builtin("all", _FUNCTIONS)
 def _all(m: Machine, iterable: Any, /) -> bool:
     for value in m.iterate(iterable):
-        m.charge(4)
+        m.charge(8)
         if not m.truth(value):
             return False
     return True
@@ -73,7 +73,7 @@ def _all(m: Machine, iterable: Any, /) -> bool:
 @builtin("any", _FUNCTIONS)
 def _any(m: Machine, iterable: Any, /) -> bool:
     for value in m.iterate(iterable):
-        m.charge(4)
+        m.charge(8)
         if m.truth(value):
             return True
     return False

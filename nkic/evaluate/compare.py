@@ -173,7 +173,7 @@ def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
             return symbol == "!="
         kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
         raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
-    m.charge(_CONTAINER_STEPS + min(len(left), len(right)))
+    m.charge(_CONTAINER_STEPS + 6 * min(len(left), len(right)))
     if symbol in ("==", "!=") and len(left) != len(right):
         return symbol == "!="
     for left_item, right_item in zip(left, right, strict=False):

@@ -222,6 +222,13 @@ def test_a_search_pays_for_what_it_compares() -> None:
     assert len(found) > 4 and [work for work in found if work.unpaid] == []
 
 
+def test_comparisons_and_truths_of_elements_are_paid_for() -> None:
+    text, done = source([t for t in TARGETS if t.path in ("all", "any", "max", "min")])
+    kinds = {"all(v)": [11], "any(v)": [11], "max(v, w)": [7], "min(v, w)": [7]}
+    found = [*works(text, done, lambda number: kinds.get(done[number], []))]
+    assert len(found) == 4 and [work for work in found if work.unpaid] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 20))
 @pytest.mark.parametrize("module", MODULES, ids=lambda name: name or "builtins")

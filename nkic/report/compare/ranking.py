@@ -20,6 +20,7 @@ from nkic.report.trust import SHOWN, Reason
 # device's order (tests/timing/trusted.py, docs/timing.md).
 FLOOR = 0.08  # of two runs with equal shares
 TOLD = 0.005  # error of a ratio by a figure that is named
+WIDEST = 20.0  # exp of it is a number, whatever errors a profile states
 UNSHARED = 0.2  # of two runs whose paths have nothing in common
 
 
@@ -37,9 +38,10 @@ class Timed(NamedTuple):
 
 
 def band(first: Timed, second: Timed) -> float:
-    """Return the likely error of the ratio of two times, as a share of it."""
+    """Return the likely error of the ratio of two times, as a share of it, at most `WIDEST`."""
     apart = sum(abs(_difference(first, second, name)) for name in _names(first, second)) / 2
-    return hypot(FLOOR, UNSHARED * min(1.0, apart), *unshared(first, second).values())
+    wide = hypot(FLOOR, UNSHARED * min(1.0, apart), *unshared(first, second).values())
+    return min(wide, WIDEST)
 
 
 def unshared(first: Timed, second: Timed) -> dict[str, float]:
@@ -124,7 +126,7 @@ def distinguishable(first: Timed, second: Timed) -> bool:
     """Whether the times differ by more than the band of their ratio."""
     if first is second or not first.time_ns or not second.time_ns:
         return first.time_ns != second.time_ns
-    return abs(log(first.time_ns / second.time_ns)) > band(first, second)
+    return abs(log(first.time_ns) - log(second.time_ns)) > band(first, second)
 
 
 class Order(NamedTuple):

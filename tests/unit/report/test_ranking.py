@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,13 @@ def test_runs_are_ranked_from_python() -> None:
     assert (only.name, only.words) == ("run 0", "fastest")
     with pytest.raises(ValueError, match="no runs"):
         nkic.rank([])
+
+
+def test_an_error_without_bounds_in_a_file_is_a_wide_band() -> None:
+    wild = timed("a", 1e-300, dma__engine_rate=-1.0)
+    (figure, reason), *_ = wild.reasons.items()
+    wild = wild._replace(reasons={figure: replace(reason, error=1e300)})
+    found = order(timed("b", 1e300, tensor__clock_mhz=-1.0), wild)
+    assert found.distinguishable
+    assert (found.low, found.ratio, found.high) == pytest.approx((0, 0, 0))
+    assert not distinguishable(timed("b", 100, tensor__clock_mhz=-1.0), wild._replace(time_ns=9e4))
