@@ -1,7 +1,7 @@
 """nkic: compile and simulate AWS Trainium NKI kernels without a Trainium.
 
-The functions of `nkic.api` and `nkic.install` of `nkic.nki` are re-exported here. They are imported
-on first use.
+The functions of `nkic.api`, `nkic.install` of `nkic.nki` and `nkic.tune` of `nkic.tuning` are
+re-exported here. They are imported on first use.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         run_ranks,
     )
     from nkic.nki import install
+    from nkic.tuning import tune
 
 __version__ = "0.1.0"
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "rank",
     "run",
     "run_ranks",
+    "tune",
 ]
 
 
@@ -56,7 +58,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'nkic' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("nkic.nki" if name == "install" else "nkic.api"), name)
+    homes = {"install": "nkic.nki", "tune": "nkic.tuning"}
+    return getattr(import_module(homes.get(name, "nkic.api")), name)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ TESTS = PROJECT / "tests"
 PACKAGES = [path for path in FILES if path.name == "__init__.py"]
 
 # Packages that are not installed everywhere.
-OPTIONAL = {"fcntl", "jax", "ml_dtypes", "perfetto", "pyarrow", "pytest", "torch"}
+OPTIONAL = {"fcntl", "jax", "ml_dtypes", "optuna", "perfetto", "pyarrow", "pytest", "torch"}
 # Modules that most runs do not need, imported where they are used, because both commands are judged
 # by their start-up time. Nothing else is imported inside a function.
 ON_DEMAND = {
@@ -45,6 +45,7 @@ ON_DEMAND = {
     "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
     "cli/nkic/__init__.py": {
         *("nkic.cli.nkic", "nkic.cli.nkic.carry_out", "nkic.cli.nkic.evaluating"),
+        "nkic.cli.nkic.tuning",
     },
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating", "nkic.cli.nkic.advising"},  # libcst, NumPy
     "cli/nkic/replay.py": {"nkic.parse.decoding"},

@@ -82,6 +82,7 @@ class _Candidate:
             nki=request["nki"],
             grid=request["grid"],
             lnc=request["lnc"],
+            **request["optimise"],
             limits={"steps": STEPS},
         )
         self.artifacts[request["case"]] = artifact

@@ -60,10 +60,10 @@ class Evaluation:
     comparisons on unusual inputs. `time_ns` is the sum of the times of the cases; `trust` the
     likely error of the longest, with its `sensitivity`: by figure, the changes of its time at both
     ends of the figure's likely error, and that error. `narrowest` is the narrowest float type on a
-    path to each output. `ended` says whether "time" ended the candidate's process, or the
-    "process" itself. `report`, `metrics`, `verdict` and `what_if`
-    describe the longest case: the report of `nki-run --json`, the metrics of the vendor's profiler
-    under its names, and the analysis of the time.
+    path to each output, `sbuf_bytes` the most SBUF that a case reserves. `ended` says whether
+    "time" ended the candidate's process, or the "process" itself. `report`, `metrics`, `verdict`
+    and `what_if` describe the longest case: the report of `nki-run --json`, the metrics of the
+    vendor's profiler under its names, and the analysis of the time.
     """
 
     candidate: str
@@ -81,6 +81,7 @@ class Evaluation:
     trust: Json = field(default_factory=dict)
     instructions: Mapping[str, int] = field(default_factory=dict)
     narrowest: Mapping[str, str] = field(default_factory=dict)
+    sbuf_bytes: int = 0
     artifacts: Mapping[str, str] = field(default_factory=dict)
     report: Json = field(default_factory=dict)
     metrics: Json = field(default_factory=dict)

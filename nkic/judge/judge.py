@@ -28,6 +28,7 @@ from nkic.judge.task import Case, Task, read_task
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS
 from nkic.neff.container import PREFIX
+from nkic.report.resources import resources
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.io.numbers import unpacked_shape
@@ -256,6 +257,8 @@ class _Trial:
                     text = f"`{name}` is computed in {narrowest}, narrower than {limit.name}"
                     self._flag("narrow", text, cheat=True)
             self.known |= {"narrowest": facts.narrowest, "instructions": facts.instructions}
+            reserved = resources(artifact.executable).sbuf_bytes
+            self.known["sbuf_bytes"] = max(reserved, self.known.get("sbuf_bytes", 0))
 
     def _flag(self, name: str, text: str, *, cheat: bool = False) -> None:
         self.flags.setdefault(name, Flag(name, text, cheat))

@@ -27,6 +27,7 @@ def compile_request(
         "consts": dict(case.consts),
         "target": task.target,
         "nki": task.nki,
+        "optimise": {} if task.optimise is None else {"optimise": task.optimise},
         "grid": case.grid,
         "lnc": case.lnc,
     }

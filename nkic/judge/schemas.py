@@ -45,6 +45,7 @@ def task_schema() -> dict[str, Any]:
         "kernels": _list(_TEXT),
         "target": _one_of(TARGETS),
         "nki": _TEXT,
+        "optimise": {"enum": [0, 1, 2]},
         "reference": {**reference, "minProperties": 1, "maxProperties": 1},
         "outputs": {
             **_OBJECT,
@@ -92,6 +93,7 @@ def evaluation_schema() -> dict[str, Any]:
         "time_ns": time,
         **dict.fromkeys(("trust", "report", "metrics"), _OBJECT),
         "instructions": _map(_COUNT),
+        "sbuf_bytes": _COUNT,
         **dict.fromkeys(("narrowest", "artifacts"), _map(_TEXT)),
         "verdict": _list(_TEXT),
         **dict.fromkeys(("what_if", "diagnostics", "warnings"), _list(_OBJECT)),

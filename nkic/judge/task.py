@@ -31,8 +31,8 @@ REFERENCES = ("function", "npz", "kernel")
 MEASURES = {key for keys in MODES.values() for key in keys} | {"mode"}
 KEYS: Mapping[str, tuple[str, ...]] = {
     "a task": (
-        *("name", "kernels", "target", "nki", "reference", "outputs", "case", "families"),
-        *("required_families", "may_write", "narrowest", "limits", "equal_nan"),
+        *("name", "kernels", "target", "nki", "optimise", "reference", "outputs", "case"),
+        *("families", "required_families", "may_write", "narrowest", "limits", "equal_nan"),
     ),
     "[reference]": REFERENCES,
     "[limits]": ("seconds", "memory"),
@@ -88,6 +88,7 @@ class Task:
     kernels: tuple[str, ...] = ()
     target: str | None = None
     nki: str | None = None
+    optimise: int | None = None
     outputs: ToleranceSettings = field(default_factory=ToleranceSettings)
     families: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
@@ -170,6 +171,7 @@ class _Reader:
             kernels=_names(table, "kernels"),
             target=_one_of("target", _text(table, "target"), TARGETS),
             nki=_text(table, "nki"),
+            optimise=_one_of("optimise", table.get("optimise"), (0, 1, 2)),
             outputs=self._outputs(),
             families=tuple(_one_of("families", n, known) for n in _names(table, "families", known)),
             required=tuple(
@@ -286,7 +288,8 @@ def _names(table: Mapping[str, Any], key: str, default: tuple[str, ...] = ()) ->
 
 def _one_of(key: str, value: Any, choices: Any) -> Any:
     if value is not None and value not in choices:
-        help = did_you_mean(str(value), choices) or f"use one of {', '.join(choices)}"
+        help = did_you_mean(str(value), names := [*map(str, choices)])
+        help = help or f"use one of {', '.join(names)}"
         _refuse(f"`{key}` is {value!r}", help)
     return value
 

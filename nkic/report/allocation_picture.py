@@ -49,8 +49,8 @@ def svg(executable: Executable) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'aria-label="{escape(title)}">',
         f"<style>{STYLE}</style>",
-        _text(LEFT, 24, title),
-        _text(LEFT, 40, "Each box is a tensor: its bytes in a partition, and its steps.", "soft"),
+        text(LEFT, 24, title),
+        text(LEFT, 40, "Each box is a tensor: its bytes in a partition, and its steps.", "soft"),
     ]
     top = HEAD + GAP
     for (core, memory), group in groups.items():
@@ -85,7 +85,7 @@ def _memory(
     levels = in_use(tensors, steps, lambda allocation: allocation.bytes)
     peak, end = max(levels), max(a.address + a.bytes for a in tensors)
     label = f"{name}: at most {size(peak)} of {size(limit)} of each partition hold data in one step"
-    yield _text(LEFT, top + 18, label)
+    yield text(LEFT, top + 18, label)
     yield from _legend(tensors, top + 36, colours)
     yield from _curve(levels, peak, top + HEAD, steps)
     scale = limit if is_psum else end
@@ -101,8 +101,8 @@ def _legend(tensors: Sequence[Allocation], top: int, colours: Mapping[str, int])
         width = 22 + LETTERS * len(label)
         if colours[declaration] == COLOURS - 1 or left + width > WIDTH - RIGHT:
             break
-        yield _rect(left, top - 9, 10, 10, f"box c{colours[declaration]}")
-        yield _text(left + 14, top, label, "soft")
+        yield rect(left, top - 9, 10, 10, f"box c{colours[declaration]}")
+        yield text(left + 14, top, label, "soft")
         left += width
 
 
@@ -111,15 +111,15 @@ def _x(step: float, steps: int) -> float:
 
 
 def _curve(levels: Sequence[int], peak: int, top: int, steps: int) -> Iterator[str]:
-    yield _rect(LEFT, top, WIDTH - LEFT - RIGHT, CURVE, "frame")
+    yield rect(LEFT, top, WIDTH - LEFT - RIGHT, CURVE, "frame")
     points = [f"{LEFT},{top + CURVE}"]
     for step, level in enumerate(levels):
         y = top + CURVE * (1 - level / max(1, peak))
         points += [f"{_x(step, steps):.1f},{y:.1f}", f"{_x(step + 1, steps):.1f},{y:.1f}"]
     points.append(f"{WIDTH - RIGHT},{top + CURVE}")
     yield f'<polygon class="level" points="{" ".join(points)}"/>'
-    yield _text(LEFT - 8, top + 12, size(peak), "soft", "end")
-    yield _text(LEFT - 8, top + CURVE, "in use", "soft", "end")
+    yield text(LEFT - 8, top + 12, size(peak), "soft", "end")
+    yield text(LEFT - 8, top + CURVE, "in use", "soft", "end")
 
 
 def _map(
@@ -130,18 +130,16 @@ def _map(
     is_psum: bool,
     colours: Mapping[str, int],
 ) -> Iterator[str]:
-    yield _rect(LEFT, top, WIDTH - LEFT - RIGHT, MAP, "frame")
+    yield rect(LEFT, top, WIDTH - LEFT - RIGHT, MAP, "frame")
     pixel = MAP / max(1, scale)
     if is_psum:
         for bank in range(-(-scale // PSUM_BANK_BYTES)):
             y = top + bank * PSUM_BANK_BYTES * pixel
             yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            yield _text(
-                LEFT - 8, y + PSUM_BANK_BYTES * pixel / 2 + 4, f"bank {bank}", "soft", "end"
-            )
+            yield text(LEFT - 8, y + PSUM_BANK_BYTES * pixel / 2 + 4, f"bank {bank}", "soft", "end")
     else:
-        yield _text(LEFT - 8, top + 12, "byte 0", "soft", "end")
-        yield _text(LEFT - 8, top + MAP, f"{scale:,}", "soft", "end")
+        yield text(LEFT - 8, top + 12, "byte 0", "soft", "end")
+        yield text(LEFT - 8, top + MAP, f"{scale:,}", "soft", "end")
     for allocation in tensors:
         yield from _box(allocation, steps, top, pixel, colours[allocation.place])
 
@@ -154,18 +152,18 @@ def _box(allocation: Allocation, steps: int, top: int, pixel: float, colour: int
         f"{plural(allocation.partitions, 'partition')} from byte {allocation.address}, "
         f"steps {allocation.first} to {allocation.last}"
     )
-    box = _rect(left, y, max(0.7, right - left), height, f"box c{colour}")
+    box = rect(left, y, max(0.7, right - left), height, f"box c{colour}")
     yield box.replace("/>", f"><title>{escape(clean(tooltip))}</title></rect>")
     if height >= 13 and right - left > LETTERS * len(allocation.name) + 8:
-        yield _text(left + 4, y + height / 2 + 4, allocation.name, "name")
+        yield text(left + 4, y + height / 2 + 4, allocation.name, "name")
 
 
-def _rect(x: float, y: float, width: float, height: float, css_class: str) -> str:
+def rect(x: float, y: float, width: float, height: float, css_class: str) -> str:
     geometry = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
     return f'<rect class="{css_class}" {geometry}/>'
 
 
-def _text(x: float, y: float, text: str, css_class: str = "", anchor: str = "start") -> str:
+def text(x: float, y: float, words: str, css_class: str = "", anchor: str = "start") -> str:
     attribute = f' class="{css_class}"' if css_class else ""
-    content = escape(clean(text))
+    content = escape(clean(words))
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{attribute}>{content}</text>'

@@ -118,6 +118,7 @@ def test_a_right_candidate_is_correct(judge: Judge) -> None:
     assert [r.inputs for r in found.families] == ["large", "zeros"]
     assert found.narrowest == {"output_0": "float32"} and found.instructions["activation"] == 1
     assert found.metrics["hbm_read_bytes"] == 128 * 64 * 4
+    assert found.sbuf_bytes >= 128 * 64 * 4
     assert found.time_ns and found.report["cycles"] > 0 and found.verdict
 
 

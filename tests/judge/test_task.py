@@ -24,7 +24,7 @@ def task(folder: Path, text: str) -> Task:
 def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
     found = task(
         tmp_path,
-        "name = 'sum'\nkernels = ['k', 'kernel']\ntarget = 'trn2'\nnki = '0.7'\n"
+        "name = 'sum'\nkernels = ['k', 'kernel']\ntarget = 'trn2'\nnki = '0.7'\noptimise = 2\n"
         "families = ['large']\nrequired_families = ['zeros']\nmay_write = ['x']\n"
         "narrowest = 'float32'\nequal_nan = true\n"
         f"{REFERENCE}[limits]\nseconds = 3\nmemory = '1GiB'\n"
@@ -33,6 +33,7 @@ def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
         "values = { x = 'uniform(0,1,3)' }\nconsts = { k = 3 }\nseeds = [1, 2]\nhidden = true\n"
         "lnc = 2\n",
     )
+    assert found.optimise == 2
     assert (found.name, found.kernels, found.target) == ("sum", ("k", "kernel"), "trn2")
     assert (found.seconds, found.memory) == (3.0, 1 << 30)
     assert found.outputs.rule("output_0", found.cases[0].inputs["x"].dtype).max_ulp == 2
@@ -49,6 +50,7 @@ def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
         (CASE, "[reference] must say one thing", "function = 'reference.py:softmax'"),
         (f"targt = 'trn2'\n{REFERENCE}{CASE}", "a task has no `targt`", "did you mean `target`?"),
         (f"target = 'trn9'\n{REFERENCE}{CASE}", "`target` is 'trn9'", "`trn1`"),
+        (f"optimise = 3\n{REFERENCE}{CASE}", "`optimise` is 3", "use one of 0, 1, 2"),
         (f"families = ['larg']\n{REFERENCE}{CASE}", "`families` is 'larg'", "`large`"),
         (f"{REFERENCE}{CASE}seeds = [-1]\n", "`seeds` must be a list", ""),
         (f"{REFERENCE}{CASE}values = {{ x = 'rand' }}\n", "x = 'rand' is no generator", "randn"),

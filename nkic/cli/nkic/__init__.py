@@ -10,7 +10,7 @@ import os
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.lazy import bind_lazily
-from nkic.cli.nkic.options import OLD, CommandLine, EvaluateLine
+from nkic.cli.nkic.options import OLD, CommandLine, EvaluateLine, TuneLine
 
 EXAMPLES = (
     ("nkic kernel.py", "compile to kernel.neff, as the file's `# /// nkic` block says"),
@@ -21,6 +21,10 @@ EXAMPLES = (
     ("nkic kernel.py --check", "report all errors, write nothing"),
     ("nkic kernel.py --emit ir=-", "show the program that the kernel evaluates to"),
     ("nkic evaluate task.toml a.py b.py", "judge candidates: right, how fast, and why not faster"),
+    (
+        "nkic tune kernel.py task.toml --vary tile=128,256",
+        "find the fastest choices that are right",
+    ),
 )
 LAZY_MODULES = (
     *("nkic.ir.read_text", "nkic.neff.listing.assemble", "nkic.neff.listing.disassemble"),
@@ -58,11 +62,23 @@ def _evaluate(line: EvaluateLine, session: Session) -> int:
     return evaluate(line, session)
 
 
+def _tune(line: TuneLine, session: Session) -> int:
+    from nkic.cli.nkic.tuning import tuned  # see above
+
+    return tuned(line, session)
+
+
 EVALUATE = """Judge candidates on a task: whether each is right, how fast it is, and why not faster.
 
 The task is trusted: a TOML file with [[case]], whose `inputs` are types by name, and [reference],
 whose `function` is FILE.py:NAME. Candidates are not: each is compiled and run in a process of its
 own, which never sees what is expected. Correct ones are listed first, fastest first.
+"""
+TUNE = """Find the choices with which a kernel is fastest, and right.
+
+A choice is a named value in the kernel's file: `TILE = 512`, or the default of a parameter. Every
+point is compiled in a process of its own, which gives its time; the best are run and compared with
+the task's reference. Points that the compiler refuses are counted by reason.
 """
 command = Tool(
     CommandLine,
@@ -70,7 +86,10 @@ command = Tool(
     HELP,
     examples=EXAMPLES,
     old=OLD,
-    commands={"evaluate": Tool(EvaluateLine, _evaluate, EVALUATE)},
+    commands={
+        "evaluate": Tool(EvaluateLine, _evaluate, EVALUATE),
+        "tune": Tool(TuneLine, _tune, TUNE),
+    },
 )
 
 

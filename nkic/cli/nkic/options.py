@@ -283,3 +283,57 @@ class EvaluateLine:
         reads=whole,
     )
     host: bool = _judge("--host", "Say in the JSON how long each evaluation took here.")
+
+
+_tune = partial(option, group="Tuning", common=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TuneLine:
+    """The words of `tune`."""
+
+    kernel: str = option("KERNEL.py", "The kernel's file.")
+    task: str = option("TASK.toml", "The task's file.")
+    vary: tuple[str, ...] = _tune(
+        "--vary NAME=VALUES",
+        "A named value of the file, or -O, and the values to try: tile=128,256, buffers=1..4, or "
+        "tile=128..1024*2.  [default: what `# tune: VALUES` marks]",
+    )
+    trials: int = _tune(
+        "--trials N",
+        "Compile at most N points; a larger space is searched, which needs the package optuna.  "
+        "[default: 200]",
+        default=200,
+        between=(1, 1_000_000),
+    )
+    best: int = _tune(
+        "--best N",
+        "Run and compare points until N of the fastest are right.  [default: 8]",
+        default=8,
+        between=(1, 1_000_000),
+    )
+    seed: int = _tune(
+        "--seed N", "Seed of the search.  [default: 0]", default=0, between=(0, 2**32 - 1)
+    )
+    jobs: int = _tune(
+        "-j, --jobs N", "Judge N points at a time.  [default: 1]", default=1, between=(1, 1024)
+    )
+    budget: str | None = _tune(
+        "--budget TIME", "Begin nothing after this time, such as 90s, 10m or 2h."
+    )
+    results: str | None = _tune(
+        "--results FILE",
+        "Keep evaluations in this database, and take from it what was evaluated before: a tuning "
+        "that was stopped continues.",
+    )
+    write: str | None = _tune(
+        "--write FILE.py", "Write the kernel with the best choices.", writes=whole
+    )
+    plot: str | None = _tune(
+        "--plot FILE.svg", "Draw time and SBUF of all points that compile.", writes=whole
+    )
+    jsonl: str | None = _tune(
+        "--jsonl PATH",
+        "Also write every point as a line of JSON; - is standard output.",
+        writes=whole,
+    )

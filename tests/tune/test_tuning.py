@@ -1,0 +1,151 @@
+"""Tuning: the best point is right and fastest, and a tuning that was stopped continues."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from nkic.base.source import SourceFile
+from nkic.cli.common import run
+from nkic.cli.nkic import command
+from nkic.judge import Candidate, Judge, Task, read_task
+from nkic.tuning import Tuned, tune
+
+KERNEL = """import nki
+import nki.isa as nisa
+import nki.language as nl
+
+TILE = 64  # tune: 64, 128, 256
+EXACT = True  # tune: True, False
+SPARE = 1  # tune: 1, 1000
+
+
+@nki.jit
+def k(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    for left in range(0, x.shape[1], TILE):
+        tile = nl.ndarray((128, TILE * SPARE), dtype=x.dtype, buffer=nl.sbuf)
+        strip = tile[:, 0:TILE]
+        nisa.dma_copy(dst=strip, src=x[:, left : left + TILE])
+        if EXACT:
+            nisa.activation(dst=strip, op=nl.exp, data=strip)
+        nisa.dma_copy(dst=out[:, left : left + TILE], src=strip)
+    return out
+"""
+TASK = """[reference]
+function = "reference.py:exp"
+[[case]]
+inputs = { x = "f32[128,256]" }
+"""
+REFERENCE = "import numpy as np\n\ndef exp(x):\n    return np.exp(x)\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tune")
+    for name, text in (("k.py", KERNEL), ("task.toml", TASK), ("reference.py", REFERENCE)):
+        (path / name).write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def task(folder: Path) -> Task:
+    return read_task(folder / "task.toml")
+
+
+@pytest.fixture(scope="module")
+def tuned(folder: Path, task: Task) -> Tuned:
+    return tune(folder / "k.py", task, best=2, jobs=2, results=folder / "results")
+
+
+def test_the_best_is_what_trying_everything_finds(tuned: Tuned, task: Task) -> None:
+    judge = Judge(task, families=False)
+    legal = [o for o in tuned.outcomes if o.status != "refused"]
+    assert len(tuned.outcomes) == tuned.space.size == 12 and len(legal) == 6
+    texts = [Candidate.of_text(tuned.space.text(outcome.point)) for outcome in legal]
+    found = [*judge.evaluate_all(texts, jobs=2)]
+    assert [o.us * 1000 for o in legal] == pytest.approx([e.time_ns for e in found], rel=0.01)
+    right = [(e.time_ns, o.point) for e, o in zip(found, legal, strict=True) if e.correct]
+    assert len(right) == 3
+    assert tuned.best is not None and tuned.best.point == min(right, key=lambda r: r[0] or 0)[1]
+    assert tuned.text == tuned.space.text(tuned.best.point)
+    assert f"TILE = {tuned.best.point['TILE']}  # tune: 64, 128, 256\nEXACT = True" in tuned.text
+
+
+def test_a_wrong_point_never_wins(tuned: Tuned) -> None:
+    fastest = min((o for o in tuned.outcomes if o.us), key=lambda o: o.us)
+    assert fastest.status == "wrong" and fastest.point["EXACT"] == "False"
+    assert tuned.best is not None and tuned.best.us > fastest.us
+    assert {o.point["EXACT"] for o in tuned.correct} == {"True"}
+    assert all(o.correct for o in tuned.front)
+
+
+def test_illegal_points_are_counted_by_reason(tuned: Tuned) -> None:
+    counts = {kind: len(group) for kind, group in tuned.failures.items()}
+    assert [(s, code, n) for (s, code, _), n in counts.items() if s == "refused"] == [
+        ("refused", "NKI0501", 6)
+    ]
+    assert re.search(r"6 points  refused  NKI0501  no room for `tile` in SBUF", tuned.table)
+    assert tuned.counts.startswith("12 points: ") and "6 refused" in tuned.counts
+
+
+def test_the_lines_say_what_the_table_says(tuned: Tuned) -> None:
+    lines = [json.loads(line) for line in tuned.jsonl().splitlines()]
+    assert len(lines) == 12 and tuned.best is not None
+    assert lines[0]["point"] == tuned.best.point and lines[0]["place"][0] == 1
+    assert lines[0]["front"] and lines[0]["worth_a_device"]
+    assert all((line["place"] is None) == (line["status"] != "correct") for line in lines)
+    assert lines[0]["sbuf_bytes"] > 0
+
+
+def test_the_picture_has_every_point_that_compiles(tuned: Tuned) -> None:
+    assert tuned.svg.count("<title>") == 6 and tuned.svg.count('class="ring"') == 2
+    assert "prefers-color-scheme: dark" in tuned.svg and "none is both faster" in tuned.svg
+    for outcome in tuned.front:
+        assert f">{outcome.label}</text>" in tuned.svg
+
+
+def test_the_command_writes_what_the_tuner_found(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    words = ["tune", "k.py", "task.toml", "--vary", "TILE=256", "--results", "kept", "-j", "2"]
+    more = ["--jsonl", "o.jsonl", "--write", "best.py", "--plot", "p.svg"]
+    assert run(command, "nkic", [*words, *more]) == 0
+    out = capfd.readouterr().out
+    assert re.search(r"1 +TILE=256 .* the best; on the front\n1 point: 1 correct", out)
+    assert (folder / "best.py").read_text() == KERNEL.replace("TILE = 64", "TILE = 256")
+    (line,) = map(json.loads, (folder / "o.jsonl").read_text().splitlines())
+    assert line["point"] == {"TILE": "256"}
+    assert (folder / "p.svg").read_text().startswith("<svg")
+    assert run(command, "nkic", ["tune", "k.py", "task.toml", "--vary", "SPARE=1000"]) == 1
+    assert "1 point: 1 refused" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("k.py",), "missing `TASK.toml`"),
+        (("k.py", "task.toml", "--vary", "TILE"), "--vary TILE: no NAME=VALUES"),
+        (("k.py", "task.toml", "--budget", "soon"), "`soon` is no time"),
+        (("k.py", "task.toml", "--vary", "A=1", "--vary", "A=2"), "`A` is varied twice"),
+        (("k.py", "task.toml", "--vary", "tile=1"), "no value of the name `tile`"),
+    ],
+)
+def test_a_wrong_command_line_is_an_error(
+    folder: Path, words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run(command, "nkic", ["tune", *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_levels_are_a_choice(folder: Path, task: Task) -> None:
+    found = tune(SourceFile("k.py", KERNEL), task, {"-O": "0,2", "TILE": "64"}, jobs=2)
+    assert [o.point["-O"] for o in found.outcomes] == ["0", "2"]
+    assert all(o.correct for o in found.outcomes)
+    assert found.text == KERNEL and found.outcomes[0].program != found.outcomes[1].program
