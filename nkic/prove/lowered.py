@@ -11,10 +11,11 @@ leaves it open is overwritten by the first matmul in program order, and added to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from nkic.base.source import CallChain
@@ -27,7 +28,12 @@ from nkic.prove.accumulated import Accumulated, bytes_of, part_of
 from nkic.prove.model import Finding
 
 Path = tuple[int, ...]  # numbers of loops, outermost first
-Proven = dict[int, View]  # by id of a pattern: the view that it was last found to visit
+Form = tuple[tuple[int, ...], tuple[int, ...], int, int]  # shape, strides, partitions, pitch
+_Find = tuple[Callable[[int], View | None], Callable[[View, object], bool]]
+# What the choice of an engine may depend on.
+_cost = attrgetter("tensor.buffer", "dtype", "partitions", "dims", "dynamic")
+# Where an instruction is: row, at, number, name, after, pinned, iterations.
+_place = itemgetter(0, 4, 5, 6, 7, 8, 10)
 
 
 def prove_lowered(recorded: Program, lowered: Program) -> list[Finding]:
@@ -61,9 +67,8 @@ class _Walk:
         self.numbers: dict[int, tuple[int, ...]] = {}  # where they differ from the recorded ones
         self.written = Accumulated()
         self.alike: set[tuple[int, int]] = set()  # pairs of attributes
-        self.exact, self.merged = Proven(), Proven()
-        self.tables: dict[Row, Sequence[Proven]] = {}  # for each operand, one of these two
-        self.costs: dict[int, object] = {}  # by id of a pattern
+        self.exact, self.merged = Proven(exact=True), Proven(exact=False)
+        self.tables: dict[Row, Sequence[_Find]] = {}  # for each operand, of one of these two
         self.allowed: set[tuple[object, ...]] = set()  # engines by row, attributes and tiles
 
     def body(self, recorded: Body, lowered: Body, path: Path) -> None:
@@ -91,39 +96,47 @@ class _Walk:
 
     def instruction(self, old: Instruction, new: Instruction) -> None:
         """Compare an instruction with its lowered form, except for its accumulation."""
-        self.frame(old, new)
-        number, after = old.number, old.after
-        if new.number != number or after or new.after:
+        if self.numbers or _place(old) != _place(new):
+            self.place(old, new)
             self.numbered(old, [new])
-        row = old.row
+        self.frame(old, new)
+        row, operands, _, engine, _, _, _, _, _, _, _ = old
+        own = new[1]
         tables = self.tables.get(row) or self.of_row(row)
-        if len(new.operands) != len(tables):
+        if len(own) != len(tables):
             raise _DiffersError(old, "has another number of operands")
-        for value, made, known in zip(old.operands, new.operands, tables, strict=True):
-            if type(value) is View:
-                view = known.get(id(made))
-                if view is not value and view != value:
-                    self.operand(old, value, made, known)
-            elif made is not value and not _same(value, made):
+        for value, made, (find, visits) in zip(operands, own, tables, strict=True):
+            if type(value) is not View:
+                if made is not value and not _same(value, made):
+                    raise _DiffersError(old, f"has {_shown(made)} for {_shown(value)}")
+                continue
+            known = find(id(made))
+            if known is not value and known != value and not visits(value, made):
                 raise _DiffersError(old, f"has {_shown(made)} for {_shown(value)}")
-        if old.engine is None and len(row.engines) > 1:
+        if engine is None and len(row.engines) > 1:
             self.chosen(new)
 
-    def frame(self, old: Instruction, new: Instruction) -> None:
-        """Compare everything but operands, accumulation, and references to other instructions."""
-        row, _, attributes, engine, at, _, name, _, pinned, _, iterations = old
-        own, _, made, given, where, number, called, _, region, _, turn = new
-        if own is not row or where is not at:
+    def place(self, old: Instruction, new: Instruction) -> None:
+        """Compare what says where an instruction is, except for numbers."""
+        if new.row is not old.row or new.at is not old.at:
             raise _DiffersError(old, "is not in its place in the lowered program")
-        if called != name or region != pinned or turn != iterations:
-            raise _DiffersError(old, "has another name or region")
+        one, other = ((i.name, i.pinned, i.iterations) for i in (old, new))
+        if one != other:
+            raise _DiffersError(old, "has another name, region or iteration")
+
+    def frame(self, old: Instruction, new: Instruction) -> None:
+        """Compare attributes and engine, and check that numbers increase."""
+        _, _, attributes, engine, _, _, _, _, _, _, _ = old
+        row, _, made, given, _, number, _, _, _, _, _ = new
         if number <= self.last:
             raise _DiffersError(old, "has a number that does not increase")
         self.last = number
         if made is not attributes and (id(attributes), id(made)) not in self.alike:
             self.attributes(old, new)
-        if given is not engine if engine is not None else given not in row.engines:
+        if given is not engine and (engine is not None or given not in row.engines):
             raise _DiffersError(old, "is on another engine")
+        if given is None:
+            raise _DiffersError(old, "has no engine")
 
     def attributes(self, old: Instruction, new: Instruction) -> None:
         """Compare the attributes; lower decides only an accumulation that is open."""
@@ -137,7 +150,8 @@ class _Walk:
 
     def chosen(self, new: Instruction) -> None:
         """Check an engine that the kernel left open: it is the row's choice, or one of several."""
-        key = (new.row, id(new.attributes), new.engine, *map(self.cost, new.operands))
+        tiles = [_cost(o) if type(o) is AccessPattern else o for o in new.operands]
+        key = (new.row, id(new.attributes), new.engine, *tiles)
         if key in self.allowed:
             return
         facts = new._replace(engine=None).facts(self.target)
@@ -146,15 +160,6 @@ class _Walk:
             raise _DiffersError(new, "is on an engine that its row does not choose")
         self.allowed.add(key)
 
-    def cost(self, operand: Operand) -> object:
-        """Return what the row's choice of an engine may depend on."""
-        if type(operand) is not AccessPattern:
-            return operand
-        cost = self.costs.get(id(operand))
-        if cost is None:
-            cost = self.costs[id(operand)] = operand.cost_key(operand.tensor.buffer)
-        return cost
-
     def numbered(self, old: Instruction, parts: Sequence[Instruction]) -> None:
         """Compare what comes before, by its new numbers, and note those of `old`."""
         after = tuple(n for number in old.after for n in self.numbers.get(number, (number,)))
@@ -162,15 +167,11 @@ class _Walk:
             raise _DiffersError(old, "comes after other instructions")
         self.numbers[old.number] = tuple([part.number for part in parts])
 
-    def of_row(self, row: Row) -> Sequence[Proven]:
+    def of_row(self, row: Row) -> Sequence[_Find]:
+        """Return what compares each operand: by id whose view it is, or in full."""
         tables = [self.exact if rule.keep_rank else self.merged for rule in row.operands]
-        self.tables[row] = tables
-        return tables
-
-    def operand(self, old: Instruction, view: View, made: Operand, known: Proven) -> None:
-        if type(made) is not AccessPattern or not _visits(view, made, known is self.exact):
-            raise _DiffersError(old, f"has {_shown(made)} for {_shown(view)}")
-        known[id(made)] = view
+        found = self.tables[row] = [(table.views.get, table.visits) for table in tables]
+        return found
 
     # ---- accumulation
 
@@ -222,6 +223,7 @@ class _Walk:
             new = next(rest, None)
             if type(new) is not Instruction:
                 raise _DiffersError(old, "is not complete in the lowered program")
+            self.place(old, new)
             self.frame(old, new)
             own = part_of(old, new)
             if not own or own & done or own & ~area:
@@ -235,44 +237,57 @@ class _Walk:
         self.numbered(old, parts)
 
 
-def _visits(view: View, made: AccessPattern, exact: bool) -> bool:
-    """Return whether `made` visits the elements of `view`, and no others, in their order.
+class Proven:
+    """Patterns that were found to visit the elements of views; `exact`: dimension by dimension."""
 
-    With `exact`, its dimensions are those of the view one by one.
-    """
-    tensor, shape, strides, offset, dtype, dynamic = view
-    own, kind, start, partitions, first, dims, moved = made
-    if own is not tensor or kind is not dtype:
-        return False
-    if (dynamic is None) != (moved is None):
-        return False
-    if dynamic is not None and moved is not None:
-        exact = exact or not tensor.on_chip  # the outermost dimension is the indexed one
-        if not _moves(dynamic, moved):
+    def __init__(self, exact: bool) -> None:
+        self.exact = exact
+        self.views: dict[int, View] = {}  # by id of a pattern
+        self.forms: dict[int, Form] = {}  # by id of a pattern's dimensions
+
+    def visits(self, view: View, made: object) -> bool:
+        """Return whether `made` visits the elements of `view`, and no others, in their order."""
+        tensor, shape, strides, offset, dtype, dynamic = view
+        if type(made) is not AccessPattern:
             return False
-    if not tensor.on_chip:
-        is_there = start == partitions == 0 and first == offset
-        return is_there and _alike(shape, strides, dims, exact)
-    pitch = tensor.bytes // dtype.size
-    is_there = start * pitch + first == offset and 0 <= first < pitch and partitions == shape[0]
-    by_rows = strides[0] == pitch or partitions == 1
-    return is_there and by_rows and _alike(shape[1:], strides[1:], dims, exact)
+        own, kind, start, partitions, first, dims, moved = made
+        if own is not tensor or kind is not dtype:
+            return False
+        pitch = tensor.bytes // dtype.size if tensor.on_chip else 0
+        if (dynamic is not None or moved is not None) and not self.moves(dynamic, moved):
+            return False
+        if start * pitch + first != offset or (not 0 <= first < pitch if pitch else start):
+            return False
+        form = shape, strides, partitions, pitch
+        if self.forms.get(id(dims)) != form or dynamic is not None:
+            # With a run-time offset, the outermost dimension in HBM is the indexed one.
+            if not _alike(form, dims, self.exact or (dynamic is not None and not pitch)):
+                return False
+            self.forms[id(dims)] = form
+        self.views[id(made)] = view
+        return True
 
-
-def _moves(dynamic: Dynamic, made: Dynamic) -> bool:
-    """Return whether two run-time offsets are the same."""
-    if made._replace(source=dynamic.source) != dynamic:
-        return False
-    source, found = dynamic.source, made.source
-    if isinstance(source, View):
-        return type(found) is AccessPattern and _visits(source, found, exact=False)
-    return source is found or source == found
+    def moves(self, dynamic: Dynamic | None, made: Dynamic | None) -> bool:
+        """Return whether two run-time offsets are the same."""
+        if dynamic is None or made is None or made._replace(source=dynamic.source) != dynamic:
+            return False
+        source, found = dynamic.source, made.source
+        if isinstance(source, View):
+            return Proven(exact=False).visits(source, found)
+        return source == found
 
 
 @lru_cache(maxsize=4096)
-def _alike(shape: tuple[int, ...], strides: tuple[int, ...], dims: Dims, exact: bool) -> bool:
-    """Return whether `dims` step through the same offsets as `strides`, in the same order."""
+def _alike(form: Form, dims: Dims, exact: bool) -> bool:
+    """Return whether `dims` step through the same offsets as a view of this form, in its order."""
+    shape, strides, partitions, pitch = form
     own = tuple(zip(strides, shape, strict=True))
+    if pitch:  # on chip
+        if partitions != shape[0] or (strides[0] != pitch and partitions != 1):
+            return False
+        own = own[1:]
+    elif partitions:
+        return False
     return dims == (own or ((1, 1),)) if exact else _steps(dims) == _steps(own)
 
 

@@ -84,7 +84,8 @@ def _of_loop(loop: Loop) -> Iterator[tuple[str, Loop]]:
         value = getattr(loop, field)
         if isinstance(value, int) and loop.condition is None:
             shift = loop.step if field == "start" else -loop.step
-            yield "other iterations", replace(loop, **{field: value + shift})
+            changed: dict[str, Any] = {field: value + shift}
+            yield "other iterations", replace(loop, **changed)
     if loop.counter is not None:
         other = loop.counter._replace(number=loop.counter.number + 1)
         yield "another register", replace(loop, counter=other)
@@ -130,11 +131,13 @@ def _other_values(rule: Any, old: Any) -> Iterator[Any]:
 
 def _of_operand(operand: Any, lowered: Program) -> Iterator[tuple[str, Any]]:
     if isinstance(operand, Register):
-        yield "another register", operand._replace(number=max(0, operand.number - 1))
+        if operand.number:
+            yield "another register", operand._replace(number=operand.number - 1)
         yield "another register", operand._replace(number=operand.number + 1)
     elif isinstance(operand, int | float):
         yield "number", operand + 1
-        yield "number", -operand
+        if repr(-operand) != repr(operand):
+            yield "number", -operand
     elif isinstance(operand, AccessPattern):
         changes = [*_of_address(operand), *_of_dims(operand), *_of_dynamic(operand, lowered)]
         for kind, new in changes:
