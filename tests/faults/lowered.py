@@ -95,6 +95,8 @@ def _of_instruction(one: Instruction, lowered: Program) -> Iterator[tuple[str, I
     for index, rule in enumerate(one.row.attributes):
         old = one.attributes[index]
         for value in _other_values(rule, old):
+            if value == old:  # of an infinity, one more is the same
+                continue
             is_flag = rule.name == one.row.accumulates
             kind = "accumulation" if is_flag else "attribute"
             attributes = (*one.attributes[:index], value, *one.attributes[index + 1 :])
