@@ -4,8 +4,8 @@
               → search → emit
 
 `compile_source` runs all stages, `compile_text` those after a printed program. The results of
-allocate and schedule are proven by their audits, and the result of emit is verified, in every
-compilation. A finding of theirs is a bug of nkic and never the kernel's fault, so it is an
+lower, allocate and schedule are proven by their audits, and the result of emit is verified, in
+every compilation. A finding of theirs is a bug of nkic and never the kernel's fault, so it is an
 `AuditFailed`, not a diagnostic.
 """
 

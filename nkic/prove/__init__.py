@@ -1,6 +1,6 @@
 """prove: audits that re-derive what earlier stages claim, without sharing code with them.
 
-Their only input is raw addresses, streams and rows.
+Their only input is the recorded program, raw addresses, streams and rows.
 
     lowered     the lowered program is the recorded one: instructions, operands, accumulation
     addresses   every tensor inside its memory, no two live tensors sharing a byte

@@ -57,7 +57,7 @@ def _all(count: int) -> int:
     return (1 << count) - 1
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _bits(dims: Dims, size: int) -> int:
     """Return the bytes that (step, num) pairs cover, from the lowest on."""
     bits = (1 << size) - 1

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 from nkic.base.source import CallChain
@@ -32,8 +32,6 @@ Form = tuple[tuple[int, ...], tuple[int, ...], int, int]  # shape, strides, part
 _Find = tuple[Callable[[int], View | None], Callable[[View, object], bool]]
 # What the choice of an engine may depend on.
 _cost = attrgetter("tensor.buffer", "dtype", "partitions", "dims", "dynamic")
-# Where an instruction is: row, at, number, name, after, pinned, iterations.
-_place = itemgetter(0, 4, 5, 6, 7, 8, 10)
 
 
 def prove_lowered(recorded: Program, lowered: Program) -> list[Finding]:
@@ -96,12 +94,27 @@ class _Walk:
 
     def instruction(self, old: Instruction, new: Instruction) -> None:
         """Compare an instruction with its lowered form, except for its accumulation."""
-        if self.numbers or _place(old) != _place(new):
+        row, operands, given, engine, at, number, name, after, pinned, _, turn = old
+        kind, own, shared, runs_on, place, new_number, called, order, region, _, iteration = new
+        if (
+            kind is not row
+            or place is not at
+            or new_number != number
+            or called != name
+            or order != after
+            or region != pinned
+            or iteration != turn
+            or self.numbers
+        ):
             self.place(old, new)
             self.numbered(old, [new])
-        self.frame(old, new)
-        row, operands, _, engine, _, _, _, _, _, _, _ = old
-        own = new[1]
+        if new_number <= self.last:
+            raise _DiffersError(old, "has a number that does not increase")
+        self.last = new_number
+        if shared is not given and (id(given), id(shared)) not in self.alike:
+            self.attributes(old, new)
+        if runs_on is not engine or engine is None:
+            self.engine(old, new)
         tables = self.tables.get(row) or self.of_row(row)
         if len(own) != len(tables):
             raise _DiffersError(old, "has another number of operands")
@@ -124,19 +137,9 @@ class _Walk:
         if one != other:
             raise _DiffersError(old, "has another name, region or iteration")
 
-    def frame(self, old: Instruction, new: Instruction) -> None:
-        """Compare attributes and engine, and check that numbers increase."""
-        _, _, attributes, engine, _, _, _, _, _, _, _ = old
-        row, _, made, given, _, number, _, _, _, _, _ = new
-        if number <= self.last:
-            raise _DiffersError(old, "has a number that does not increase")
-        self.last = number
-        if made is not attributes and (id(attributes), id(made)) not in self.alike:
-            self.attributes(old, new)
-        if given is not engine and (engine is not None or given not in row.engines):
+    def engine(self, old: Instruction, new: Instruction) -> None:
+        if new.engine not in ((old.engine,) if old.engine is not None else old.row.engines):
             raise _DiffersError(old, "is on another engine")
-        if given is None:
-            raise _DiffersError(old, "has no engine")
 
     def attributes(self, old: Instruction, new: Instruction) -> None:
         """Compare the attributes; lower decides only an accumulation that is open."""
@@ -224,7 +227,11 @@ class _Walk:
             if type(new) is not Instruction:
                 raise _DiffersError(old, "is not complete in the lowered program")
             self.place(old, new)
-            self.frame(old, new)
+            if new.number <= self.last:
+                raise _DiffersError(old, "has a number that does not increase")
+            self.last = new.number
+            self.attributes(old, new)
+            self.engine(old, new)
             own = part_of(old, new)
             if not own or own & done or own & ~area:
                 raise _DiffersError(old, "is divided into parts that are not its own")

@@ -110,8 +110,10 @@ def with_operand(at: int, name: str, change: Callable[[Any], Any]) -> str:
 def test_the_result_of_lower_is_proven_and_divides_the_sum_that_is_half_new() -> None:
     recorded, lowered = made()
     assert prove_lowered(recorded, lowered) == []
-    names = [getattr(item, "row", None) and item.row.name for item in lowered.cores[0]]  # type: ignore[union-attr]
-    assert names[FIRST : GIVEN + 1] == ["nc_matmul"] * 11
+    products: Any = lowered.cores[0][FIRST : GIVEN + 1]
+    assert [one.row.name for one in products] == ["nc_matmul"] * 11
+    flags = [one.attribute("accumulate") for one in products]
+    assert flags == [False, *[True, False] * 4, True, False]
     assert len(recorded.cores[0]) == len(lowered.cores[0]) - 7
 
 
