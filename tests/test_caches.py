@@ -45,10 +45,13 @@ CACHES = {
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
     "migrate/tree.py:_child_fields": None,  # the kinds of nodes in LibCST
+    "prove/accumulated.py:_all": 64,
+    "prove/accumulated.py:_bits": 64,
     "prove/boxes.py:_reach": 65536,
     "prove/boxes.py:_side": 65536,
     "prove/boxes.py:pitches": 4096,
     "prove/effects.py:_axes": 4096,
+    "prove/lowered.py:_alike": 4096,
     "resolve/mentions.py:of_definition": 2048,
     "resolve/mentions.py:of_values": 2048,
     "resolve/subset.py:violations": 2048,

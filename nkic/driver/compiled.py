@@ -57,7 +57,7 @@ class CompileOptions:
 DEFAULT = CompileOptions()
 # Results that no later stage reads, by the stage after which they can be freed: a program with
 # views takes twice the memory of its access patterns, and the graphs as much as both.
-DONE_WITH = {"lower": ("specialise",), "allocate": ("depend",), "search": ("lower", "search")}
+DONE_WITH = {"lower-audit": ("specialise",), "allocate": ("depend",), "search": ("lower", "search")}
 LEVELS = (0, 1, 2)
 
 

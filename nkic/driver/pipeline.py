@@ -4,8 +4,8 @@
               → search → emit
 
 `compile_source` runs all stages, `compile_text` those after a printed program. The results of
-allocate and schedule are proven by their audits, and the result of emit is verified, in every
-compilation. A finding of theirs is a bug of nkic and never the kernel's fault, so it is an
+lower, allocate and schedule are proven by their audits, and the result of emit is verified, in
+every compilation. A finding of theirs is a bug of nkic and never the kernel's fault, so it is an
 `AuditFailed`, not a diagnostic.
 """
 
@@ -61,6 +61,7 @@ STAGES = {
     "specialise": "the kernel evaluated for its arguments: instructions and device loops",
     "check": "every instruction against the instruction table",
     "lower": "views to access patterns, engines chosen, accumulation decided",
+    "lower-audit": "proof: every recorded instruction is there once, with the same operands",
     "depend": "the dependences between instructions",
     "allocate": "addresses in SBUF and PSUM",
     "schedule": "a stream of instructions per engine and queue, ordered by semaphores",
@@ -252,8 +253,7 @@ def _from_schedule(
     yield "allocate", program
     yield "schedule", ordered
     yield "search", ScheduledProgram(program, (), ordered)
-    meant = prove.written(program)
-    steps = _proven(meant, program, ordered, _sources(program, find), report, options)
+    steps = _proven(program, ordered, _sources(program, find), report, options)
     yield from _blaming_text(steps, text, report)
 
 
@@ -303,10 +303,12 @@ def _from_program(
     groups = _check(program, locate, report)
     yield "check", None
 
-    written = prove.written(program)
     lowered = lower(program, report, groups)
-    del program, groups
+    del groups
     yield "lower", lowered
+    _prove("lower", prove.prove_lowered(program, lowered))
+    del program
+    yield "lower-audit", None
     check.find_unwritten(lowered, report)
     check.find_unset_registers(lowered, report)
     check.find_unread(lowered, report)
@@ -341,7 +343,7 @@ def _from_program(
     notes = build_notes(ordered, options.level)
     if len(ordered.cores) == 1:
         effects.forget()  # from here on, only races between several cores need them
-    yield from _proven(written, lowered, ordered, sources, report, options, notes)
+    yield from _proven(lowered, ordered, sources, report, options, notes)
 
 
 def _dependences(lowered: Program, graphs: Graphs) -> Graphs:
@@ -365,7 +367,6 @@ def _check(program: Program, locate: Locate | None, report: Reporter) -> Groups:
 
 
 def _proven(
-    written: prove.Written,
     lowered: Program,
     ordered: Schedule,
     sources: Mapping[str, SourceFile],
@@ -375,11 +376,9 @@ def _proven(
 ) -> Iterator[Step]:
     """Run the proofs, and make the file with them.
 
-    `written` is what the program wrote before lower. `notes` are made here if they could not be
-    made before the proofs.
+    `notes` are made here if they could not be made before the proofs.
     """
     readings = prove.read(lowered)
-    _prove("lower", prove.prove_returned(written, lowered))
     _prove("allocate", prove.prove_addresses(ordered.program, readings))
     yield "allocate-audit", None
 

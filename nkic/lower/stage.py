@@ -167,18 +167,20 @@ class _CoreLowerer:
             return [self.decided(instruction, True)]
         bands = self.written.within(dst)
         decided = self.written.decide(dst)
-        if decided is False and dst.tensor.scope != self.loops:
-            self.first_in_loop(instruction, dst.tensor)
+        if not decided and dst.tensor.scope != self.loops:
+            self.first_in_loop(instruction, dst.tensor, "all of it" if decided is None else "it")
+            return [self.decided(instruction, False)]
         if decided is not None:
             return [self.decided(instruction, decided)]
         return self.divided(instruction, bands)
 
-    def first_in_loop(self, instruction: Instruction, tensor: Tensor) -> None:
-        """Report a first write in a loop: the flag is the same in all iterations."""
+    def first_in_loop(self, instruction: Instruction, tensor: Tensor, what: str) -> None:
+        """Report a first write of `what` in a loop: the flag is the same in all iterations."""
         self.report.error(
             "accumulate-in-loop",
-            f"{instruction.row.name}: `{tensor.name}` is allocated outside this device loop and no "
-            "earlier matmul wrote it; accumulate=None would add in all iterations but the first",
+            f"{instruction.row.name}: `{tensor.name}` is allocated outside this device loop and "
+            f"no earlier matmul wrote {what}; accumulate=None would add in all iterations but the "
+            "first",
             instruction.at.primary,
             labels=[Label(tensor.at.primary, f"`{tensor.name}` is allocated here")],
             help="pass accumulate=False to overwrite in every iteration, or do the first matmul "

@@ -1,7 +1,8 @@
 """prove: audits that re-derive what earlier stages claim, without sharing code with them.
 
-Their only input is raw addresses, streams and rows.
+Their only input is the recorded program, raw addresses, streams and rows.
 
+    lowered     the lowered program is the recorded one: instructions, operands, accumulation
     addresses   every tensor inside its memory, no two live tensors sharing a byte
     lines       each instruction exactly once, in its place; semaphores with two ends
     places      the bytes that tensors get, and which tensors get them in turn
@@ -10,28 +11,27 @@ Their only input is raw addresses, streams and rows.
     spilled     spilled tiles: every instruction reads the values that it reads without spilling
     file        the bytes of the file, read back, hold exactly the proven schedule
 
-`effects` and `boxes` derive what instructions access; `ledger` and `tenancy` keep last accesses.
+`accumulated` follows what matmuls write; `effects` and `boxes` derive what instructions access;
+`ledger` and `tenancy` keep last accesses.
 `model.RULES` lists everything that is proven.
 """
 
 from nkic.prove.addresses import prove_addresses
 from nkic.prove.effects import read
 from nkic.prove.file import Sections, prove_file
+from nkic.prove.lowered import prove_lowered
 from nkic.prove.model import RULES, Finding
 from nkic.prove.order import prove_order
-from nkic.prove.returned import Written, prove_returned, written
 from nkic.prove.spilled import prove_spilled
 
 __all__ = [
     "RULES",
     "Finding",
     "Sections",
-    "Written",
     "prove_addresses",
     "prove_file",
+    "prove_lowered",
     "prove_order",
-    "prove_returned",
     "prove_spilled",
     "read",
-    "written",
 ]

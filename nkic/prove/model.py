@@ -12,6 +12,8 @@ from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
 
 RULES = {
+    "lowered": "every recorded instruction is lowered once, in its place, to the same attributes,"
+    " elements and accumulation",
     "address": "a tensor on chip has an address, inside its memory",
     "lane": "a tensor used with the state of an engine's lanes keeps the kernel's partitions",
     "overlap": "no two tensors in use at the same time share a byte",
@@ -27,7 +29,6 @@ RULES = {
     "pin": "a no_reorder region keeps program order",
     "spilled": "with spilled tiles, every instruction reads the values that it reads "
     "without spilling",
-    "returned": "the results that the kernel returns are written",
     "file": "the bytes of the file hold the program that was proven",
 }
 

@@ -166,11 +166,7 @@ def _everywhere(items: Items) -> Iterator[tuple[str, Callable[[], Items]]]:
 
 
 def of_offsets(found: Schedule) -> Iterator[Fault]:
-    """Yield an operand one element later, in the schedule and in its program alike, as after an
-    error in lower.
-
-    (A change of the schedule alone is not in the program.)
-    """
+    """Yield an operand one element later, in the schedule alone."""
     for core, streams in enumerate(found.cores):
         for number, stream in enumerate(streams):
             for at, item in enumerate(stream.items):

@@ -7,15 +7,26 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
-from nkic.base.diagnostics import ArtifactFailed, LimitHit, ProgramFault
+from nkic import check
+from nkic.allocate import allocate
+from nkic.base.diagnostics import (
+    ArtifactFailed,
+    CompileFailed,
+    LimitHit,
+    ProgramFault,
+    Reporter,
+)
+from nkic.depend import depend
 from nkic.emit import emit
 from nkic.ir.program import Program
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify, verify_ordered
+from nkic.prove import prove_addresses, prove_lowered, prove_order, read
 from nkic.schedule import schedule as scheduled
 from tests.faults import inject
 from tests.faults.cases import Subject, outcome
 from tests.faults.inject import Fault
+from tests.faults.lowered import of_lowered
 from tests.harness.proofs import differences
 
 # The checks, in their order.
@@ -25,7 +36,8 @@ PROOF, VERIFIER, RACES, RUNNER, SAME, SILENT = (
 NOTICED = (PROOF, VERIFIER, RACES, RUNNER, SAME, SILENT)
 Key = tuple[str, str, str]  # of what, kind, who
 Table = Counter[Key]
-WHATS = ("schedule", "allocation", "file", "file, not proven")
+WHATS = ("lowered", "schedule", "allocation", "file", "lowered, not proven", "file, not proven")
+UNPROVEN = {"lowered, not proven", "file, not proven"}
 
 
 def sweep(subject: Subject, limit: int | None, table: Table, unproven: int = 10) -> Iterator[str]:
@@ -33,8 +45,16 @@ def sweep(subject: Subject, limit: int | None, table: Table, unproven: int = 10)
     and the proofs do not.
 
     Try at most `limit` of a kind, and `unproven` of a kind for readers of the file who do not have
-    the program.
+    the program; and a third of these for the stages after lower, without lower's own proof.
     """
+    recorded, lowered = subject.stage("specialise"), subject.stage("lower")
+    broken_lowered = list(of_lowered(lowered))
+    for fault in _chosen(broken_lowered, limit, subject.name):
+        broken = fault.make()
+        who = PROOF if prove_lowered(recorded, broken) else _compiled(subject, broken)
+        yield from _note(table, subject, "lowered", fault, who)
+    for fault in _chosen(broken_lowered, unproven // 3, subject.name):
+        table["lowered, not proven", fault.kind, _compiled(subject, fault.make())] += 1
     schedule, placed = subject.stage("schedule"), subject.stage("allocate")
     executable = subject.compiled.executable
     of_streams = [*inject.of_schedule(schedule), *inject.of_offsets(schedule)]
@@ -52,7 +72,7 @@ def sweep(subject: Subject, limit: int | None, table: Table, unproven: int = 10)
         who = PROOF if differences(schedule, broken) else _run(subject, broken)
         yield from _note(table, subject, "file", fault, who)
     for fault in _chosen(inject.of_records(executable), unproven, subject.name):
-        table[WHATS[-1], fault.kind, _run(subject, fault.make())] += 1
+        table["file, not proven", fault.kind, _run(subject, fault.make())] += 1
 
 
 def _note(table: Table, subject: Subject, what: str, fault: Fault, who: str) -> Iterator[str]:
@@ -61,11 +81,27 @@ def _note(table: Table, subject: Subject, what: str, fault: Fault, who: str) -> 
         yield f"{subject.name}: {what}, {fault.kind}: {who}"
 
 
-def _graphs(subject: Subject) -> Any:
-    from nkic.allocate import allocate
-    from nkic.base.diagnostics import Reporter
-    from nkic.depend import depend
+def _compiled(subject: Subject, lowered: Program) -> str:
+    """Try the stages after lower, and their proofs; a stage that fails counts as the verifier."""
+    report = Reporter()
+    try:
+        check.find_unwritten(lowered, report)
+        check.find_unset_registers(lowered, report)
+        check.find_unread(lowered, report)
+        check.find_shared_elements(lowered, report)
+        check.find_foreign_accumulation(lowered, report)
+        report.stop_if_errors()
+        placed, graphs = allocate(lowered, depend(lowered), report)
+        ordered, readings = scheduled(placed, graphs), read(lowered)
+        if prove_addresses(placed, readings) or prove_order(lowered, ordered, readings):
+            return PROOF
+        executable = emit(ordered, {})
+    except (CompileFailed, ValueError, LookupError, TypeError, AssertionError, AttributeError):
+        return VERIFIER
+    return _run(subject, executable)
 
+
+def _graphs(subject: Subject) -> Any:
     lowered = subject.stage("lower")
     return allocate(lowered, depend(lowered), Reporter())[1]
 

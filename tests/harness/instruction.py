@@ -33,6 +33,7 @@ from nkic.neff.read import read
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
+from nkic.prove import prove_lowered
 from nkic.schedule import schedule
 from nkic.simulate import Result, RunOptions, simulate_ranks
 from nkic.simulate.storage.memory import GRID_TYPES
@@ -272,6 +273,7 @@ def built_cores(cores: Sequence[Sequence[Call]], target: str = "trn2") -> Built:
     text = replace(program("\n".join(_lines(cores, tensors))), target=TARGETS[target])
     report = Reporter()
     lowered = lower(text, report)
+    assert prove_lowered(text, lowered) == []
     placed, graphs = allocate(lowered, depend(lowered), report)
     executable = read(write(emit(schedule(placed, graphs), {})))
     verify(executable)

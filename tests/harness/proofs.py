@@ -17,7 +17,7 @@ from nkic.neff.container import unpack
 from nkic.neff.read import read as decode
 from nkic.neff.records import Executable, StreamRecord
 from nkic.neff.write import write
-from nkic.prove import Finding, prove_addresses, prove_file, prove_order, read
+from nkic.prove import Finding, prove_addresses, prove_file, prove_lowered, prove_order, read
 from nkic.schedule import schedule
 
 Graphs = tuple[DependenceGraph, ...]
@@ -52,6 +52,7 @@ class Made:
 def make(program: Program, serial: bool = False, graphs: Graphs | None = None) -> Made:
     """Compile `program` up to a schedule; with `graphs`, by other dependences."""
     lowered = lower(program, Reporter())
+    assert prove_lowered(program, lowered) == []
     placed, found = allocate(lowered, graphs or depend(lowered), Reporter())
     return Made(lowered, placed, schedule(placed, found, serial))
 

@@ -27,7 +27,7 @@ from nkic.lower.remarks import remarks as lower_remarks
 from nkic.machine.memory import Buffer
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify, verify_ordered
-from nkic.prove import Finding, prove_addresses, prove_order, read
+from nkic.prove import Finding, prove_addresses, prove_lowered, prove_order, read
 from nkic.schedule import schedule
 from nkic.schedule.races import warn
 from nkic.schedule.remarks import remarks as schedule_remarks
@@ -74,6 +74,7 @@ def page(found: Program, settings: Sequence[Setting]) -> Iterator[str]:
     except CompileFailed:
         yield f"refused: {_said(report.all)}"
         return
+    assert prove_lowered(found, lowered) == []
     graphs = depend(lowered)
     yield f"lowered: {_text(program_text(lowered))}, {_remarks(lower_remarks(found, lowered))}"
     yield f"depend: {_graphs(graphs)}"

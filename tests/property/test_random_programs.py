@@ -21,7 +21,7 @@ from nkic.lower import lower
 from nkic.neff.read import read
 from nkic.neff.verify import verify
 from nkic.neff.write import write
-from nkic.prove import prove_addresses, prove_order
+from nkic.prove import prove_addresses, prove_lowered, prove_order
 from nkic.prove import read as read_effects
 from nkic.schedule import schedule
 from nkic.simulate import Result, RunOptions, simulate
@@ -140,6 +140,7 @@ def run(found: Program, data: Floats, serial: bool) -> Result:
     report = Reporter()
     check(found, report)
     lowered = lower(found, report)
+    assert prove_lowered(found, lowered) == []
     placed, graphs = allocate(lowered, depend(lowered), report)
     effects = read_effects(lowered)
     assert prove_addresses(placed, effects) == []

@@ -29,11 +29,10 @@ from nkic.neff.verify import verify, verify_ordered
 from nkic.neff.write import write
 from nkic.prove import (
     prove_addresses,
+    prove_lowered,
     prove_order,
-    prove_returned,
     prove_spilled,
     read,
-    written,
 )
 from nkic.schedule import schedule
 from nkic.simulate import RunOptions, simulate
@@ -51,13 +50,13 @@ def compiled_and_run(
 ) -> dict[str, bytes]:
     """Compile and run through every stage and every proof of both tools, bytes included."""
     lowered = lower(found, Reporter())
+    assert prove_lowered(found, lowered) == []
     tight = replace(lowered, target=replace(lowered.target, sbuf_usable=sbuf))
     meant, report = tight, Reporter()
     tight, _, placed, graphs, spilled = fit_or_spill(tight, depend(tight), report, may_spill=True)
     assert (spilled is None) == (not report.all)
     assert prove_spilled(meant, tight) == []
     effects = read(tight)
-    assert prove_returned(written(found), tight) == []
     assert prove_addresses(placed, effects) == []
     done = schedule(placed, graphs, serial)
     assert prove_order(tight, done, effects) == []

@@ -31,3 +31,20 @@ def test_an_error_stops_the_stage() -> None:
     with pytest.raises(CompileFailed):
         lower(read_program(PROGRAM), report)
     assert [one.code.slug for one in report.all] == ["accumulate-in-loop"]
+
+
+BEFORE = """\
+  #1 any nc_matmul(dst=%2{0; (128, 256); (512, 1)}, stationary=%0{0; (128, 128); (128, 1)}, \
+moving=%1{0; (128, 256); (512, 1)}; is_stationary_onezero=False, is_moving_onezero=False, \
+is_transpose=False, accumulate=None, tile_position=None, tile_size=None, perf_mode='none') \
+@k.py:3:1-3:9
+  loop"""
+
+
+def test_a_sum_that_only_half_began_before_its_loop_is_an_error() -> None:
+    """The other half would be overwritten in every iteration."""
+    report = Reporter()
+    with pytest.raises(CompileFailed):
+        lower(read_program(PROGRAM.replace("  loop", BEFORE)), report)
+    (error,) = report.all
+    assert error.code.slug == "accumulate-in-loop" and "wrote all of it;" in error.message
