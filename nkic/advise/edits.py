@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 
 from nkic.base.source import SourceFile, Span
@@ -38,7 +39,7 @@ class _Text:
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
-        self.lines = source.text.splitlines(keepends=True)
+        self.lines = io.StringIO(source.text, newline="").readlines()  # LF, CRLF and CR end one
         self.all = [*walk(parse(source))]
 
     def of(self, span: Span) -> str:

@@ -140,11 +140,12 @@ CALLS = {
 }
 
 
+@pytest.mark.parametrize("before", ["", "\f# a form feed\u2028ends no line\r\n"])
 @pytest.mark.parametrize("call", CALLS)
-def test_keywords_are_added_to_a_call(call: str) -> None:
-    source = SourceFile("k.py", f"{call}\n")
-    given = answer("trigger-scalar:k.py:1", "engine=nisa.engine.scalar")
-    assert [*edited(source, given)] == [f"{CALLS[call]}\n"]
+def test_keywords_are_added_to_a_call(call: str, before: str) -> None:
+    source = SourceFile("k.py", f"{before}{call}\n")
+    given = answer(f"trigger-scalar:k.py:{2 if before else 1}", "engine=nisa.engine.scalar")
+    assert [*edited(source, given)] == [f"{before}{CALLS[call]}\n"]
 
 
 @pytest.mark.parametrize(
