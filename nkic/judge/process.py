@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Mapping
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
@@ -49,7 +50,9 @@ class Process:
 
     def __enter__(self) -> Process:
         self._connection, its_end = _SPAWN.Pipe()
-        self._process = _SPAWN.Process(target=child.serve, args=(its_end, self.memory), daemon=True)
+        self._folder = TemporaryDirectory(prefix="nkic-candidate-")  # empty: it has no neighbours
+        given = its_end, self.memory, self._folder.name
+        self._process = _SPAWN.Process(target=child.serve, args=given, daemon=True)
         self._process.start()
         its_end.close()
         self._until = time.monotonic() + self.seconds
@@ -64,6 +67,7 @@ class Process:
         self._connection.close()
         self._process.kill()
         self._process.join(_GRACE)
+        self._folder.cleanup()
 
     def ask(self, do: str, **request: Any) -> Mapping[str, Any]:
         """Return the answer to a request. Raises `Ended`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,14 @@ from nkic.simulate.io.signature import ArrayParameter, Signature
 def compile_request(
     task: Task, case: Case, path: str, text: str, kernel: str | None
 ) -> dict[str, Any]:
-    """Return the request to compile a text for a case."""
+    """Return the request to compile a text for a case.
+
+    The process knows the file by its name alone, and has no other file: a candidate whose
+    neighbours count would be another one elsewhere.
+    """
     return {
         "case": case.name,
-        "path": path,
+        "path": Path(path).name,
         "text": text,
         "kernel": kernel,
         "inputs": {name: str(kind) for name, kind in case.inputs.items()},

@@ -236,6 +236,22 @@ def test_nothing_outside_is_read(judge: Judge) -> None:
     assert judged(judge, READS).status == "refused"
 
 
+def test_files_beside_a_candidate_are_not_read(
+    judge: Judge, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the task's reference nor a helper: a candidate is what its bytes are."""
+    monkeypatch.chdir(folder)
+    (folder / "helper.py").write_text("SCALE = 1.0\n")
+    (folder / "k.py").write_text(GOOD)
+    for name, used in (("helper", "helper.SCALE"), ("reference", "reference.softmax")):
+        text = GOOD.replace("import nki\n", f"import nki\nimport {name}\n")
+        text = text.replace(OUT, f"{OUT}    used = {used}\n")
+        for path in ("k.py", str(folder / "k.py")):
+            found = judge.evaluate(Candidate.of_text(text, path))
+            assert found.status == "refused" and name in found.reason
+            assert found.diagnostics[0]["spans"][0]["file"] == "k.py"
+
+
 def test_what_a_kernel_prints_is_no_result(judge: Judge) -> None:
     found = judged(judge, TALKS)
     assert found.correct and found.time_ns != 1
