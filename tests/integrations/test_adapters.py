@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,27 +128,35 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
             del sys.modules[name]
 
 
-def test_kda_verify(tmp_path: Path) -> None:
+def test_kda_verify(
+    tmp_path: Path,
+    load: Load,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (tmp_path / "adapter").mkdir()
     (tmp_path / "adapter" / "nkibench_case.py").write_text(KDA)
     (tmp_path / "reference.py").write_text(REFERENCE)
     (tmp_path / "kernel.py").write_text(KERNEL)
     (tmp_path / "wrong.py").write_text(WRONG)
+    monkeypatch.setenv("KDA_ROOT", str(tmp_path))
+    monkeypatch.setenv("NKIBENCH_ROOT", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    module = load("kda", "verify")
 
     def verify(*words: str) -> tuple[int, list[str]]:
-        command = [sys.executable, str(FOLDER / "kda" / "verify.py"), *words]
-        places = {"KDA_ROOT": str(tmp_path), "NKIBENCH_ROOT": str(tmp_path)}
-        done = subprocess.run(command, env=os.environ | places, capture_output=True, text=True)
-        return done.returncode, done.stdout.splitlines()
+        monkeypatch.setattr(sys, "argv", ["verify.py", *words])
+        return module.main(), capsys.readouterr().out.splitlines()
 
     code, lines = verify("--build-baselines", "--fast")
     assert code == 0 and lines[0].startswith("PASS twice[case=1] 0.0")
     assert lines[0].endswith("1.000x") and lines[1] == "geomean speedup 1.000x"
     assert '"baseline_latency_ms": 0.0' in (tmp_path / "baselines.json").read_text()
-    code, lines = verify("--op", "twice", "--candidate", str(tmp_path / "wrong.py"))
-    assert code == 1 and lines[0].startswith(
-        "FAIL twice[case=1] case0 (seed 0): output_0: its relative L2"
-    )
+    wrong = str(tmp_path / "wrong.py")
+    code, lines = verify("--op", "twice", "--candidate", wrong, "--fast")
+    assert code == 1 and lines[0].startswith("FAIL twice[case=1] case0 (seed 0): output_0: its rel")
+    for name in ("adapter", "adapter.nkibench_case"):
+        sys.modules.pop(name)
 
 
 def test_accelopt_profile(tmp_path: Path, load: Load) -> None:
