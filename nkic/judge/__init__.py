@@ -9,7 +9,7 @@ from nkic.judge.evaluation import CaseResult, Evaluation, Flag
 from nkic.judge.judge import Candidate, Judge, evaluate
 from nkic.judge.places import Placed, placed
 from nkic.judge.results import Results
-from nkic.judge.task import Case, Task, read_task
+from nkic.judge.task import Case, Task, read_task, task_of
 
 __all__ = [
     "Candidate",
@@ -24,4 +24,5 @@ __all__ = [
     "evaluate",
     "placed",
     "read_task",
+    "task_of",
 ]

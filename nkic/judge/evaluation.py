@@ -48,6 +48,8 @@ class CaseResult:
         if not worst:
             return "same as the reference"
         first = worst[0]
+        if first["l2"] is not None and not first["failures"]:
+            return f"{first['name']}: its relative L2 error is {first['l2']:.3g}"
         return f"{first['name']}: {first['failures']:,} of {first['elements']:,} elements differ"
 
 
@@ -113,7 +115,9 @@ class Evaluation:
             return ""
         cheats = [flag.text for flag in self.flags if flag.cheat]
         wrong = [f"{r.case} ({r.inputs}): {r.words}" for r in self.cases if not r.passed]
-        return (cheats or ([self.problem.partition("\n")[0]] if self.problem else wrong) or [""])[0]
+        lines = self.problem.splitlines()  # warnings may come before the error
+        found = [line for line in lines if ": error[" in line] or lines[:1]
+        return (cheats or found or wrong or [""])[0]
 
     def record(self, host: bool = False) -> dict[str, Any]:
         """Return the evaluation as JSON data; `host` adds what it cost here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import time
 from collections import defaultdict
@@ -59,6 +60,16 @@ class Candidate:
         """Return a candidate from its source text."""
         return cls(name, text.encode())
 
+    def parameters(self, *kernels: str) -> list[str]:
+        """Return the parameters of the first of these kernels in a text; none if it has none."""
+        try:
+            tree = ast.parse(self.data)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return []  # the compiler says why
+        functions = {f.name: f.args for f in tree.body if isinstance(f, ast.FunctionDef)}
+        found = next((functions[name] for name in kernels if name in functions), None)
+        return [a.arg for a in (*found.posonlyargs, *found.args)] if found else []
+
     @property
     def is_compiled(self) -> bool:
         """Whether it is a compiled kernel."""
@@ -85,10 +96,10 @@ class Judge:
     """Evaluates candidates of one task.
 
     `secret` adds to each case inputs from a seed that only its holder can know. `families` also
-    compares on unusual inputs, `orders` is the number of other orders that are tried,
-    `sensitivity` times the longest case again under other figures of the clock, `time_only`
-    compiles without running: the time is the compiler's estimate. What `results` has is not
-    evaluated again.
+    compares on unusual inputs, `orders` is the number of other orders that are tried, `analyse`
+    says what bounds the time, which can take longer than the run, `sensitivity` times the longest
+    case again under other figures of the clock, `time_only` compiles without running: the time is
+    the compiler's estimate. What `results` has is not evaluated again.
     """
 
     def __init__(
@@ -98,17 +109,18 @@ class Judge:
         secret: str | bytes = b"",
         families: bool = True,
         orders: int = 2,
+        analyse: bool = True,
         sensitivity: bool = True,
         time_only: bool = False,
         results: Results | None = None,
     ) -> None:
-        self.task, self.orders, self.time_only = task, orders, time_only
+        self.task, self.orders, self.analyse, self.time_only = task, orders, analyse, time_only
         self.sensitivity, self.results = sensitivity, results
         self.secret = secret.encode() if isinstance(secret, str) else secret
         self.reference = Reference(task)
         if task.required and not self.reference.has_families:
             text = "`required_families` needs a reference that is a function or a kernel"
-            raise bad_value(text, "an npz has the outputs of one set of inputs")
+            raise bad_value(text, "an npz, and a function of `inputs`, say what the inputs are")
         self.families = (
             tuple(dict.fromkeys((*task.required, *(task.families if families else ()))))
             if self.reference.has_families
@@ -131,7 +143,7 @@ class Judge:
     def key(self, candidate: Candidate) -> str:
         """Return a hash of all that the evaluation of a candidate depends on."""
         digests = [sha256(part).hexdigest() for part in (candidate.data, self.secret)]
-        options = self.families, self.orders, self.sensitivity, self.time_only
+        options = self.families, self.orders, self.analyse, self.sensitivity, self.time_only
         words = [
             stamp(),
             self.task.sha256,
@@ -267,7 +279,7 @@ class _Trial:
         times, longest = 0.0, -1.0
         for case in self.task.cases:
             seeds = [(seed, f"seed {seed}") for seed in case.seeds]
-            if self.judge.secret and self.judge.reference.has_families:
+            if self.judge.secret and self.judge.reference.has_seeds:
                 seeds.append((self.task.hidden_seed(self.judge.secret, case), HIDDEN))
             for seed, label in seeds:
                 answer = self._judged(case, seed, None, label, self.cases)
@@ -298,7 +310,7 @@ class _Trial:
     ) -> Mapping[str, Any]:
         """Run a case on inputs, compare, and keep the result."""
         arrays = arrays_of(case, self.judge.reference.inputs(case, seed, family))
-        analyse = family is None and seed == case.seeds[0]
+        analyse = self.judge.analyse and family is None and seed == case.seeds[0]
         answer = self._ask("run", case=case.name, arrays=arrays, analyse=analyse)
         expected = self.judge.reference.expected(case, seed, family)
         try:
@@ -327,6 +339,8 @@ class _Trial:
                     f"`{name}` has the shape {shape}, expected is {list(wanted.shape)}"
                 )
             rule = self.task.outputs.rule(name, parameter.dtype)
+            if rule.mode == "skip":
+                continue
             rule = replace(rule, equal_nan=True) if unusual else rule
             numbers = wanted.reshape(unpacked_shape(parameter.shape, parameter.dtype))
             found.append(compare(name, stored[name], parameter.dtype, numbers, rule))

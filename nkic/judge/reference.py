@@ -9,7 +9,7 @@ import inspect
 import io
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -22,7 +22,7 @@ from nkic.judge.families import values_of
 from nkic.judge.process import Process
 from nkic.judge.requests import arrays_of, compile_request, numbers_of
 from nkic.judge.task import Case, Task
-from nkic.machine.dtypes import DType
+from nkic.machine.dtypes import FLOAT32, DType
 from nkic.neff.load import load
 from nkic.simulate.io.fills import Generator
 from nkic.simulate.io.numbers import Numbers, numbers, stored, unpacked_shape
@@ -53,21 +53,24 @@ class Reference:
         self._known: dict[tuple[str, int, str | None], Mapping[str, Numbers]] = {}
         self._lock = threading.Lock()  # candidates are judged in several threads
         kind, where = task.reference
-        self._compute: Callable[[Case, Arrays], Mapping[str, Numbers]] = {
+        self._compute: Callable[[Case, int, Arrays], Mapping[str, Numbers]] = {
             "function": self._called,
             "npz": self._read,
             "kernel": self._run,
         }[kind]
         self._name = where.partition(":")[2]
         self._path, self._data = task.folder / task.reference_file, task.files[task.reference_file]
-        self.has_families = kind != "npz"
-        self._function = self._imported() if kind == "function" else None
+        self.has_seeds = kind != "npz"
+        self.has_families = self.has_seeds and not task.inputs
+        function = (self._name or "reference") if kind == "function" else ""
+        found = self._imported([name for name in (function, task.inputs) if name])
+        self._function, self._make = found.get(function), found.get(task.inputs)
 
     def inputs(self, case: Case, seed: int, family: str | None) -> Arrays:
         """Return a case's inputs, which nobody may change."""
         key = (case.name, seed, family)
         if key not in self._inputs:
-            made = {name: _array(case, name, seed, family) for name in case.inputs}
+            made = self._made(case, seed, family)
             for array in made.values():
                 array.setflags(write=False)
             self._inputs[key] = made
@@ -78,22 +81,29 @@ class Reference:
         key = (case.name, seed, family)
         with self._lock:
             if key not in self._known:
-                self._known[key] = self._compute(case, self.inputs(case, seed, family))
+                self._known[key] = self._compute(case, seed, self.inputs(case, seed, family))
             return self._known[key]
 
-    def _called(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
-        function = self._function
-        assert function is not None
+    def _made(self, case: Case, seed: int, family: str | None) -> dict[str, NDArray[Any]]:
+        """Make a case's inputs: by generators, or as the task's own function does."""
+        if self._make is None:
+            return {name: _array(case, name, seed, family) for name in case.inputs}
+        found, made = _answer(self._make, case, {"seed": seed}, {}), {}
+        if not isinstance(found, Mapping):
+            found = dict(zip(case.inputs, found, strict=False))
+        for name, (dtype, shape) in case.inputs.items():
+            array, wanted = np.asarray(found.get(name, ())), unpacked_shape(shape, dtype)
+            if array.shape != wanted:
+                text = f"[reference] {self.task.inputs} makes no `{name}` of shape {list(wanted)}"
+                raise bad_value(text, "it returns the inputs by name, or in the case's order")
+            same = dtype is FLOAT32 and array.dtype == np.float32
+            made[name] = array.copy() if same else stored(array.astype(np.float64), dtype)
+        return made
+
+    def _called(self, case: Case, seed: int, arrays: Arrays) -> Mapping[str, Numbers]:
         given = {name: _natural(array, case.inputs[name].dtype) for name, array in arrays.items()}
-        takes = inspect.signature(function).parameters
-        more = any(p.kind is p.VAR_KEYWORD for p in takes.values())
-        given |= {name: value for name, value in case.consts.items() if more or name in takes}
-        try:
-            with np.errstate(all="ignore"):
-                found = function(**given)
-        except Exception as error:
-            text = f"[reference] {self._name or 'reference'}, case {case.name}: {_said(error)}"
-            raise bad_value(text, "its parameters are the inputs by name, and constants") from error
+        assert self._function is not None
+        found = _answer(self._function, case, given, {"seed": seed} if self._make else {})
         if not isinstance(found, Mapping):
             listed = found if isinstance(found, tuple | list) else (found,)
             found = {f"output_{number}": value for number, value in enumerate(listed)}
@@ -101,11 +111,11 @@ class Reference:
             raise bad_value(f"[reference] returns nothing for case {case.name}", "return an array")
         return {name: np.asarray(value, np.float64) for name, value in found.items()}
 
-    def _read(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
+    def _read(self, case: Case, seed: int, arrays: Arrays) -> Mapping[str, Numbers]:
         with np.load(io.BytesIO(self._data), allow_pickle=False) as archive:
             return {name: np.asarray(archive[name], np.float64) for name in archive.files}
 
-    def _run(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
+    def _run(self, case: Case, seed: int, arrays: Arrays) -> Mapping[str, Numbers]:
         text = self._data.decode("utf-8", "replace")
         with Process(self.task.seconds, self.task.memory) as process:
             request = compile_request(self.task, case, str(self._path), text, self._name or None)
@@ -118,8 +128,10 @@ class Reference:
                 raise bad_value(f"[reference] kernel: {answer['failed']}", "")
         return numbers_of(signature_of(load(data)), answer["outputs"])
 
-    def _imported(self) -> Callable[..., Any]:
-        """Import the reference: the task's author is trusted."""
+    def _imported(self, names: Sequence[str]) -> dict[str, Callable[..., Any]]:
+        """Import functions of the reference's file: the task's author is trusted."""
+        if not names:
+            return {}
         module = ModuleType(f"nkic_reference_{self.task.sha256}")
         module.__file__ = str(self._path)
         sys.modules[module.__name__] = module  # where dataclasses look their types up
@@ -127,12 +139,29 @@ class Reference:
             exec(compile(self._data, str(self._path), "exec"), vars(module))
         except Exception as error:
             raise bad_value(f"[reference] `{self._path.name}`: {_said(error)}", "") from error
-        function: Callable[..., Any] | None = getattr(module, self._name or "reference", None)
-        if not callable(function):
-            wanted = self._name or "reference"
-            text = f"[reference] function: `{self._path.name}` has no function `{wanted}`"
-            raise bad_value(text, "write FILE.py:NAME")
-        return function
+        for name in names:
+            if not callable(getattr(module, name, None)):
+                text = f"[reference] function: `{self._path.name}` has no function `{name}`"
+                raise bad_value(text, "write FILE.py:NAME")
+        return {name: getattr(module, name) for name in names}
+
+
+def _answer(
+    function: Callable[..., Any],
+    case: Case,
+    given: Mapping[str, Any],
+    offered: Mapping[str, Any],
+) -> Any:
+    """Call a function of the task's author, which also gets what it has parameters for."""
+    takes = inspect.signature(function).parameters
+    more = any(p.kind is p.VAR_KEYWORD for p in takes.values())
+    chosen = {n: v for n, v in {**offered, **case.consts}.items() if more or n in takes}
+    try:
+        with np.errstate(all="ignore"):
+            return function(**given, **chosen)
+    except Exception as error:
+        text = f"[reference] {function.__name__}, case {case.name}: {_said(error)}"
+        raise bad_value(text, "its parameters are the inputs by name, and constants") from error
 
 
 def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:

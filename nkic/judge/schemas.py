@@ -10,7 +10,7 @@ from typing import Any
 
 from nkic.judge.evaluation import SCHEMA, CaseResult, Evaluation, Flag
 from nkic.judge.families import FAMILIES
-from nkic.judge.task import KEYS, MEASURES
+from nkic.judge.task import KEYS, MEASURES, REFERENCES
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS
 from nkic.simulate.comparison.tolerance import MODES
@@ -46,7 +46,7 @@ def task_schema() -> dict[str, Any]:
         "target": _one_of(TARGETS),
         "nki": _TEXT,
         "optimise": {"enum": [0, 1, 2]},
-        "reference": {**reference, "minProperties": 1, "maxProperties": 1},
+        "reference": {**reference, "oneOf": [{"required": [kind]} for kind in REFERENCES]},
         "outputs": {
             **_OBJECT,
             "properties": measures,

@@ -34,7 +34,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         *("name", "kernels", "target", "nki", "optimise", "reference", "outputs", "case"),
         *("families", "required_families", "may_write", "narrowest", "limits", "equal_nan"),
     ),
-    "[reference]": REFERENCES,
+    "[reference]": (*REFERENCES, "inputs"),
     "[limits]": ("seconds", "memory"),
     "a case": ("name", "inputs", "consts", "values", "grid", "lnc", "seeds", "hidden"),
 }
@@ -73,7 +73,8 @@ class Task:
     """What a kernel must compute.
 
     `kernels` are the names to look for, in order of preference; none means the only kernel of the
-    file. `reference` is a kind of `REFERENCES` and where it is. `families` are the kinds of
+    file. `reference` is a kind of `REFERENCES` and where it is; `inputs` names the function of the
+    reference's file that makes the inputs, if one does. `families` are the kinds of
     unusual inputs on which a candidate is compared for information; it must be right on
     `required`. `may_write` names the inputs that a kernel may update. `narrowest` is the
     narrowest float type that may be on a path to an output; None allows all.
@@ -85,6 +86,7 @@ class Task:
     name: str
     cases: tuple[Case, ...]
     reference: tuple[str, str]
+    inputs: str = ""
     kernels: tuple[str, ...] = ()
     target: str | None = None
     nki: str | None = None
@@ -168,6 +170,7 @@ class _Reader:
             name=_text(table, "name") or folder.name,
             cases=tuple(self._case(n, case) for n, case in enumerate(cases)),
             reference=self._reference(),
+            inputs=_text(_table(table, "reference"), "inputs") or "",
             kernels=_names(table, "kernels"),
             target=_one_of("target", _text(table, "target"), TARGETS),
             nki=_text(table, "nki"),

@@ -47,6 +47,7 @@ def test_what_the_reader_refuses_is_not_valid(text: str, tmp_path: Path) -> None
 
 def test_what_the_reader_takes_is_valid(tmp_path: Path) -> None:
     assert is_valid(TASK) and is_valid(SAID + CASE)
+    assert is_valid(f"{SAID}inputs = 'make'\n{CASE}")
     assert is_valid(f"{SAID}[outputs]\nrtol = 1\n[outputs.x]\nmode = 'l2'\nmax_l2 = 1\n{CASE}")
     jsonschema.Draft202012Validator.check_schema(task_schema())
 

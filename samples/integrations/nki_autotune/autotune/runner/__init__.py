@@ -1,0 +1,5 @@
+"""nkic's part of nki-autotune's runner, before the rest of it, which is found on PYTHONPATH."""
+
+from pkgutil import extend_path
+
+__path__ = extend_path(__path__, __name__)
