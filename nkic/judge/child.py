@@ -78,7 +78,7 @@ class _Candidate:
             SourceFile(request["path"], request["text"]),
             name=request["kernel"],
             inputs=request["inputs"],
-            consts={name: _value(value) for name, value in request["consts"].items()},
+            consts=request["consts"],
             target=request["target"],
             nki=request["nki"],
             grid=request["grid"],
@@ -127,10 +127,6 @@ class _Candidate:
 
 def _no_source(path: str) -> None:
     """Return no source: the reader of an evaluation has the candidate's text."""
-
-
-def _value(value: Any) -> Any:
-    return tuple(map(_value, value)) if isinstance(value, list) else value
 
 
 def _offers(arrays: Mapping[str, Sequence[Any]]) -> dict[str, Offer]:
