@@ -98,7 +98,10 @@ class ClusterPool(Pool):
     def width(self) -> int:
         """Four for each thread of the cluster, so that it never waits for this process."""
         if time.monotonic() > self._asked + 1:  # it may grow
-            self._width = max(16, 4 * sum(self._client.nthreads().values()))
+            try:
+                self._width = max(16, 4 * sum(self._client.nthreads().values()))
+            except OSError as error:
+                raise bad_value("--cluster: its scheduler is gone", str(error)) from error
             self._asked = time.monotonic()
         return self._width
 
