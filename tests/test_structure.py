@@ -17,7 +17,10 @@ TESTS = PROJECT / "tests"
 PACKAGES = [path for path in FILES if path.name == "__init__.py"]
 
 # Packages that are not installed everywhere.
-OPTIONAL = {"fcntl", "jax", "ml_dtypes", "optuna", "perfetto", "pyarrow", "pytest", "torch"}
+OPTIONAL = {
+    *("dask", "distributed", "fcntl", "jax", "ml_dtypes", "optuna", "perfetto"),
+    *("prometheus_client", "pyarrow", "pytest", "starlette", "torch", "uvicorn"),
+}
 # Modules that most runs do not need, imported where they are used, because both commands are judged
 # by their start-up time. Nothing else is imported inside a function.
 ON_DEMAND = {
@@ -46,8 +49,11 @@ ON_DEMAND = {
     "cli/nkic/__init__.py": {
         *("nkic.cli.nkic", "nkic.cli.nkic.carry_out", "nkic.cli.nkic.evaluating"),
         "nkic.cli.nkic.tuning",
+        "nkic.cli.nkic.serving",
     },
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating", "nkic.cli.nkic.advising"},  # libcst, NumPy
+    "cli/nkic/evaluating.py": {"nkic.judge.cluster"},  # Dask
+    "cli/nkic/serving.py": {"nkic.serve.app", "nkic.serve.limits", "nkic.serve.run"},
     "cli/nkic/replay.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"nkic.judge", "click.shell_completion", "nkic.cli.nkic"},

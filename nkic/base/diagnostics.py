@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from nkic.base.source import SHIPPED, CallChain, Span
 
@@ -114,6 +114,9 @@ class NkicError(Exception):
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         super().__init__("\n".join(d.message for d in diagnostics))
         self.diagnostics = tuple(diagnostics)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.diagnostics,)  # it may come from another process
 
 
 class CompileFailed(NkicError):

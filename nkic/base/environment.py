@@ -27,6 +27,7 @@ VARIABLES = {
     "files (TMPDIR)",
     "NKIC_BACKTRACE": "1: show where in nkic an internal error occurred",
     "NKIC_INSTALL": "1: under pytest, `import nki` gives nkic's modules, as with --nkic",
+    "NKIC_TOKEN": "the tokens of `nkic serve`, if --token does not name a file of them",
     "NKIC_BLESS": "1: nkic's own tests accept their current output as expected",
     "NKIC_BLAS_THREADS": "threads that a run may use for matrix products, 1 by default",
     "OPENBLAS_NUM_THREADS": "threads for NumPy's sums, 1 by default; a larger number removes the "

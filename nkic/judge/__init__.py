@@ -8,6 +8,7 @@ answer is bytes, which are checked like a stranger's file, and compared elsewher
 from nkic.judge.evaluation import CaseResult, Evaluation, Flag
 from nkic.judge.judge import Candidate, Judge, evaluate
 from nkic.judge.places import Placed, placed
+from nkic.judge.pool import LocalPool, Pool
 from nkic.judge.results import Results
 from nkic.judge.task import Case, Task, read_task, task_of
 
@@ -18,7 +19,9 @@ __all__ = [
     "Evaluation",
     "Flag",
     "Judge",
+    "LocalPool",
     "Placed",
+    "Pool",
     "Results",
     "Task",
     "evaluate",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +37,7 @@ STEPS = 1_000_000_000  # of the evaluation of one specialisation: the time limit
 
 def serve(connection: Connection, memory: int, folder: str) -> None:
     """Answer requests until the connection ends. A candidate may import what `folder` holds."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     os.chdir(folder)
     own.apply({"memory": memory, "core": 0})
     nowhere = os.open(os.devnull, os.O_RDWR)  # results go through the connection alone
@@ -46,6 +49,13 @@ def serve(connection: Connection, memory: int, folder: str) -> None:
         while True:
             request = msgpack.unpackb(connection.recv_bytes())
             connection.send_bytes(msgpack.packb(candidate.answer(request)))
+
+
+def _end_with(parent: int) -> None:
+    """End this process when its parent ends, as it does when the judge is killed."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 class _Candidate:

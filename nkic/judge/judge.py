@@ -7,8 +7,9 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -20,6 +21,7 @@ from nkic.base import files
 from nkic.base.diagnostics import NkicError, bad_value
 from nkic.cache.stamp import stamp
 from nkic.judge.evaluation import CaseResult, Evaluation, Flag, Json
+from nkic.judge.pool import LocalPool, Pool, as_they_come, in_order
 from nkic.judge.process import Ended, Process
 from nkic.judge.programs import facts_of
 from nkic.judge.reference import Reference
@@ -117,6 +119,13 @@ class Judge:
         self.task, self.orders, self.analyse, self.time_only = task, orders, analyse, time_only
         self.sensitivity, self.results = sensitivity, results
         self.secret = secret.encode() if isinstance(secret, str) else secret
+        self.options = {  # what makes this judge of its task anywhere
+            "secret": self.secret,
+            "families": families,
+            "orders": orders,
+            "sensitivity": sensitivity,
+            "time_only": time_only,
+        }
         self.reference = Reference(task)
         if task.required and not self.reference.has_families:
             text = "`required_families` needs a reference that is a function or a kernel"
@@ -154,10 +163,30 @@ class Judge:
         ]
         return sha256("\n".join(words).encode("utf-8", "surrogateescape")).hexdigest()
 
-    def evaluate_all(self, candidates: Iterable[Candidate], jobs: int = 1) -> Iterator[Evaluation]:
-        """Yield the evaluations of candidates in their order, `jobs` at a time."""
-        with ThreadPoolExecutor(jobs) as pool:  # a thread waits for one candidate's process
-            yield from pool.map(self.evaluate, candidates)
+    def evaluate_all(
+        self, candidates: Iterable[Candidate], jobs: int = 1, pool: Pool | None = None
+    ) -> Iterator[Evaluation]:
+        """Yield the evaluations of candidates in their order, `jobs` at a time.
+
+        Candidates are taken as they are needed. A `pool` judges them elsewhere.
+        """
+        with LocalPool(jobs) if pool is None else nullcontext(pool) as chosen:
+            submit = partial(chosen.submit, self)
+            yield from in_order(as_they_come(submit, lambda: chosen.width, candidates))
+
+    def unjudged(self, candidate: Candidate, problem: str) -> Evaluation:
+        """Return the evaluation of a candidate that could not be judged."""
+        return Evaluation(**self.subject(candidate), problem=problem)
+
+    def subject(self, candidate: Candidate) -> dict[str, Any]:
+        """Return the fields of an evaluation that say of what it is, and by what."""
+        return {
+            "candidate": candidate.name,
+            "candidate_sha256": sha256(candidate.data).hexdigest(),
+            "task": self.task.name,
+            "task_sha256": self.task.sha256,
+            "nkic": __version__,
+        }
 
 
 class _Failed(Exception):
@@ -200,11 +229,7 @@ class _Trial:
         cheats = any(flag.cheat for flag in self.flags.values())
         ran = self.known.get("runnable", False) and not self.known.get("problem")
         return Evaluation(
-            candidate=self.candidate.name,
-            candidate_sha256=sha256(self.candidate.data).hexdigest(),
-            task=self.task.name,
-            task_sha256=self.task.sha256,
-            nkic=__version__,
+            **self.judge.subject(self.candidate),
             correct=ran and passed and robust and not cheats,
             cases=tuple(self.cases),
             flags=tuple(self.flags.values()),

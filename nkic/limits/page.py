@@ -9,7 +9,10 @@ import mmap
 import struct
 
 _HEAD = struct.Struct("=ddI")  # deadline, time limit in seconds, size of the place's text
+_GRACE = struct.Struct("=d")  # at the end of the page
 _SIZE = 4096
+_PLACE = _SIZE - _HEAD.size - _GRACE.size  # bytes of the place's text
+GRACE = 2.0  # seconds from a signal, or from the deadline, to SIGKILL
 NEVER = float("inf")
 
 
@@ -19,6 +22,16 @@ class Page:
     def __init__(self) -> None:
         self._memory = mmap.mmap(-1, _SIZE)
         _HEAD.pack_into(self._memory, 0, NEVER, NEVER, 0)
+        self.grace = GRACE
+
+    @property
+    def grace(self) -> float:
+        """The seconds that the worker has to end after a signal."""
+        return float(_GRACE.unpack_from(self._memory, _SIZE - _GRACE.size)[0])
+
+    @grace.setter
+    def grace(self, seconds: float) -> None:
+        _GRACE.pack_into(self._memory, _SIZE - _GRACE.size, seconds)
 
     @property
     def deadline(self) -> float:
@@ -37,7 +50,7 @@ class Page:
     def see(self, place: str) -> None:
         """Record the current source place."""
         text, head = place.encode("utf-8", "surrogateescape"), (self.deadline, self.seconds)
-        if len(text) <= _SIZE - _HEAD.size:
+        if len(text) <= _PLACE:
             _HEAD.pack_into(self._memory, 0, *head, 0)
             self._memory[_HEAD.size : _HEAD.size + len(text)] = text
             _HEAD.pack_into(self._memory, 0, *head, len(text))

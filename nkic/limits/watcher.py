@@ -16,9 +16,8 @@ import time
 from enum import Enum
 from typing import NamedTuple
 
-from nkic.limits.page import NEVER, Page
+from nkic.limits.page import GRACE, NEVER, Page
 
-GRACE = 2.0  # seconds from a signal, or from the deadline, to SIGKILL
 _CHECK_INTERVAL = 0.5  # seconds between checks of the page
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _IS_POSSIBLE = hasattr(os, "fork") and hasattr(signal, "sigtimedwait")
@@ -122,7 +121,7 @@ class _Watcher:
         """Forward a signal. If the child has it from the terminal already, it ignores this one."""
         os.kill(self.child, number)
         self.forwarded = self.forwarded or number
-        self.end = min(self.end, time.monotonic() + GRACE)
+        self.end = min(self.end, time.monotonic() + self.page.grace)
 
     def _verdict(self, status: int) -> Ended:
         code = os.waitstatus_to_exitcode(status)

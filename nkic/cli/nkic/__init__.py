@@ -10,7 +10,13 @@ import os
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.lazy import bind_lazily
-from nkic.cli.nkic.options import OLD, CommandLine, EvaluateLine, TuneLine
+from nkic.cli.nkic.options import (
+    OLD,
+    CommandLine,
+    EvaluateLine,
+    ServeLine,
+    TuneLine,
+)
 
 EXAMPLES = (
     ("nkic kernel.py", "compile to kernel.neff, as the file's `# /// nkic` block says"),
@@ -68,6 +74,12 @@ def _tune(line: TuneLine, session: Session) -> int:
     return tuned(line, session)
 
 
+def _serve(line: ServeLine, session: Session) -> int:
+    from nkic.cli.nkic.serving import serve  # see above
+
+    return serve(line, session)
+
+
 EVALUATE = """Judge candidates on a task: whether each is right, how fast it is, and why not faster.
 
 The task is trusted: a TOML file with [[case]], whose `inputs` are types by name, and [reference],
@@ -80,6 +92,10 @@ A choice is a named value in the kernel's file: `TILE = 512`, or the default of 
 point is compiled in a process of its own, which gives its time; the best are run and compared with
 the task's reference. Points that the compiler refuses are counted by reason.
 """
+SERVE = """Judge candidates that come over HTTP, as `evaluate` does: POST /evaluate.
+
+Bound to this machine alone unless --host says otherwise. GET /openapi.json describes the rest.
+"""
 command = Tool(
     CommandLine,
     _compile,
@@ -89,6 +105,7 @@ command = Tool(
     commands={
         "evaluate": Tool(EvaluateLine, _evaluate, EVALUATE),
         "tune": Tool(TuneLine, _tune, TUNE),
+        "serve": Tool(ServeLine, _serve, SERVE),
     },
 )
 

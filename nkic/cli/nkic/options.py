@@ -244,10 +244,14 @@ class EvaluateLine:
 
     task: str = option("TASK.toml", "The task's file.")
     candidates: tuple[str, ...] = option(
-        "CANDIDATE…", "Candidates: kernel files, or compiled kernels."
+        "CANDIDATE…", "Candidates: kernel files, compiled kernels, or folders of such files."
     )
     jobs: int = _judge(
         "-j, --jobs N", "Judge N candidates at a time.  [default: 1]", default=1, between=(1, 1024)
+    )
+    cluster: str | None = _judge(
+        "--cluster ADDRESS",
+        "Judge on a cluster of Dask; local:N starts one of N workers here.",
     )
     jsonl: str | None = _judge(
         "--jsonl PATH",
@@ -336,4 +340,55 @@ class TuneLine:
         "--jsonl PATH",
         "Also write every point as a line of JSON; - is standard output.",
         writes=whole,
+    )
+
+
+_serve = partial(option, group="Serving", common=True)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ServeLine:
+    """The words of `serve`."""
+
+    tasks: tuple[str, ...] = option("TASK.toml…", "The tasks' files.")
+    jobs: int = _serve(
+        "-j, --jobs N", "Judge N candidates at a time.  [default: 1]", default=1, between=(1, 1024)
+    )
+    cluster: str | None = _serve(
+        "--cluster ADDRESS",
+        "Judge on a cluster of Dask; local:N starts one of N workers here.",
+    )
+    host: str = _serve(
+        "--host ADDRESS",
+        "The address to listen on; another one needs a token.  [default: 127.0.0.1]",
+        default="127.0.0.1",
+    )
+    port: int = _serve(
+        "--port N", "The port to listen on.  [default: 8017]", default=8017, between=(1, 65535)
+    )
+    token: str | None = _serve(
+        "--token FILE",
+        "Whoever asks must have a token of this file, one a line; NKIC_TOKEN is another way.",
+        reads=whole,
+    )
+    queue: int = _serve(
+        "--queue N",
+        "Take N candidates that are not done, then answer 429.  [default: 1024]",
+        default=1024,
+        between=(1, 1_000_000),
+    )
+    grace: int = _serve(
+        "--grace SECONDS",
+        "When told to end, finish what runs for so long.  [default: 30]",
+        default=30,
+        between=(0, 3600),
+    )
+    results: str | None = _serve(
+        "--results FILE",
+        "Keep evaluations in this database, and take from it what was evaluated before.",
+    )
+    secret: str | None = _serve(
+        "--secret FILE",
+        "Also judge on inputs from seeds that only the holder of this file can know.",
+        reads=whole,
     )

@@ -1,0 +1,185 @@
+"""A cluster of Dask as the place where candidates are judged.
+
+The scheduler, its queue and its retries are Dask's. A task travels as the contents of its files,
+once to each worker; candidates and evaluations travel as bytes. On a worker, each candidate has
+its own process and limits, as here.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from concurrent.futures import Future
+from functools import cache, lru_cache, partial
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgpack
+
+import nkic
+from nkic.base.diagnostics import UsageFailed, bad_value
+from nkic.judge.evaluation import Evaluation
+from nkic.judge.judge import Candidate, Judge
+from nkic.judge.pool import Pool
+from nkic.judge.task import task_of
+
+LOCAL = "local:"
+ATTEMPTS = 3  # workers that may die of a candidate, in a cluster that is made here
+PATIENCE = 10  # seconds to reach a scheduler
+DAEMON = "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+# What a cluster that is made here runs with; docs/cluster.md says so for others.
+SETTINGS = {
+    "distributed.worker.daemon": False,  # a worker starts the processes of candidates
+    "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
+    "distributed.scheduler.worker-saturation": 1.0,  # nobody waits behind one that kills a worker
+    "distributed.admin.log-format": "%(message)s",
+}
+
+
+@cache
+def identity() -> str:
+    """Return the version of nkic and a hash of its source."""
+    folder, digest = Path(nkic.__file__).parent, sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(sha256(path.read_bytes()).digest())
+    return f"{nkic.__version__} ({digest.hexdigest()[:12]})"
+
+
+class ClusterPool(Pool):
+    """Judges candidates on the cluster at `address`; `local:N` makes one of N workers here.
+
+    Raises `UsageFailed` if no scheduler answers, or a worker has another nkic.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            import dask
+            import distributed as found
+        except ImportError:
+            text = "a cluster needs the package `distributed`"
+            raise bad_value(text, "pip install distributed") from None
+        distributed: Any = found  # its annotations are partial
+        self._killed, self._local = distributed.KilledWorker, None
+        where: Any = address
+        if address.startswith(LOCAL):
+            number = address.removeprefix(LOCAL)
+            if not number.isdecimal() or not 0 < int(number) <= 1024:
+                raise bad_value(f"--cluster: `{address}` has no number of workers", "use local:2")
+            dask.config.set(SETTINGS)
+            self._local = where = distributed.LocalCluster(
+                n_workers=int(number), threads_per_worker=1, dashboard_address=None
+            )
+        try:
+            self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
+            self._check()
+        except (OSError, ValueError) as error:
+            text = f"--cluster: no scheduler of Dask answers at `{address}`"
+            raise bad_value(text, str(error)) from error
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        self._bundles: dict[Judge, Any] = {}
+        self._width, self._asked = 16, 0.0
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._client.close()
+        if self._local is not None:
+            self._local.close()
+
+    @property
+    def width(self) -> int:
+        """Four for each thread of the cluster, so that it never waits for this process."""
+        if time.monotonic() > self._asked + 1:  # it may grow
+            try:
+                self._width = max(16, 4 * sum(self._client.nthreads().values()))
+            except OSError as error:
+                raise bad_value("--cluster: its scheduler is gone", str(error)) from error
+            self._asked = time.monotonic()
+        return self._width
+
+    def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
+        if (
+            judge not in self._bundles
+        ):  # a task of Dask, so that it outlives the workers that have it
+            self._bundles[judge] = self._client.submit(bytes, _bundle(judge), pure=False)
+        judged: Future[Evaluation] = Future()
+        if judge.results is not None and (known := judge.results.get(judge.key(candidate))):
+            judged.set_result(known)
+            return judged
+        asked = self._client.submit(
+            judge_here,
+            self._bundles[judge],
+            candidate.name,
+            candidate.data,
+            identity(),
+            pure=False,
+        )
+        asked.add_done_callback(partial(self._finish, judged, judge, candidate))
+        return judged
+
+    def _finish(
+        self, judged: Future[Evaluation], judge: Judge, candidate: Candidate, asked: Any
+    ) -> None:
+        """Pass on what a worker answered."""
+        if not judged.set_running_or_notify_cancel():
+            return
+        try:
+            found = Evaluation.from_record(json.loads(asked.result()))
+            if judge.results is not None and (not found.problem or found.diagnostics):
+                judge.results.put(judge.key(candidate), found)
+            judged.set_result(found)
+        except self._killed as killed:
+            count = killed.allowed_failures + 1
+            problem = f"it was given up: {count} workers of the cluster died while they judged it"
+            judged.set_result(judge.unjudged(candidate, problem))
+        except UsageFailed as failed:
+            judged.set_exception(failed)
+        except BaseException as error:
+            text = f"--cluster: {type(error).__name__}: {error}"
+            judged.set_exception(bad_value(text, "look into the logs of its workers"))
+
+    def _check(self) -> None:
+        """Refuse a cluster whose workers cannot judge as this process does."""
+        for worker, problem in self._client.run(unfit, identity(), on_error="return").items():
+            if problem:
+                raise bad_value(f"--cluster: worker {worker}: {problem}", "install the same nkic")
+
+
+def _bundle(judge: Judge) -> bytes:
+    task = judge.task
+    packed: bytes = msgpack.packb([task.toml, dict(task.files), str(task.folder), judge.options])
+    return packed
+
+
+# What follows runs on workers.
+
+
+def unfit(wanted: str) -> str:
+    """Return why this worker cannot judge for a process with the nkic `wanted`, or nothing."""
+    if identity() != wanted:
+        return f"it has nkic {identity()}, and {wanted} is needed"
+    if multiprocessing.current_process().daemon:
+        return f"it may not start processes: start it with {DAEMON} in its environment"
+    return ""
+
+
+@lru_cache(maxsize=16)
+def _judge(bundle: bytes) -> Judge:
+    toml, files, folder, options = msgpack.unpackb(bundle)
+    return Judge(task_of(toml, files, Path(folder)), **options)  # the folder is but a name
+
+
+def judge_here(bundle: bytes, name: str, data: bytes, wanted: str) -> str:
+    """Judge a candidate on this worker; return its evaluation as JSON. Raises `UsageFailed`."""
+    problem = unfit(wanted)
+    if problem:
+        raise bad_value(f"--cluster: a worker cannot judge: {problem}", "")
+    return _judge(bundle).evaluate(Candidate(name, data)).json(host=True)

@@ -1,0 +1,98 @@
+"""Where candidates are judged: in processes here, or on a cluster; a few at a time, in order.
+
+Nothing else in this package knows which: it submits, and reads futures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from queue import SimpleQueue
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from nkic.judge.evaluation import Evaluation
+
+if TYPE_CHECKING:
+    from nkic.judge.judge import Candidate, Judge
+
+AHEAD = 2048  # evaluations that wait for an earlier one
+C = TypeVar("C")
+R = TypeVar("R")
+
+
+class Pool(AbstractContextManager["Pool"], Protocol):
+    """A place where candidates are judged. Its block's end gives up what is not done."""
+
+    @property
+    def width(self) -> int:
+        """The number of candidates that keep it busy."""
+
+    def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
+        """Judge a candidate; the future raises what `Judge.evaluate` raises."""
+
+
+class LocalPool(Pool):
+    """Judges `jobs` candidates at a time here: a thread waits for the process of each."""
+
+    def __init__(self, jobs: int = 1) -> None:
+        self._jobs = jobs
+        self._threads = ThreadPoolExecutor(jobs, "nkic-judge")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    @property
+    def width(self) -> int:
+        return self._jobs
+
+    def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
+        return self._threads.submit(judge.evaluate, candidate)
+
+
+def as_they_come(
+    submit: Callable[[C], Future[R]], width: Callable[[], int], items: Iterable[C]
+) -> Iterator[tuple[int, R]]:
+    """Yield the results of items with the items' numbers, as they come.
+
+    At most `width()` items are taken and not done, and no item is taken that is more than `AHEAD`
+    after the oldest of these, so that a reader who wants order keeps few.
+    """
+    numbered = enumerate(items)
+    running: dict[Future[R], int] = {}  # in the order of their numbers
+    done: SimpleQueue[Future[R]] = SimpleQueue()
+    last = -1
+    try:
+        while True:
+            while len(running) < width() and last - next(iter(running.values()), last) < AHEAD:
+                taken = next(numbered, None)
+                if taken is None:
+                    break
+                last, item = taken
+                future = submit(item)
+                running[future] = last
+                future.add_done_callback(done.put)
+            if not running:
+                return
+            future = done.get()
+            yield running.pop(future), future.result()
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def in_order(numbered: Iterable[tuple[int, R]]) -> Iterator[R]:
+    """Yield results in the order of their numbers."""
+    early: dict[int, R] = {}
+    following = 0
+    for number, result in numbered:
+        early[number] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1

@@ -1,0 +1,181 @@
+"""A cluster of processes judges as this process does, whatever happens to its workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+import distributed
+import msgpack
+import pytest
+
+import nkic
+from nkic.base.diagnostics import UsageFailed
+from nkic.judge import Candidate, Evaluation, Judge, read_task
+from nkic.judge.cluster import SETTINGS, ClusterPool, _bundle, identity, judge_here, unfit
+from tests.judge.test_cheats import GOOD, REFERENCE, ROUNDED, TASK
+
+LocalCluster: Any = distributed.LocalCluster
+# Loaded by workers: candidates that say so do to a worker what no candidate can.
+HOSTILE = """
+import os, time
+from nkic.judge import Judge
+
+def evaluate(judge, candidate, evaluate=Judge.evaluate):
+    if b"kill the worker" in candidate.data:
+        time.sleep(4)  # a nanny forgets a worker that ends while it starts
+        os._exit(1)
+    held = []
+    while b"fill the worker" in candidate.data:
+        held.append(b"x" * (32 << 20))
+        time.sleep(0.05)
+    return evaluate(judge, candidate)
+
+Judge.evaluate = evaluate
+"""
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
+    folder = tmp_path_factory.mktemp("task")
+    (folder / "task.toml").write_text(TASK)
+    (folder / "reference.py").write_text(REFERENCE)
+    return Judge(read_task(folder / "task.toml"), secret="mine", families=False, orders=0)
+
+
+def candidates(count: int, text: str = GOOD) -> list[Candidate]:
+    return [Candidate.of_text(f"{text}# {n}\n", f"{n}.py") for n in range(count)]
+
+
+def lines(found: Iterator[Evaluation]) -> list[str]:
+    return [evaluation.json() for evaluation in found]
+
+
+@contextmanager
+def cluster(workers: int, **options: Any) -> Iterator[Any]:
+    with (
+        dask.config.set(SETTINGS),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, **options
+        ) as made,
+    ):
+        yield made
+
+
+def test_a_worker_needs_the_contents_of_a_task_alone(judge: Judge) -> None:
+    for candidate in (Candidate.of_text(ROUNDED), Candidate.of_text("no kernel")):
+        bundle = _bundle(judge)
+        assert str(judge.task.folder).encode() in bundle  # its name is the task's default name
+        elsewhere = msgpack.unpackb(bundle)
+        elsewhere[2] = f"/nowhere/{judge.task.folder.name}"
+        told = judge_here(msgpack.packb(elsewhere), candidate.name, candidate.data, identity())
+        assert Evaluation.from_record(json.loads(told)).json() == judge.evaluate(candidate).json()
+
+
+def test_a_worker_says_if_it_has_another_nkic(judge: Judge) -> None:
+    assert unfit(identity()) == ""
+    with pytest.raises(UsageFailed, match=r"it has nkic .*, and 9\.9 \(beef\) is needed"):
+        judge_here(_bundle(judge), "a.py", b"", "9.9 (beef)")
+
+
+@pytest.mark.parametrize("address", ["local:", "local:0", "local:two"])
+def test_a_number_of_workers_is_a_number(address: str) -> None:
+    with pytest.raises(UsageFailed, match="has no number of workers"):
+        ClusterPool(address)
+
+
+def test_an_address_where_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nkic.judge.cluster.PATIENCE", 0.2)
+    with pytest.raises(UsageFailed, match="no scheduler of Dask answers"):
+        ClusterPool("tcp://127.0.0.1:1")
+
+
+@pytest.mark.slow  # starts workers
+def test_a_cluster_gives_the_same_bytes_in_the_same_order(judge: Judge) -> None:
+    given = [*candidates(4), *candidates(4, ROUNDED), Candidate.of_text("no kernel")]
+    with ClusterPool("local:2") as pool:
+        found = list(judge.evaluate_all(given, pool=pool))
+        other = Judge(judge.task, time_only=True)
+        assert [e.status for e in other.evaluate_all(given[:1], pool=pool)] == ["compiled"]
+    assert [e.json() for e in found] == lines(judge.evaluate_all(given))
+    assert [e.status for e in found] == ["correct"] * 4 + ["cheat"] * 4 + ["refused"]
+    assert all(evaluation.seconds > 0 for evaluation in found)
+
+
+@pytest.mark.slow  # starts workers
+def test_a_worker_that_is_killed_loses_nothing(judge: Judge) -> None:
+    given = candidates(16)
+    with cluster(2) as made, (pool := ClusterPool(made.scheduler_address)):
+        pids = set(pool._client.run(os.getpid).values())
+        found = judge.evaluate_all(given, pool=pool)
+        first = [next(found), next(found)]
+        os.kill(min(pids), 9)
+        rest = list(found)
+        made.wait_for_workers(2)
+        assert min(pids) not in pool._client.run(os.getpid).values()
+    assert [e.json() for e in first + rest] == lines(judge.evaluate_all(given, jobs=2))
+
+
+@pytest.mark.slow  # workers die, and others are started
+@pytest.mark.parametrize("does", ["kill the worker", "fill the worker"])
+def test_a_candidate_that_workers_die_of_is_given_up(
+    judge: Judge, tmp_path: Path, does: str
+) -> None:
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    given = candidates(7)
+    given[2] = Candidate.of_text(f"{GOOD}# {does}\n", "hostile.py")
+    hostile = {"preload": [str(tmp_path / "hostile.py")], "memory_limit": "600MiB"}
+    with cluster(2, **hostile) as made, ClusterPool(made.scheduler_address) as pool:
+        found = list(judge.evaluate_all(given, pool=pool))
+    assert found[2].problem == "it was given up: 3 workers of the cluster died while they judged it"
+    assert not found[2].correct and found[2].candidate == "hostile.py"
+    del found[2], given[2]
+    assert [e.json() for e in found] == lines(judge.evaluate_all(given, jobs=2))
+
+
+@pytest.mark.slow  # starts a worker of another version
+def test_a_worker_of_another_version_is_refused(judge: Judge, tmp_path: Path) -> None:
+    source = Path(nkic.__file__).parent
+    shutil.copytree(source, tmp_path / "nkic", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source.parent / "grammar", tmp_path / "nkic" / "grammar")
+    with (tmp_path / "nkic" / "__init__.py").open("a") as stream:
+        stream.write("# another\n")
+    with cluster(0) as made, ClusterPool(made.scheduler_address) as pool:
+        found = judge.evaluate_all(candidates(2), pool=pool)  # waits for a worker
+        line = ["-m", "distributed.cli.dask_worker", made.scheduler_address, "--no-nanny"]
+        there = {"PYTHONPATH": str(tmp_path)}
+        worker = subprocess.Popen([sys.executable, *line], cwd=tmp_path, env=os.environ | there)
+        try:
+            with pytest.raises(UsageFailed, match=r"it has nkic 0.*, and 0.* is needed"):
+                next(found)
+            with pytest.raises(UsageFailed, match=r"worker tcp://.*: it has nkic 0.* is needed"):
+                ClusterPool(made.scheduler_address)
+        finally:
+            worker.kill()
+            worker.wait()
+
+
+@pytest.mark.slow  # starts workers
+def test_a_worker_that_may_not_start_processes_is_refused() -> None:
+    with dask.config.set({"distributed.worker.daemon": True}):
+        made = LocalCluster(n_workers=1, dashboard_address=None)
+    with made, pytest.raises(UsageFailed, match="DASK_DISTRIBUTED__WORKER__DAEMON=False"):
+        ClusterPool(made.scheduler_address)
+
+
+@pytest.mark.slow  # starts workers
+def test_a_cluster_that_ends_ends_the_work_with_an_error(judge: Judge) -> None:
+    with cluster(1) as made:
+        pool = ClusterPool(made.scheduler_address)
+        found = judge.evaluate_all(candidates(30), pool=pool)
+        next(found)
+    with pool, pytest.raises(UsageFailed, match="--cluster: "):
+        list(found)

@@ -1,0 +1,125 @@
+"""Candidates are taken as they are needed, and results come in their order."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from nkic.judge import pool
+from nkic.judge.pool import as_they_come, in_order
+from tests.judge.test_cheats import RACING, REFERENCE, TASK
+
+
+class Place:
+    """Holds `held` until an item after it is submitted, and finishes others at once."""
+
+    def __init__(self, held: dict[int, int]) -> None:
+        self.until = {after: item for item, after in held.items()}
+        self.futures: dict[int, Future[int]] = {}
+        self.taken, self.most = 0, 0
+
+    def items(self, count: int) -> Iterator[int]:
+        for number in range(count):
+            self.taken += 1
+            yield number
+
+    def submit(self, item: int) -> Future[int]:
+        future = self.futures[item] = Future()
+        self.most = max(self.most, sum(not f.done() for f in self.futures.values()))
+        if item not in self.until.values():
+            future.set_result(item * 10)
+        if item in self.until:
+            self.futures[self.until[item]].set_result(self.until[item] * 10)
+        return future
+
+
+def test_results_come_as_they_are_done_and_in_order_if_asked() -> None:
+    place = Place({0: 3, 2: 4})
+    assert [*as_they_come(place.submit, lambda: 3, range(6))] == [
+        *((1, 10), (0, 0), (3, 30), (2, 20), (4, 40), (5, 50))
+    ]
+    place = Place({0: 3, 2: 4})
+    found = in_order(as_they_come(place.submit, lambda: 3, range(6)))
+    assert [*found] == [0, 10, 20, 30, 40, 50]
+
+
+def test_few_are_taken_and_fewer_run() -> None:
+    place = Place({0: 10, 1: 11, 2: 12})
+    found = as_they_come(place.submit, lambda: 4, place.items(100_000))
+    assert next(found) == (3, 30) and place.taken == 4
+    assert [number for number, _ in (next(found) for _ in range(6))] == [4, 5, 6, 7, 8, 9]
+    assert place.taken == 10 and place.most == 4
+
+
+def test_none_is_taken_far_ahead_of_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "AHEAD", 8)
+    place = Place({0: 99})
+    found = as_they_come(place.submit, lambda: 4, place.items(50))
+    assert [next(found)[0] for _ in range(8)] == [1, 2, 3, 4, 5, 6, 7, 8]
+    place.futures[0].set_result(0)
+    assert next(found) == (0, 0) and place.taken == 9
+    assert next(found) == (9, 90)
+
+
+def test_an_error_ends_it_and_gives_up_the_rest() -> None:
+    futures: list[Future[int]] = []
+
+    def submit(item: int) -> Future[int]:
+        futures.append(Future())
+        if item == 1:
+            futures[1].set_exception(ValueError("no reference"))
+        return futures[-1]
+
+    with pytest.raises(ValueError, match="no reference"):
+        next(as_they_come(submit, lambda: 3, range(9)))
+    assert [future.cancelled() for future in futures] == [True, False, True]
+
+
+ENDLESS = """
+from nkic.judge import Candidate, Judge, read_task
+if __name__ == "__main__":
+    import sys
+    Judge(read_task(sys.argv[1])).evaluate(Candidate.read(sys.argv[2]))
+"""
+
+
+@pytest.mark.slow  # starts a judge of its own, and waits for it
+def test_a_candidate_ends_with_the_judge_that_was_killed(tmp_path: Path) -> None:
+    files = {
+        "task.toml": TASK,
+        "reference.py": REFERENCE,
+        "endless.py": RACING,
+        "judge.py": ENDLESS,
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    line = [sys.executable, "judge.py", "task.toml", "endless.py"]
+    path = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    judge = subprocess.Popen(line, cwd=tmp_path, env=os.environ | path)
+    try:
+        grandchildren = _until(lambda: _children(_children([judge.pid])), 40)
+    finally:
+        judge.kill()
+        judge.wait()
+    assert _until(lambda: not any(map(psutil.pid_exists, grandchildren)), 10)
+
+
+def _children(pids: Sequence[int]) -> list[int]:
+    return [child.pid for pid in pids for child in psutil.Process(pid).children()]
+
+
+def _until(true: Callable[[], Any], seconds: float) -> Any:
+    """Return what is true, as soon as it is, or what is not after these seconds."""
+    until = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < until:
+        time.sleep(0.1)
+    return found

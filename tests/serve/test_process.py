@@ -1,0 +1,91 @@
+"""The service as a process: its command, and how it ends."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.nkic_fixtures import folder, nkic
+from tests.harness.commands import Run
+from tests.judge.test_cheats import GOOD, RACING, REFERENCE
+from tests.serve.process import TASK, served
+
+__all__ = ["folder", "nkic"]  # fixtures
+ONE = {"task": "softmax", "candidate": {"name": "good.py", "text": GOOD}}
+
+
+@pytest.mark.slow  # starts a service, and judges
+def test_a_service_ends_when_it_has_answered(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a token of some length\n")
+    options = ("--host", "0.0.0.0", "--token", str(tmp_path / "token"), "--grace", "100")
+    header = {"Authorization": "Bearer a token of some length"}
+    with served(tmp_path, *options) as service:
+        assert httpx.post(f"{service.url}/evaluate", json=ONE).status_code == 401
+        with socket.create_connection(("127.0.0.1", service.port)) as rude:
+            rude.sendall(b"GARBAGE\r\n\r\n")
+            assert b"400 Bad Request" in rude.recv(4096)
+        answers: list[Any] = []
+
+        def ask() -> None:
+            url, more = f"{service.url}/evaluate", {"headers": header, "timeout": 200}
+            answers.append(httpx.post(url, json=ONE, **more).json())  # type: ignore[arg-type]
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        while httpx.get(f"{service.url}/health").json()["held"] == 0:
+            pass
+        service.process.send_signal(signal.SIGTERM)
+        asking.join()
+        assert answers[0]["evaluations"][0]["evaluation"]["status"] == "correct"
+        assert service.process.wait(60) == 0
+
+
+@pytest.mark.slow  # starts a service
+def test_a_service_returns_what_it_cannot_finish(tmp_path: Path) -> None:
+    with served(tmp_path, "--grace", "1", seconds=8) as service:
+        endless = {"task": "softmax", "candidate": {"text": RACING}, "wait": 0}
+        url = f"{service.url}/evaluate"
+        (job,) = httpx.post(url, json=endless).json()["evaluations"]
+        with httpx.stream("GET", f"{service.url}/events?id={job['id']}", timeout=60) as events:
+            service.process.send_signal(signal.SIGTERM)
+            told = events.read().decode()
+        assert '"state": "returned"' in told and told.endswith("event: end\ndata: {}\n\n")
+        assert service.process.wait(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "no task is given"),
+        (("task.toml", "--host", "0.0.0.0"), "whoever reaches it could use it"),
+        (("task.toml", "--token", "empty"), "`empty` is empty"),
+        (("task.toml", "--token", "short"), "a token has fewer than 16 characters"),
+        (("task.toml", "task.toml"), "two tasks are called `softmax`"),
+    ],
+    ids=range(5),
+)
+def test_what_is_not_served(
+    folder: Path, nkic: Run, options: tuple[str, ...], message: str
+) -> None:
+    (folder / "task.toml").write_text(TASK % 60)
+    (folder / "reference.py").write_text(REFERENCE)
+    (folder / "empty").write_text("\n")
+    (folder / "short").write_text("secret\n")
+    found = nkic("serve", *options)
+    assert found.code == 2 and message in found.err
+
+
+def test_a_missing_package_is_named(
+    folder: Path, nkic: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    monkeypatch.delitem(sys.modules, "nkic.serve.app", raising=False)
+    found = nkic("serve", "task.toml")
+    assert found.code == 2 and "pip install 'nkic[serve]'" in found.err
