@@ -14,6 +14,7 @@ CACHES = {
     "base/project.py:_table": 64,
     "base/render/places.py:_root": 64,
     "check/bounds.py:_ends": 65536,
+    "judge/cluster.py:_judge": 16,
     "check/bounds.py:_on_chip": 65536,
     "check/operands.py:_distinct": 1024,
     "check/operands.py:_repeats": 4096,

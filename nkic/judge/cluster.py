@@ -106,9 +106,7 @@ class ClusterPool(Pool):
         return self._width
 
     def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
-        if (
-            judge not in self._bundles
-        ):  # a task of Dask, so that it outlives the workers that have it
+        if judge not in self._bundles:  # Dask's own, so that it outlives the workers that have it
             self._bundles[judge] = self._client.submit(bytes, _bundle(judge), pure=False)
         judged: Future[Evaluation] = Future()
         if judge.results is not None and (known := judge.results.get(judge.key(candidate))):
@@ -117,8 +115,7 @@ class ClusterPool(Pool):
         asked = self._client.submit(
             judge_here,
             self._bundles[judge],
-            candidate.name,
-            candidate.data,
+            (candidate.name, candidate.data, candidate.kernel),
             identity(),
             pure=False,
         )
@@ -133,7 +130,7 @@ class ClusterPool(Pool):
             return
         try:
             found = Evaluation.from_record(json.loads(asked.result()))
-            if judge.results is not None and (not found.problem or found.diagnostics):
+            if judge.results is not None and not found.ended:
                 judge.results.put(judge.key(candidate), found)
             judged.set_result(found)
         except self._killed as killed:
@@ -155,6 +152,7 @@ class ClusterPool(Pool):
 
 def _bundle(judge: Judge) -> bytes:
     task = judge.task
+    task.must_be_as_read()
     packed: bytes = msgpack.packb([task.toml, dict(task.files), str(task.folder), judge.options])
     return packed
 
@@ -177,9 +175,9 @@ def _judge(bundle: bytes) -> Judge:
     return Judge(task_of(toml, files, Path(folder)), **options)  # the folder is but a name
 
 
-def judge_here(bundle: bytes, name: str, data: bytes, wanted: str) -> str:
+def judge_here(bundle: bytes, candidate: tuple[str, bytes, str], wanted: str) -> str:
     """Judge a candidate on this worker; return its evaluation as JSON. Raises `UsageFailed`."""
     problem = unfit(wanted)
     if problem:
         raise bad_value(f"--cluster: a worker cannot judge: {problem}", "")
-    return _judge(bundle).evaluate(Candidate(name, data)).json(host=True)
+    return _judge(bundle).evaluate(Candidate(*candidate)).json(host=True)

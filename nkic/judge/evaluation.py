@@ -48,8 +48,9 @@ class CaseResult:
         if not worst:
             return "same as the reference"
         first = worst[0]
-        if first["l2"] is not None and not first["failures"]:
-            return f"{first['name']}: its relative L2 error is {first['l2']:.3g}"
+        for key, words in (("l2", "relative L2 error"), ("cosine", "cosine with what is expected")):
+            if first.get(key) is not None and not first["failures"]:
+                return f"{first['name']}: its {words} is {first[key]:.8g}"
         return f"{first['name']}: {first['failures']:,} of {first['elements']:,} elements differ"
 
 

@@ -123,9 +123,12 @@ class Judge:
             "secret": self.secret,
             "families": families,
             "orders": orders,
+            "analyse": analyse,
             "sensitivity": sensitivity,
             "time_only": time_only,
         }
+        if results is not None:
+            task.must_be_as_read()
         self.reference = Reference(task)
         if task.required and not self.reference.has_families:
             text = "`required_families` needs a reference that is a function or a kernel"
@@ -151,16 +154,9 @@ class Judge:
 
     def key(self, candidate: Candidate) -> str:
         """Return a hash of all that the evaluation of a candidate depends on."""
-        digests = [sha256(part).hexdigest() for part in (candidate.data, self.secret)]
-        options = self.families, self.orders, self.analyse, self.sensitivity, self.time_only
-        words = [
-            stamp(),
-            self.task.sha256,
-            candidate.name,
-            candidate.kernel,
-            *digests,
-            *map(str, options),
-        ]
+        options = sha256(repr(sorted(self.options.items())).encode()).hexdigest()
+        data = sha256(candidate.data).hexdigest()
+        words = [stamp(), self.task.sha256, candidate.name, candidate.kernel, data, options]
         return sha256("\n".join(words).encode("utf-8", "surrogateescape")).hexdigest()
 
     def evaluate_all(

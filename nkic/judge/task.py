@@ -108,6 +108,17 @@ class Task:
         """The name of the reference's file, relative to the task's folder."""
         return self.reference[1].partition(":")[0]
 
+    def must_be_as_read(self) -> None:
+        """Raise `UsageFailed` for a task that was changed after it was read.
+
+        Its contents and their hash are then those of another task.
+        """
+        if task_of(self.toml, self.files, self.folder) != self:
+            text = (
+                f"the task `{self.name}` was changed after it was read, so its hash is not its own"
+            )
+            raise bad_value(text, "write the change into its file")
+
     def hidden_seed(self, secret: bytes, case: Case) -> int:
         """Return a seed that nobody without the secret can know, and so cannot special-case."""
         words = f"{self.sha256} {case.name}".encode()

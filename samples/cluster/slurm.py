@@ -1,6 +1,6 @@
 """A cluster of nkic's workers on Slurm, for as long as this script runs.
 
-pip install 'nkic[cluster]' dask-jobqueue
+pip install nkic distributed dask-jobqueue
 python slurm.py 10
 nkic evaluate task.toml candidates/ --cluster tcp://…:8786   # the address that it prints
 """

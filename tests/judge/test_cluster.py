@@ -76,14 +76,16 @@ def test_a_worker_needs_the_contents_of_a_task_alone(judge: Judge) -> None:
         assert str(judge.task.folder).encode() in bundle  # its name is the task's default name
         elsewhere = msgpack.unpackb(bundle)
         elsewhere[2] = f"/nowhere/{judge.task.folder.name}"
-        told = judge_here(msgpack.packb(elsewhere), candidate.name, candidate.data, identity())
+        told = judge_here(
+            msgpack.packb(elsewhere), (candidate.name, candidate.data, ""), identity()
+        )
         assert Evaluation.from_record(json.loads(told)).json() == judge.evaluate(candidate).json()
 
 
 def test_a_worker_says_if_it_has_another_nkic(judge: Judge) -> None:
     assert unfit(identity()) == ""
     with pytest.raises(UsageFailed, match=r"it has nkic .*, and 9\.9 \(beef\) is needed"):
-        judge_here(_bundle(judge), "a.py", b"", "9.9 (beef)")
+        judge_here(_bundle(judge), ("a.py", b"", ""), "9.9 (beef)")
 
 
 @pytest.mark.parametrize("address", ["local:", "local:0", "local:two"])

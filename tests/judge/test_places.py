@@ -11,6 +11,7 @@ import pytest
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task
 from nkic.judge.process import Process
+from nkic.judge.task import task_of
 from tests.judge.test_cheats import GOOD, REFERENCE, TASK, UNGUARDED
 
 RATE = {"figure": "dma.engine_rate", "share": -0.9, "error": 0.09}
@@ -103,7 +104,7 @@ def test_what_was_evaluated_is_not_evaluated_again(
         {"sensitivity": True},
         {"candidate": Candidate.of_text(UNGUARDED)},
         {"candidate": Candidate.of_text(GOOD, "other.py")},
-        {"task": dataclasses.replace(task, sha256="other")},
+        {"task": task_of(task.toml + b"# other", task.files, folder)},
     ]
     for changed in changes:
         judged(**quick | changed)
@@ -111,11 +112,19 @@ def test_what_was_evaluated_is_not_evaluated_again(
 
 
 def test_what_a_limit_ended_is_not_kept(folder: Path, tmp_path: Path) -> None:
-    task = dataclasses.replace(read_task(folder / "task.toml"), seconds=0.001)
+    text = TASK.replace("seconds = 60", "seconds = 0.001")
+    task = task_of(text.encode(), {"reference.py": REFERENCE.encode()})
     results = Results(tmp_path / "results")
     judge, good = Judge(task, results=results), Candidate.of_text(GOOD)
     assert "more than the 0.001 s" in judge.evaluate(good).problem
     assert results.get(judge.key(good)) is None
+
+
+def test_a_task_that_was_changed_has_no_results(folder: Path, tmp_path: Path) -> None:
+    changed = dataclasses.replace(read_task(folder / "task.toml"), seconds=3)
+    assert Judge(changed).task.seconds == 3
+    with pytest.raises(UsageFailed, match="was changed after it was read"):
+        Judge(changed, results=Results(tmp_path / "results"))
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

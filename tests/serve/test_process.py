@@ -88,4 +88,4 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     monkeypatch.delitem(sys.modules, "nkic.serve.app", raising=False)
     found = nkic("serve", "task.toml")
-    assert found.code == 2 and "pip install 'nkic[serve]'" in found.err
+    assert found.code == 2 and "pip install starlette uvicorn prometheus_client" in found.err
