@@ -125,8 +125,10 @@ def _table(found: Sequence[Evaluation]) -> str:
     others = [evaluation for evaluation in found if id(evaluation) not in ranked]
     rows = [(place.words, *_row(place.evaluation)) for place in places]
     rows += [("-", *_row(evaluation)) for evaluation in others]
-    right = sum(evaluation.correct for evaluation in found)
-    text = f"{aligned(rows)}{right} of {plural(len(found), 'candidate')} correct\n"
+    ran = any(evaluation.runnable for evaluation in found)
+    right = sum(evaluation.correct if ran else evaluation.compiled for evaluation in found)
+    verdict = "correct" if ran else "compiled, none run"
+    text = f"{aligned(rows)}{right} of {plural(len(found), 'candidate')} {verdict}\n"
     worth = [clean(p.evaluation.candidate) for p in places if p.worth_a_device]
     if len(places) > 1 and len(worth) > 1:
         named = ", ".join(worth[:NAMED]) + (
