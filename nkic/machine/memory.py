@@ -30,6 +30,7 @@ class Buffer(Enum):
         self.on_chip = name in ("sbuf", "psum")  # has a partition dimension
 
 
+SPILLED = ".spilled"  # ends the name of a tensor in HBM that holds a spilled tile
 MEMORIES = (Buffer.SBUF, Buffer.PSUM)  # the on-chip memories
 
 BUFFER_CODES = {Buffer.SBUF: 0, Buffer.PSUM: 1, Buffer.HBM: 2, Buffer.SHARED_HBM: 3}

@@ -245,6 +245,7 @@ class Row:
     - `loads_until`: the last profile that accepts a tensor in place of a register, and loads it.
     - `scalars`: its register is an NKI device scalar, which a call takes or returns.
     - `operations`: counts the additions and multiplications of a matrix product.
+    - `transposing`: counts those of a product with an identity, which only moves data.
     - `prepares`: for the first half of a split collective, the complete collective.
     - `prepared_by`: for the second half of a split collective, the first half.
     """
@@ -288,6 +289,7 @@ class Row:
     loads_until: Profile | None = None
     scalars: bool = False
     operations: Callable[[Facts], int] | None = None
+    transposing: Callable[[Facts], int] | None = None
     prepares: str = ""
     prepared_by: str = ""
     accumulator: int = field(init=False, repr=False, compare=False)

@@ -14,7 +14,7 @@ from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import SPILLED, Buffer
 from nkic.machine.operands import HBM, SBUF
 from nkic.spill.steps import Step, constant_tensors, immovable, repeatable, steps
 from nkic.spill.walk import Away, Move, Plan, Traffic, Walk
@@ -57,7 +57,7 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
     tensors = list(program.tensors)
 
     def declare(like: Tensor, buffer: Buffer) -> Tensor:
-        name = like.name if buffer.on_chip else f"{like.name}.spilled"
+        name = like.name if buffer.on_chip else f"{like.name}{SPILLED}"
         tensor = Tensor(len(tensors), name, like.dtype, like.shape, buffer, like.at)
         tensors.append(tensor)
         return tensor

@@ -148,6 +148,31 @@ class Recount:
         columns = [prod(n for _, n in one.dims) for one in (stationary, moving)]
         return 2 * stationary.partitions * columns[0] * columns[1]
 
+    def moving_flops(self, event: Event) -> int:
+        """Return the same of a transpose on the tensor engine: data times an identity."""
+        row = event.record.row
+        if row is None or row.name != "nc_transpose" or self.engine(event) != "PE":
+            return 0
+        data = _patterns(event.record)[1]
+        return 2 * data.partitions**2 * prod(n for _, n in data.dims)
+
+    def on_chip(self, memory: str) -> tuple[int, int]:
+        """Return the bytes read from a memory and written there; from PSUM by engines alone, and
+        without those that a product is added to.
+        """
+        read = written = 0
+        for event in self.executed:
+            engine = self.engine(event)
+            if memory == "psum" and engine == "DMA":
+                continue
+            for operand, use in zip(_patterns(event.record), self.uses(event), strict=True):
+                if use[1].startswith(memory):
+                    size = operand.partitions * prod(n for _, n in operand.dims)
+                    size *= operand.dtype.size
+                    read += size * (use[3] and not (engine == "PE" and use[4]))
+                    written += size * use[4]
+        return read, written
+
     # Waiting
 
     def stalls(self, event: Event) -> Iterator[tuple[str, int]]:

@@ -64,6 +64,7 @@ ROWS = (
         access=matmul_access,
         warn=rules.slow_types,
         operations=rules.matmul_operations,
+        transposing=rules.transposing_operations,
         source="nki.isa.nc_matmul; Trainium2 architecture guide, built-in transpose support",
     ),
     Row(
@@ -77,6 +78,7 @@ ROWS = (
         engines=(Engine.TENSOR, Engine.VECTOR),
         default_engine=rules.transpose_engine,
         cost=costs.transposing,
+        transposing=rules.transposing_operations,
         rules=(
             rules.transposed_buffers,
             rules.transposed_size,

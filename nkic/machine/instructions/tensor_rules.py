@@ -323,8 +323,22 @@ def matmul_operations(facts: Facts) -> int:
     A transpose, which multiplies by an identity, is not arithmetic of the kernel: 0. All elements
     of paired rows and of packed elements count.
     """
-    if facts.attributes.get("is_transpose"):
-        return 0
+    return 0 if facts.attributes.get("is_transpose") else _products(facts)
+
+
+def transposing_operations(facts: Facts) -> int:
+    """Return the same of a product with an identity, which only moves data; 0 for others.
+
+    A transpose on the tensor engine is such a product of its data (`nki.isa.nc_transpose`).
+    """
+    data = facts.maybe("data")
+    if data is not None:
+        on_tensor = facts.engine is Engine.TENSOR
+        return 2 * data.partitions * data.partitions * data.free if on_tensor else 0
+    return _products(facts) if facts.attributes["is_transpose"] else 0
+
+
+def _products(facts: Facts) -> int:
     stationary, moving = facts.tile("stationary"), facts.tile("moving")
     pairs = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
     lanes = stationary.dtype.lanes

@@ -8,10 +8,12 @@ zero. Names and units: Neuron Explorer's profile schema reference; `neuron-profi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from nkic.machine.engines import Engine
+from nkic.machine.memory import SPILLED, Buffer
 from nkic.report.insight.verdict import Insight
 from nkic.trace import Event
 
@@ -50,6 +52,8 @@ class _Facts:
         self.read = sum(cost.hbm_read for cost in costs)
         self.written = sum(cost.hbm_written for cost in costs)
         self.flops = sum(cost.operations for cost in costs)
+        self.bytes = self._accessed()
+        self.transposing = self._transposing()
 
     def events(self, *engines: Engine) -> list[Event]:
         """Return the instructions that these engines executed."""
@@ -72,10 +76,37 @@ class _Facts:
         rows = ((event, event.record.row) for event in self.trace.events)
         return [event for event, row in rows if row is not None and row.operations is not None]
 
-    def all_counted(self) -> bool:
-        """Whether every instruction of the tensor engine is arithmetic of the kernel."""
-        operations = self.insight.accounts.operations
-        return all(operations(e) for e in self.events(Engine.TENSOR))
+    def _transposing(self) -> int:
+        """Return the additions and multiplications of products that only move data."""
+        total = 0
+        for event in self.events(Engine.TENSOR):
+            row = event.record.row
+            if row is not None and row.transposing is not None:
+                facts = self.trace.executable.facts(event.record, self.target, Engine.TENSOR)
+                total += row.transposing(facts)
+        return total
+
+    def _accessed(self) -> dict[tuple[str, bool], int]:
+        """Return the bytes read (False) and written (True): in "sbuf", by engines in "psum", and
+        by spilling in HBM.
+
+        What the tensor engine adds to in PSUM is written, not read.
+        """
+        found: dict[tuple[str, bool], int] = defaultdict(int)
+        for event in self.events(*Engine):
+            engine = self.trace.streams[event.stream].engine
+            for use in self.insight.accounts.uses_of(event):
+                tensor = self.trace.executable.tensors[use.tensor]
+                size = use.pattern.elements * use.pattern.dtype.size
+                where = tensor.buffer.value
+                if not tensor.buffer.on_chip:
+                    where = "spill" if tensor.name.endswith(SPILLED) else "hbm"
+                elif tensor.buffer is Buffer.PSUM and engine is Engine.DMA:
+                    continue
+                adds = engine is Engine.TENSOR and use.writes
+                found[where, False] += size if use.reads and not adds else 0
+                found[where, True] += size if use.writes else 0
+        return found
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> int:
@@ -150,11 +181,24 @@ METRICS: dict[str, Metric] = {
     "model_flops": Metric(
         "flop", "multiplications and additions of matrix products", lambda f: f.flops
     ),
-    "hardware_flops": Metric(
-        "flop",
-        "the same, if the tensor engine did nothing else",
-        lambda f: f.flops if f.all_counted() else None,
+    "sbuf_read_bytes": Metric("bytes", "bytes read from SBUF", lambda f: f.bytes["sbuf", False]),
+    "sbuf_write_bytes": Metric("bytes", "bytes written to SBUF", lambda f: f.bytes["sbuf", True]),
+    "psum_read_bytes": Metric(
+        "bytes", "bytes that engines read from PSUM", lambda f: f.bytes["psum", False]
     ),
+    "psum_write_bytes": Metric(
+        "bytes", "bytes that engines wrote to PSUM", lambda f: f.bytes["psum", True]
+    ),
+    "spill_save_bytes": Metric(
+        "bytes", "bytes that --spill stored", lambda f: f.bytes["spill", True]
+    ),
+    "spill_reload_bytes": Metric(
+        "bytes", "bytes that --spill reloaded", lambda f: f.bytes["spill", False]
+    ),
+    "transpose_flops": Metric(
+        "flop", "the same of products that only move data", lambda f: f.transposing
+    ),
+    "hardware_flops": Metric("flop", "the sum of both", lambda f: f.flops + f.transposing),
     "mfu_estimated_percent": Metric(
         "fraction",
         "model_flops as a share of what the array can do in 16-bit floats",
@@ -163,7 +207,7 @@ METRICS: dict[str, Metric] = {
     "hfu_estimated_percent": Metric(
         "fraction",
         "hardware_flops as a share of what the array can do in 16-bit floats",
-        lambda f: _share(f.flops, _rate(f) * f.time) if f.all_counted() else None,
+        lambda f: _share(f.flops + f.transposing, _rate(f) * f.time),
     ),
     "mbu_estimated_percent": Metric(
         "fraction",

@@ -18,6 +18,7 @@ from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
 from nkic.machine.memory import Buffer
 from nkic.prove import prove_spilled
+from nkic.report.views.summary import summary
 from nkic.spill import Spilled, spill
 from tests.programs import code, copy, declare, load, op, program
 
@@ -366,8 +367,11 @@ def test_values_are_the_same(serial: bool) -> None:
         total = total + tile
     for tile in tiles:
         total = total * tile
-    out = api.run(artifact, {"x": x}).outputs["output_0"]
-    assert np.array_equal(np.asarray(out), total)
+    result = api.run(artifact, {"x": x})
+    assert np.array_equal(np.asarray(result.outputs["output_0"]), total)
+    assert result.insight is not None
+    metrics, size = summary(result.insight), 128 * 16_000 * 4
+    assert metrics["spill_save_bytes"] == 3 * size and metrics["spill_reload_bytes"] == 4 * size
 
 
 def test_spill_changes_nothing_where_there_is_room() -> None:
