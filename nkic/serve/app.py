@@ -167,5 +167,5 @@ def _refused(request: Request, error: Any) -> Response:
 
 def _error(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
     if status >= 500:
-        logging.getLogger("uvicorn.error").error("%d: %s", status, text)
+        logging.getLogger("uvicorn.error").log(logging.ERROR, "%d: %s", status, text)
     return JSONResponse({"error": text}, status, headers)

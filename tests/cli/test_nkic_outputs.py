@@ -368,14 +368,14 @@ def test_a_reader_that_goes_away(folder: Path) -> None:
 
 def test_examples_in_the_help_run(nkic: Run, folder: Path) -> None:
     text = KERNEL.replace("double", "add").replace("factor=2.0", "n=2").replace("factor", "n")
-    (folder / "kernel.py").write_text(text)
+    (folder / "kernel.py").write_text(f"{text}\n\ntile = 128\n")
     for name in ("a.py", "b.py"):
         (folder / name).write_text(KERNEL)
     (folder / "reference.py").write_text("def double(a):\n    return 2 * a\n")
     (folder / "task.toml").write_text(
         "[reference]\nfunction = 'reference.py:double'\n[[case]]\ninputs = { a = 'f32[128,64]' }\n"
     )
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
     for line, _ in EXAMPLES:
         name, *words = shlex.split(line)
         assert name == "nkic"
