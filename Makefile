@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types test test-all fuzz bless bench flames pictures timing schedules faults mutate demo samples \
-	placement conformance accuracy grammar docs stubs clean
+	placement conformance accuracy grammar docs stubs vscode clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -114,6 +114,11 @@ docs: $(STAMP)  ## write the pages that are made from the tables
 
 stubs: $(STAMP)  ## write type stubs of the modules that pose as nki to nkic/stubs
 	$(PY) -m nkic.nki.stubs nkic/stubs
+
+vscode:  ## package the extension of VS Code: build/nkic.vsix (needs npm)
+	mkdir -p build/vscode && cp editors/vscode/* LICENSE build/vscode
+	cd build/vscode && npm install --no-audit --no-fund && \
+		npx vsce package --allow-missing-repository -o ../nkic.vsix
 
 clean:  ## remove what was built, and .venv
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

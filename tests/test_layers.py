@@ -65,6 +65,8 @@ ALLOWED = {
     "judge": "base limits machine arrays cache neff pace report simulate specialise api",
     "tuning": "base syntax parse report judge",
     "serve": "base judge",
+    "lsp": f"{DATA} limits syntax parse language specialise driver driver.compiled driver.loader"
+    " driver.request driver.pipeline",
     "nki": "base machine language specialise driver.request api",
     "pytest_plugin": "base driver.request api nki",
     "__main__": "api nki",
@@ -72,7 +74,7 @@ ALLOWED = {
     "cli": "limits cli.common",
     "cli.nkic": "base cache machine syntax parse specialise report limits driver driver.compiled"
     " driver.loader driver.request driver.pipeline driver.forms driver.remarks driver.changes"
-    " migrate advise judge tuning serve neff cli cli.common",
+    " migrate advise judge tuning serve lsp neff cli cli.common",
     "cli.nki_run": "base machine arrays neff calibrate report simulate driver.figures cli"
     " cli.common",
 }
@@ -94,6 +96,7 @@ EXTRA = {
     "tuning": {"optuna"},
     "judge": {"dask", "distributed"},
     "serve": {"prometheus_client", "starlette", "uvicorn"},
+    "lsp": {"pygls", "lsprotocol"},
 }
 FREE = {"__init__", "__version__"}  # packages that belong to no layer
 

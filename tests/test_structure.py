@@ -50,7 +50,9 @@ ON_DEMAND = {
         *("nkic.cli.nkic", "nkic.cli.nkic.carry_out", "nkic.cli.nkic.evaluating"),
         "nkic.cli.nkic.tuning",
         "nkic.cli.nkic.serving",
+        "nkic.lsp",
     },
+    "lsp/__init__.py": {"nkic.lsp.server"},  # pygls
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating", "nkic.cli.nkic.advising"},  # libcst, NumPy
     "cli/nkic/evaluating.py": {"nkic.judge.cluster"},  # Dask
     "cli/nkic/serving.py": {"nkic.serve.app", "nkic.serve.limits", "nkic.serve.run"},

@@ -83,6 +83,7 @@ class Loader:
     _packages: dict[SourcePath, SourcePath | None] = field(default_factory=dict)
     sources: dict[str, SourceFile] = field(default_factory=dict)  # read, by path inside nkic
     probes: Probes = field(default_factory=Probes)
+    unsaved: Mapping[Path, bytes] = field(default_factory=dict)  # read in place of these files
 
     @classmethod
     def beside(
@@ -165,6 +166,7 @@ class Loader:
         label = self._labels.get(files.real(source_path.disk)) or self._new_label(source_path)
         if label not in self.sources:
             read = files.read_bytes if path else confine.read_regular  # named by the user, or found
+            data = self.unsaved.get(source_path.disk) if data is None else data
             content = read(shown, MAX_BYTES) if data is None else data
             self.probes.note(source_path.disk, content)
             self.sources[label] = decode(content, label)

@@ -1,5 +1,5 @@
 """`make bench`, or `python -m tests.bench [TABLES] [options]`, with some of runs, threads,
-stages, commands, parse and instructions.
+stages, commands, parse, instructions and editing.
 
     --peer CHECKOUT  a checkout of triton-viz, whose interpreter gets a column of its own
     --large          stages at 1,000,000 instructions too
@@ -21,6 +21,7 @@ from pathlib import Path
 from nkic.base.source import SourceFile
 from nkic.parse import parse
 from tests.bench.commands import bench_commands
+from tests.bench.editing import bench_editing
 from tests.bench.instructions import bench_instructions
 from tests.bench.peer import Peer
 from tests.bench.runs import KERNELS, ROUNDS, bench_runs, shortest
@@ -53,6 +54,7 @@ def main() -> None:
         "commands": bench_commands,
         "parse": bench_parse,
         "instructions": bench_instructions,
+        "editing": bench_editing,
     }
     unknown = [name for name in given.tables if name not in tables]
     if unknown:

@@ -14,6 +14,7 @@ from nkic.cli.nkic.options import (
     OLD,
     CommandLine,
     EvaluateLine,
+    LspLine,
     ServeLine,
     TuneLine,
 )
@@ -80,6 +81,12 @@ def _serve(line: ServeLine, session: Session) -> int:
     return serve(line, session)
 
 
+def _serve_editor(line: LspLine, session: Session) -> int:
+    from nkic.lsp import start  # see above
+
+    return start()
+
+
 EVALUATE = """Judge candidates on a task: whether each is right, how fast it is, and why not faster.
 
 The task is trusted: a TOML file with [[case]], whose `inputs` are types by name, and [reference],
@@ -96,6 +103,11 @@ SERVE = """Judge candidates that come over HTTP, as `evaluate` does: POST /evalu
 
 Bound to this machine alone unless --host says otherwise. GET /openapi.json describes the rest.
 """
+LSP = """Serve an editor: errors as you type, fixes, hover, hints.
+
+Speaks the Language Server Protocol over standard input and output. What to
+write into the editor's settings is in docs/editor.md. Needs the package pygls.
+"""
 command = Tool(
     CommandLine,
     _compile,
@@ -106,6 +118,7 @@ command = Tool(
         "evaluate": Tool(EvaluateLine, _evaluate, EVALUATE),
         "tune": Tool(TuneLine, _tune, TUNE),
         "serve": Tool(ServeLine, _serve, SERVE),
+        "lsp": Tool(LspLine, _serve_editor, LSP),
     },
 )
 

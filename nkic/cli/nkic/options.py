@@ -392,3 +392,10 @@ class ServeLine:
         "Also judge on inputs from seeds that only the holder of this file can know.",
         reads=whole,
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LspLine:
+    """The words of `lsp`."""
+
+    stdio: bool = option("--stdio", "Does nothing: some editors always give it.", group="Editor")

@@ -1,0 +1,63 @@
+// Starts `nkic lsp`, and adds the commands of package.json.
+const { execFile } = require("node:child_process");
+const vscode = require("vscode");
+const { LanguageClient } = require("vscode-languageclient/node");
+
+let client;
+
+const setting = (name) => vscode.workspace.getConfiguration("nkic").get(name);
+
+function start() {
+  const run = { command: setting("command"), args: ["lsp"] };
+  client = new LanguageClient("nkic", "nkic", run, {
+    documentSelector: [{ language: "python" }],
+    initializationOptions: vscode.workspace.getConfiguration("nkic"),
+    synchronize: { configurationSection: "nkic" },
+  });
+  return client.start();
+}
+
+async function restart() {
+  await client?.stop();
+  await start();
+}
+
+async function saved() {
+  const document = vscode.window.activeTextEditor?.document;
+  return document && (await document.save()) !== false ? document.fileName : undefined;
+}
+
+async function compile() {
+  const path = await saved();
+  if (!path) return;
+  const run = new vscode.ProcessExecution(setting("command"), [path]);
+  const kind = { type: "process" };
+  await vscode.tasks.executeTask(
+    new vscode.Task(kind, vscode.TaskScope.Workspace, "compile", "nkic", run),
+  );
+}
+
+async function show(form) {
+  const path = await saved();
+  if (!path) return;
+  const args = [path, "--emit", `${form}=-`, "--color", "never"];
+  execFile(setting("command"), args, { maxBuffer: 1 << 28 }, async (error, stdout, stderr) => {
+    if (error) return vscode.window.showErrorMessage(stderr || error.message);
+    const document = await vscode.workspace.openTextDocument({ content: stdout });
+    return vscode.window.showTextDocument(document, vscode.ViewColumn.Beside, true);
+  });
+}
+
+async function activate(context) {
+  const commands = {
+    "nkic.restart": restart,
+    "nkic.compile": compile,
+    "nkic.schedule": () => show("sched"),
+    "nkic.assembly": () => show("asm"),
+  };
+  for (const [name, act] of Object.entries(commands))
+    context.subscriptions.push(vscode.commands.registerCommand(name, act));
+  await start();
+}
+
+module.exports = { activate, deactivate: () => client?.stop() };

@@ -1,0 +1,1 @@
+"""The language server, played by a client over standard input and output."""

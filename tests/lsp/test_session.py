@@ -1,0 +1,276 @@
+"""Sessions of an editor with the language server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from nkic import lsp
+from nkic.base.diagnostics import UsageFailed
+from tests.lsp.editor import PATIENCE, Editor, fixed, position
+
+BLOCK = """\
+# /// nkic
+# kernel = "add"
+# [args]
+# a = "float32[128, 512]"
+# b = "float32[128, 512]"
+# ///
+"""
+KERNEL = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def add(a, b):
+    c = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    a_tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    b_tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=a_tile, src=a)
+    nisa.dma_copy(dst=b_tile, src=b)
+    nisa.tensor_tensor(dst=a_tile, data1=a_tile, data2=b_tile, op=nl.add)
+    nisa.dma_copy(dst=c, src=a_tile)
+    return c
+"""
+RIGHT = BLOCK + KERNEL
+WRONG = RIGHT.replace("op=nl.add", "op=nl.addd")
+LONG = 30  # seconds that no check takes
+WHOLE = types.Range(types.Position(0, 0), types.Position(1000, 0))
+ERROR = types.DiagnosticSeverity.Error
+
+
+@pytest.fixture(scope="module")
+def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Editor]:
+    with Editor(tmp_path_factory.mktemp("kernels"), debounce=20, seconds=LONG) as editor:
+        yield editor
+    assert editor.code == 0
+
+
+def starts(found: list[types.Diagnostic]) -> list[tuple[Any, int, int]]:
+    return [(d.code, d.range.start.line, d.range.start.character) for d in found]
+
+
+def actions(editor: Editor, name: str, at: types.Range = WHOLE) -> list[types.CodeAction]:
+    params = types.CodeActionParams(editor.at(name), at, types.CodeActionContext([]))
+    found: list[types.CodeAction] = editor.await_(
+        editor.client.text_document_code_action_async(params)
+    )
+    return found
+
+
+def edits(action: types.CodeAction, uri: str) -> list[types.TextEdit]:
+    assert action.edit is not None and action.edit.changes is not None
+    return list(action.edit.changes[uri])
+
+
+def test_an_error_appears_moves_is_fixed_and_goes(editor: Editor) -> None:
+    assert editor.open("add.py", RIGHT) == []
+    (error,) = editor.change("add.py", WRONG)
+    assert starts([error]) == [("NKI0204", 18, 66)]
+    assert error.severity is ERROR and "`nki.language` has no `addd`" in error.message
+    moved = WRONG.replace("import nki\n", "# one more line 😀\nimport nki\n", 1)
+    assert starts(editor.change("add.py", moved)) == [("NKI0204", 19, 66)]
+    action = actions(editor, "add.py")[0]
+    assert action.title == "write `add`" and action.kind == types.CodeActionKind.QuickFix
+    right = fixed(moved, edits(action, editor.uri("add.py")))
+    assert right == moved.replace("addd", "add")
+    assert editor.change("add.py", right) == []
+
+
+def test_a_position_is_in_the_editors_units(editor: Editor) -> None:
+    text = WRONG.replace("    nisa.tensor_tensor(", "    '😀😀'; nisa.tensor_tensor(")
+    found = editor.open("units.py", text)
+    assert starts(found) == [("NKI0204", 18, 66 + len("'😀😀'; ") + 2)]
+
+
+def test_a_kernel_without_types_asks_for_a_block(editor: Editor) -> None:
+    (asks,) = editor.open("untyped.py", KERNEL)
+    assert asks.severity is types.DiagnosticSeverity.Information
+    assert asks.range.start == position(KERNEL, "add(a")
+    (action,) = actions(editor, "untyped.py")
+    assert action.title == "add a types block"
+    typed = fixed(KERNEL, edits(action, editor.uri("untyped.py")))
+    assert typed == BLOCK.replace("128, 512", "128,512") + KERNEL
+    assert editor.change("untyped.py", typed) == []
+    wrong = KERNEL.replace("nisa.dma_copy(dst=b_tile, src=b)", "open('x')")
+    assert "NKI0201" in {d.code for d in editor.change("untyped.py", wrong)}
+
+
+def test_of_several_kernels_each_takes_the_types_that_it_has(editor: Editor) -> None:
+    second = KERNEL[KERNEL.index("@nki.jit") :].replace("add(a, b)", "twice(a)")
+    second = second.replace("src=b)", "src=a)").replace("op=nl.add", "op=nl.addd")
+    both = RIGHT.replace('# kernel = "add"\n', "") + "\n\n" + second
+    assert [d.code for d in editor.open("both.py", both)] == ["NKI0204"]
+    named = RIGHT + "\n\n" + second
+    (asks,) = editor.change("both.py", named)  # the block's types are those of `add`
+    assert asks.severity is types.DiagnosticSeverity.Information and "`twice`" in asks.message
+
+
+def test_an_unsaved_sibling_is_read_and_checked_with_its_importer(editor: Editor) -> None:
+    (editor.folder / "helper.py").write_text("def size():\n    return 128\n")
+    text = RIGHT.replace("import nki\n", "import nki\nfrom helper import size\n", 1)
+    text = text.replace("nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)", "tile(a)")
+    text = text.replace(
+        "@nki.jit",
+        "def tile(a):\n    return nl.ndarray((size(), 512), a.dtype, buffer=nl.sbuf)\n\n\n@nki.jit",
+    )
+    assert editor.open("user.py", text) == []
+    editor.open("helper.py", "def size():\n    return 256\n")
+    editor.change("helper.py", "def size():\n    return 512\n")
+    editor.await_(symbols(editor, "user.py"))
+    (error,) = editor.found("user.py")
+    assert "dimension 0 of (512, 512) needs 512" in error.message
+    editor.change("helper.py", "def size():\n    return 128\n")
+    editor.await_(symbols(editor, "user.py"))
+    assert editor.found("user.py") == []
+
+
+def symbols(editor: Editor, name: str) -> Any:
+    params = types.DocumentSymbolParams(editor.at(name))
+    return editor.client.text_document_document_symbol_async(params)
+
+
+def test_symbols_are_kernels_and_what_is_inside_them(editor: Editor) -> None:
+    text = RIGHT.replace("    c = nl", "    def inner():\n        pass\n\n    c = nl", 1)
+    editor.open("symbols.py", text)
+    (kernel,) = editor.await_(symbols(editor, "symbols.py"))
+    assert (kernel.name, kernel.detail) == ("add", "kernel")
+    assert [child.name for child in kernel.children] == ["inner"]
+    editor.change("symbols.py", text + "(")
+    (kernel,) = editor.await_(symbols(editor, "symbols.py"))  # as before the error
+    assert kernel.name == "add"
+
+
+def hovered(editor: Editor, name: str, at: types.Position) -> str:
+    params = types.HoverParams(editor.at(name), at)
+    found = editor.await_(editor.client.text_document_hover_async(params))
+    return found.contents.value if found else ""
+
+
+def test_hover_shows_instructions_and_tensors(editor: Editor) -> None:
+    editor.open("hover.py", RIGHT)
+    page = hovered(editor, "hover.py", position(RIGHT, "tensor_tensor", 3))
+    assert page.startswith("```python\ntensor_tensor(dst, data1, data2, op")
+    assert "trn1 and newer, since NKI beta2" in page and "- `op`: an operator" in page
+    tile = hovered(editor, "hover.py", position(RIGHT, "data1=a_tile", 8))
+    assert tile.startswith("**a_tile**: `float32[128, 512]` in sbuf\n\n128 partitions of 2.0 KiB")
+    assert "address 0 in partitions from 0" in tile and "line 17 to its last in line 20" in tile
+    assert hovered(editor, "hover.py", position(RIGHT, "return")) == ""
+
+
+def test_hints_stand_behind_declarations(editor: Editor) -> None:
+    editor.open("hints.py", RIGHT)
+    params = types.InlayHintParams(editor.at("hints.py"), WHOLE)
+    found = editor.await_(editor.client.text_document_inlay_hint_async(params))
+    assert [(h.label, h.position.line) for h in found] == [
+        ("float32[128, 512]", 13),
+        ("float32[128, 512] · 2.0 KiB/partition", 14),
+        ("float32[128, 512] · 2.0 KiB/partition", 15),
+    ]
+    end = RIGHT.splitlines()[13]
+    assert found[0].position.character == len(end)
+
+
+def completed(editor: Editor, name: str, at: types.Position) -> set[str]:
+    params = types.CompletionParams(editor.at(name), at)
+    found = editor.await_(editor.client.text_document_completion_async(params))
+    return {item.label for item in found}
+
+
+def test_completion_is_filtered_by_version_and_target(editor: Editor) -> None:
+    text = RIGHT.replace("# [args]", '# nki = "0.3"\n# target = "trn1"\n# [args]')
+    for name, wanted in (("new.py", RIGHT), ("old.py", text)):
+        editor.open(name, wanted)
+    new = completed(editor, "new.py", position(RIGHT, "nl.add", 3))
+    old = completed(editor, "old.py", position(text, "nl.add", 3))
+    assert {"add", "fori_loop"} <= new and "fori_loop" in new - old and "add" in old
+    new = completed(editor, "new.py", position(RIGHT, "nisa.dma", 5))
+    assert "tensor_tensor" in new and "activate2" not in new  # of trn3
+    enum = RIGHT.replace("op=nl.add", "op=nisa.engine.")
+    editor.change("new.py", enum)
+    assert "vector" in completed(editor, "new.py", position(enum, "nisa.engine.", 12))
+
+
+def test_the_signature_follows_the_cursor(editor: Editor) -> None:
+    editor.open("call.py", RIGHT)
+    for words, active in (("data2=b_tile, op", 14), ("dst=a_tile, data1", 4)):
+        at = position(RIGHT, words, active)
+        params = types.SignatureHelpParams(editor.at("call.py"), at)
+        found = editor.await_(editor.client.text_document_signature_help_async(params))
+        names = [p.label for p in found.signatures[0].parameters]
+        assert found.signatures[0].label.startswith("tensor_tensor(dst, data1")
+        assert names[found.active_parameter] == {14: "op", 4: "dst"}[active]
+
+
+def test_definitions_are_in_the_stubs(editor: Editor) -> None:
+    editor.open("definition.py", RIGHT)
+    params = types.DefinitionParams(editor.at("definition.py"), position(RIGHT, "tensor_tensor"))
+    found = editor.await_(editor.client.text_document_definition_async(params))
+    stub = Path(found.uri.removeprefix("file://")).read_text().splitlines()
+    assert stub[found.range.start.line].startswith("def tensor_tensor(")
+
+
+def test_other_files_are_left_alone(editor: Editor) -> None:
+    assert editor.open("host.py", "import os\n(((\n") == []
+
+
+ENDLESS = RIGHT.replace("    return c", "    while True:\n        pass\n    return c")
+COPY = "    nisa.tensor_copy(dst=a_tile, src=b_tile)\n"
+SLOW = RIGHT.replace("    return c", f"    for i in range(400000):\n    {COPY}    return c")
+
+
+def test_a_check_of_an_older_text_is_ended(editor: Editor) -> None:
+    editor.configure(seconds=PATIENCE)  # too long to wait for
+    try:
+        editor.show("cancel.py", SLOW)
+        time.sleep(0.3)  # until it is being checked
+        begin = time.monotonic()
+        assert starts(editor.change("cancel.py", WRONG)) == [("NKI0204", 18, 66)]
+        assert {e.version for e in editor.published if e.uri == editor.uri("cancel.py")} == {2}
+        assert time.monotonic() - begin < 10  # the other would have taken longer
+    finally:
+        editor.configure(seconds=LONG)
+
+
+def test_the_last_of_many_changes_is_checked(editor: Editor) -> None:
+    editor.open("typed.py", RIGHT)
+    for end in range(20):
+        editor.type("typed.py", RIGHT + "#" * end)
+    assert editor.change("typed.py", WRONG) != []
+    versions = [e.version for e in editor.published if e.uri == editor.uri("typed.py")]
+    assert len(versions) < 10 and versions[-1] == 22  # most were typed over before they were due
+
+
+def test_a_closed_document_has_no_diagnostics(editor: Editor) -> None:
+    editor.open("closed.py", WRONG)
+    editor.close("closed.py")
+    editor.open("a name, with ä.py", RIGHT)
+    last = [e for e in editor.published if e.uri == editor.uri("closed.py")][-1]
+    assert list(last.diagnostics) == []
+
+
+def test_a_slow_kernel_is_stopped_at_its_line(editor: Editor) -> None:
+    editor.configure(seconds=1)
+    (error,) = editor.open("slow.py", SLOW)
+    editor.configure(seconds=LONG)
+    assert "takes more than" in error.message and error.range.start.line in (20, 21), error.message
+    assert starts(editor.open("next.py", WRONG)) == [("NKI0204", 18, 66)]
+
+
+def test_an_endless_loop_is_an_error(editor: Editor) -> None:
+    (error,) = editor.open("endless.py", ENDLESS)
+    assert starts([error]) == [("NKI0215", 20, 10)]
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lsp, "find_spec", lambda name: None)
+    with pytest.raises(UsageFailed, match="needs pygls") as failed:
+        lsp.start()
+    assert "nkic[lsp]" in failed.value.diagnostics[0].help
