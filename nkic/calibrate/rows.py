@@ -27,7 +27,7 @@ from nkic.calibrate.profiles import Observation
 from nkic.machine.clock import TABLE
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TARGETS, Target
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, Record
+from nkic.neff.records import Executable, InstructionRecord
 from nkic.pace import Clock, duration
 
 FILE, LATENCY, BYTES = "file", "latency_us", "bytes"
@@ -62,9 +62,11 @@ class Whole:
         clock, total = Clock(self.executable, target), 0
         for stream in self.executable.streams:
             if stream.engine is self.engine:
-                for count, record in _counted(stream.items):
-                    timing, _ = clock.of(record, stream.engine, stream.queue)
-                    total += count * (timing.pool if stream.engine is Engine.DMA else timing.hold)
+                for record, count in stream.repeated():
+                    if isinstance(record, InstructionRecord):
+                        timing, _ = clock.of(record, stream.engine, stream.queue)
+                        is_dma = stream.engine is Engine.DMA
+                        total += count * (timing.pool if is_dma else timing.hold)
         return total
 
     @cached_property
@@ -74,21 +76,9 @@ class Whole:
         return sum(
             count * clock.of(record, stream.engine, stream.queue)[1]
             for stream in self.executable.streams
-            for count, record in _counted(stream.items)
+            for record, count in stream.repeated()
+            if isinstance(record, InstructionRecord)
         )
-
-
-def _counted(items: Sequence[Record]) -> Iterator[tuple[int, InstructionRecord]]:
-    """Yield the items of a stream, with the number of times that each is executed."""
-    at = 0
-    while at < len(items):
-        item, at = items[at], at + 1
-        if not isinstance(item, LoopRecord):
-            yield 1, item
-            continue
-        trips = 1 if item.trips is None else item.trips
-        yield from ((trips * n, one) for n, one in _counted(items[at : at + item.length]))
-        at += item.length
 
 
 def read_rows(path: str, figures: Sequence[str], target: Target, load: Loaded) -> list[Observation]:

@@ -6,7 +6,7 @@ tables of the same file, and `verify` checks every number before it is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -138,6 +138,20 @@ class StreamRecord(NamedTuple):
         """The name used in messages and traces."""
         label = f"dma{self.queue}" if self.engine is Engine.DMA else self.engine.value
         return f"core{self.core}.{label}"
+
+    def repeated(self) -> Iterator[tuple[Record, int]]:
+        """Yield the items with the product of the enclosing loops' trip counts.
+
+        A loop whose trip count is known only at run time counts as one iteration.
+        """
+        repeat, ends = 1, [(len(self.items), 1)]
+        for index, item in enumerate(self.items):
+            while index >= ends[-1][0] and len(ends) > 1:
+                repeat = ends.pop()[1]
+            yield item, repeat
+            if isinstance(item, LoopRecord):
+                ends.append((index + 1 + item.length, repeat))
+                repeat *= 1 if item.trips is None else item.trips
 
 
 class ParameterRecord(NamedTuple):

@@ -7,13 +7,13 @@ as one iteration; programs of more than MAX_ITEMS items are not simulated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from nkic.machine.clock.simulation import Entry, Line, TimeSimulation
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import activation_table
-from nkic.neff.records import Executable, LoopRecord, Record, StreamRecord
+from nkic.neff.records import Executable, LoopRecord, StreamRecord
 from nkic.pace.clock import Clock
 
 MAX_ITEMS = 2_000_000  # in all iterations of loops
@@ -36,21 +36,12 @@ def duration(executable: Executable, target: Target) -> int | None:
 
 def items(executable: Executable) -> int:
     """Return the number of items of a program, in all iterations of loops."""
-    return sum(_count(stream.items) for stream in executable.streams)
-
-
-def _count(items: Sequence[Record]) -> int:
-    """Return the number of items of a stream, in all iterations of loops."""
-    at, total = 0, 0
-    while at < len(items):
-        item, at = items[at], at + 1
-        if isinstance(item, LoopRecord):
-            iterations = 1 if item.trips is None else item.trips
-            total += iterations * _count(items[at : at + item.length])
-            at += item.length
-        else:
-            total += 1
-    return total
+    return sum(
+        repeat
+        for stream in executable.streams
+        for item, repeat in stream.repeated()
+        if not isinstance(item, LoopRecord)
+    )
 
 
 def _entries(stream: StreamRecord, clock: Clock) -> list[Entry | LoopRecord]:

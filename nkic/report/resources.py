@@ -10,7 +10,7 @@ from nkic.base.text import clean, decimal, grouped, share
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES
 from nkic.machine.targets import TARGETS, Target
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
 
 # The order of the line: compute first, in the order of the architecture guides.
 ENGINES = (Engine.TENSOR, Engine.SCALAR, Engine.GPSIMD, Engine.VECTOR, Engine.SYNC, Engine.DMA)
@@ -115,21 +115,9 @@ def _note(executable: Executable, name: str) -> int:
 def _instructions(executable: Executable) -> Iterator[tuple[Engine, InstructionRecord, int]]:
     """Yield every instruction with its engine and its execution count."""
     for stream in executable.streams:
-        for item, repeat in _repeated(stream):
+        for item, repeat in stream.repeated():
             if isinstance(item, InstructionRecord) and item.row is not None:
                 yield stream.engine, item, repeat
-
-
-def _repeated(stream: StreamRecord) -> Iterator[tuple[InstructionRecord | LoopRecord, int]]:
-    """Yield the items of a stream with the product of the enclosing loops' trip counts."""
-    repeat, ends = 1, [(len(stream.items), 1)]
-    for index, item in enumerate(stream.items):
-        while index >= ends[-1][0] and len(ends) > 1:
-            repeat = ends.pop()[1]
-        yield item, repeat
-        if isinstance(item, LoopRecord):
-            ends.append((index + 1 + item.length, repeat))
-            repeat *= 1 if item.trips is None else item.trips
 
 
 def _moved(item: InstructionRecord) -> int:
