@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import threading
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
-import msgpack
 import numpy as np
 
 from nkic.api import Artifact, compile, fuzz_order, run
@@ -26,7 +22,7 @@ from nkic.arrays.offers import Offer, natural
 from nkic.base.render import json_lines
 from nkic.base.source import SourceFile
 from nkic.judge.sensitivity import sensitivity
-from nkic.limits import own
+from nkic.limits.worker import answer_requests
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DTYPES
 from nkic.report.views.summary import summary
@@ -37,25 +33,9 @@ STEPS = 1_000_000_000  # of the evaluation of one specialisation: the time limit
 
 def serve(connection: Connection, memory: int, folder: str) -> None:
     """Answer requests until the connection ends. A candidate may import what `folder` holds."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     os.chdir(folder)
-    own.apply({"memory": memory, "core": 0})
-    nowhere = os.open(os.devnull, os.O_RDWR)  # results go through the connection alone
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
     warnings.simplefilter("ignore")  # the artifact has them
-    candidate = _Candidate()
-    with suppress(EOFError):
-        while True:
-            request = msgpack.unpackb(connection.recv_bytes())
-            connection.send_bytes(msgpack.packb(candidate.answer(request)))
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent ends, as it does when the judge is killed."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+    answer_requests(connection, memory, _Candidate().answer, lambda: None)
 
 
 class _Candidate:

@@ -1,24 +1,18 @@
-"""The judge's side of a candidate's process: requests, answers and their end.
-
-Processes are forked from a server that has nkic loaded, so that starting one takes milliseconds.
-Its answers are msgpack over a private pipe: data, which is never executed.
-"""
+"""The judge's side of a candidate's process: requests, answers and their end."""
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Mapping
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any
 
 import msgpack
 
 from nkic.judge import child
+from nkic.limits.worker import FORKED, started
 
-_SPAWN = multiprocessing.get_context("forkserver")
-_SPAWN.set_forkserver_preload([child.__name__])
+FORKED.set_forkserver_preload([child.__name__])
 _LARGEST = (1 << 31) - 1  # bytes of an answer
 # What an answer must hold, unless it says that the candidate failed.
 _ANSWERS: Mapping[str, Mapping[str, Any]] = {
@@ -49,21 +43,12 @@ class Process:
         self.seconds, self.memory = seconds, memory
 
     def __enter__(self) -> Process:
-        self._connection, its_end = _SPAWN.Pipe()
         self._folder = TemporaryDirectory(prefix="nkic-candidate-")  # empty: it has no neighbours
-        given = its_end, self.memory, self._folder.name
-        self._process = _SPAWN.Process(target=child.serve, args=given, daemon=True)
-        self._process.start()
-        its_end.close()
+        self._process, self._connection = started(child.serve, self.memory, self._folder.name)
         self._until = time.monotonic() + self.seconds
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._connection.close()
         self._process.kill()
         self._process.join(_GRACE)

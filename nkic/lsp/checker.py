@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 from collections.abc import Mapping
 from typing import Any
 
 import msgpack
 
+from nkic.limits.worker import FORKED, started
 from nkic.lsp import child
 
-_SPAWN = multiprocessing.get_context("forkserver")
-_SPAWN.set_forkserver_preload([child.__name__])
+FORKED.set_forkserver_preload([child.__name__])
 _LARGEST = 64 << 20  # bytes of an answer
 _AGE = 300  # answers after which a process, which keeps trees of many texts, is replaced
 _GRACE = 2  # seconds that the process may take beyond its own limit, and to end
@@ -34,7 +33,7 @@ class Checker:
     def ask(self, request: Mapping[str, Any], memory: int, stops: int) -> Mapping[str, Any]:
         """Return the answer to a request, made after `stops` stops. Blocks; raises `Ended`."""
         with self._one:
-            process, connection = self._worker = self._worker or _started(memory)
+            process, connection = self._worker = self._worker or started(child.serve, memory)
             if self.stops != stops:  # while the process was started
                 raise Ended("stopped")
             try:
@@ -61,14 +60,6 @@ class Checker:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker[0].kill()
-
-
-def _started(memory: int) -> tuple[Any, Any]:
-    connection, its_end = _SPAWN.Pipe()
-    process = _SPAWN.Process(target=child.serve, args=(its_end, memory), daemon=True)
-    process.start()
-    its_end.close()
-    return process, connection
 
 
 def _asked(connection: Any, request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import gc
 import json
-import multiprocessing
 import os
 import re
 import shlex
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
-
-import msgpack
 
 from nkic.base import levels
 from nkic.base.confine import confined
@@ -34,7 +31,7 @@ from nkic.driver.loader import Loader
 from nkic.driver.request import block_of, request_for
 from nkic.ir.program import Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
-from nkic.limits import own
+from nkic.limits.worker import answer_requests
 from nkic.parse import parse
 from nkic.specialise.request import Request, RequestOptions
 from nkic.syntax.bindings import Kernel
@@ -49,18 +46,10 @@ _HEAD = re.compile(r"(?:#!.*\n)?(?:#.*coding[:=].*\n)?")  # what must stay in fr
 
 def serve(connection: Connection, memory: int) -> None:
     """Answer requests until the connection or the server ends."""
-    own.apply({"memory": memory, "core": 0})
-    nowhere = os.open(os.devnull, os.O_RDWR)  # standard output belongs to the editor
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
-    threading.Thread(target=_end_with_the_server, daemon=True).start()
     gc.freeze()
     gc.disable()  # garbage is collected while nobody waits
-    with suppress(EOFError):
-        while True:
-            request = msgpack.unpackb(connection.recv_bytes())
-            connection.send_bytes(msgpack.packb(_answer(request)))
-            gc.collect(1)  # the oldest stay: `checker` replaces the process now and then
+    # The oldest stay: `checker` replaces the process now and then.
+    answer_requests(connection, memory, _answer, partial(gc.collect, 1))
 
 
 def _answer(request: Mapping[str, Any]) -> Json:
@@ -70,13 +59,6 @@ def _answer(request: Mapping[str, Any]) -> Json:
         return {"failed": "checking this file takes more memory than nkic.memory allows"}
     except Exception as error:  # a bug of nkic must not end the editor's service
         return {"failed": f"internal error: {type(error).__name__}: {error}"}
-
-
-def _end_with_the_server() -> None:
-    server = multiprocessing.parent_process()
-    if server is not None:
-        wait([server.sentinel])
-        os._exit(1)
 
 
 def checked(
