@@ -11,10 +11,10 @@ import json
 import multiprocessing
 import time
 from concurrent.futures import Future
+from contextlib import ExitStack
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgpack
@@ -62,37 +62,32 @@ class ClusterPool(Pool):
             text = "a cluster needs the package `distributed`"
             raise bad_value(text, "pip install distributed") from None
         distributed: Any = found  # its annotations are partial
-        self._killed, self._local = distributed.KilledWorker, None
-        where: Any = address
-        if address.startswith(LOCAL):
-            number = address.removeprefix(LOCAL)
-            if not number.isdecimal() or not 0 < int(number) <= 1024:
-                raise bad_value(f"--cluster: `{address}` has no number of workers", "use local:2")
-            dask.config.set(SETTINGS)
-            self._local = where = distributed.LocalCluster(
-                n_workers=int(number), threads_per_worker=1, dashboard_address=None
-            )
-        try:
-            self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
-            self._check()
-        except (OSError, ValueError) as error:
-            text = f"--cluster: no scheduler of Dask answers at `{address}`"
-            raise bad_value(text, str(error)) from error
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
+        self._killed = distributed.KilledWorker
+        with ExitStack() as stack:
+            where: Any = address
+            if address.startswith(LOCAL):
+                number = address.removeprefix(LOCAL)
+                if not number.isdecimal() or not 0 < int(number) <= 1024:
+                    text = f"--cluster: `{address}` has no number of workers"
+                    raise bad_value(text, "use local:2")
+                dask.config.set(SETTINGS)
+                where = distributed.LocalCluster(
+                    n_workers=int(number), threads_per_worker=1, dashboard_address=None
+                )
+                stack.callback(where.close)
+            try:
+                self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
+                stack.callback(self._client.close)
+                self._check()
+            except (OSError, ValueError) as error:
+                text = f"--cluster: no scheduler of Dask answers at `{address}`"
+                raise bad_value(text, str(error)) from error
+            self._open = stack.pop_all()
         self._bundles: dict[Judge, Any] = {}
         self._width, self._asked = 16, 0.0
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._client.close()
-        if self._local is not None:
-            self._local.close()
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
 
     @property
     def width(self) -> int:
@@ -109,7 +104,7 @@ class ClusterPool(Pool):
         if judge not in self._bundles:  # Dask's own, so that it outlives the workers that have it
             self._bundles[judge] = self._client.submit(bytes, _bundle(judge), pure=False)
         judged: Future[Evaluation] = Future()
-        if judge.results is not None and (known := judge.results.get(judge.key(candidate))):
+        if (known := judge.known(candidate)) is not None:
             judged.set_result(known)
             return judged
         asked = self._client.submit(
@@ -130,8 +125,7 @@ class ClusterPool(Pool):
             return
         try:
             found = Evaluation.from_record(json.loads(asked.result()))
-            if judge.results is not None and not found.ended:
-                judge.results.put(judge.key(candidate), found)
+            judge.keep(candidate, found)
             judged.set_result(found)
         except self._killed as killed:
             count = killed.allowed_failures + 1

@@ -141,16 +141,23 @@ class Judge:
 
     def evaluate(self, candidate: Candidate) -> Evaluation:
         """Evaluate a candidate; whatever it does is part of the result."""
-        key = self.key(candidate)
-        if self.results is not None and (known := self.results.get(key)) is not None:
+        if (known := self.known(candidate)) is not None:
             return known
         began = time.monotonic()
         with Process(self.task.seconds, self.task.memory) as process:
             trial = _Trial(self, candidate, process)
             found = replace(trial.evaluation(), seconds=time.monotonic() - began)
-        if self.results is not None and not found.ended:  # another machine may have the time
-            self.results.put(key, found)
+        self.keep(candidate, found)
         return found
+
+    def known(self, candidate: Candidate) -> Evaluation | None:
+        """Return the evaluation of a candidate that `results` has, if any."""
+        return self.results.get(self.key(candidate)) if self.results is not None else None
+
+    def keep(self, candidate: Candidate, found: Evaluation) -> None:
+        """Add an evaluation to `results`, unless a limit ended it: elsewhere it may pass."""
+        if self.results is not None and not found.ended:
+            self.results.put(self.key(candidate), found)
 
     def key(self, candidate: Candidate) -> str:
         """Return a hash of all that the evaluation of a candidate depends on."""

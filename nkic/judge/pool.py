@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from queue import SimpleQueue
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nkic.judge.evaluation import Evaluation
@@ -40,12 +39,7 @@ class LocalPool(Pool):
         self._jobs = jobs
         self._threads = ThreadPoolExecutor(jobs, "nkic-judge")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._threads.shutdown(cancel_futures=True)
 
     @property

@@ -85,7 +85,7 @@ class _Tuner:
         budget: float | None,
         told: Callable[[str], None],
     ) -> None:
-        self.space, self.results, self.told = space, results, told
+        self.space, self.told = space, told
         self.began, self.budget, self.over = time.monotonic(), budget, False
         self.found: dict[str, Outcome] = {}
         self.judges: dict[tuple[str, bool], Judge] = {}
@@ -185,7 +185,7 @@ class _Tuner:
         """Return what is known about a point, or find out; None if the time is over."""
         judge = self.judges[point.get(OPTIMISE, ""), runs]
         candidate = Candidate.of_text(self.space.text(point), self.space.source.path)
-        known = self.results and self.results.get(judge.key(candidate))
+        known = judge.known(candidate)
         spent = time.monotonic() - self.began
         until = float("inf") if self.budget is None else self.budget * (1 if runs else ESTIMATES)
         if spent >= until and not known and not must:

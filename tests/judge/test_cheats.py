@@ -290,7 +290,7 @@ def test_an_answer_that_is_none_fails(
 
     def entered(self: Process) -> Process:
         process = enter(self)
-        process._connection = Pipe(process._connection)  # type: ignore[assignment]
+        process._connection = Pipe(process._connection)
         return process
 
     monkeypatch.setattr(Process, "__enter__", entered)

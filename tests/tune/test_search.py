@@ -44,8 +44,11 @@ class Oracle:
     def key(self, candidate: Candidate) -> str:
         return sha256(candidate.data).hexdigest() + self.task.sha256 + str(self.time_only)
 
+    def known(self, candidate: Candidate) -> Evaluation | None:
+        return self.results.get(self.key(candidate)) if self.results is not None else None
+
     def evaluate(self, candidate: Candidate) -> Evaluation:
-        known = self.results and self.results.get(self.key(candidate))
+        known = self.known(candidate)
         found = known or self.made(candidate)
         if self.results and not known:
             self.results.put(self.key(candidate), found)

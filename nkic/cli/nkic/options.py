@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from nkic.base import profiles
 from nkic.cli.common.table import Values, after_equals, option, whole
@@ -238,6 +240,29 @@ OLD = {
 _judge = partial(option, group="Judging", common=True)
 
 
+# Options of several of these commands; `make` puts one into its command's group.
+
+
+def _jobs(make: Callable[..., Any], what: str) -> Any:
+    text = f"Judge N {what} at a time.  [default: 1]"
+    return make("-j, --jobs N", text, default=1, between=(1, 1024))
+
+
+def _cluster(make: Callable[..., Any]) -> Any:
+    text = "Judge on a cluster of Dask; local:N starts one of N workers here."
+    return make("--cluster ADDRESS", text)
+
+
+def _results(make: Callable[..., Any], more: str = "") -> Any:
+    text = "Keep evaluations in this database, and take from it what was evaluated before"
+    return make("--results FILE", f"{text}{more}.")
+
+
+def _secret(make: Callable[..., Any]) -> Any:
+    text = "Also judge on inputs from seeds that only the holder of this file can know."
+    return make("--secret FILE", text, reads=whole)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class EvaluateLine:
     """The words of `evaluate`."""
@@ -246,13 +271,8 @@ class EvaluateLine:
     candidates: tuple[str, ...] = option(
         "CANDIDATE…", "Candidates: kernel files, compiled kernels, or folders of such files."
     )
-    jobs: int = _judge(
-        "-j, --jobs N", "Judge N candidates at a time.  [default: 1]", default=1, between=(1, 1024)
-    )
-    cluster: str | None = _judge(
-        "--cluster ADDRESS",
-        "Judge on a cluster of Dask; local:N starts one of N workers here.",
-    )
+    jobs: int = _jobs(_judge, "candidates")
+    cluster: str | None = _cluster(_judge)
     jsonl: str | None = _judge(
         "--jsonl PATH",
         "Also write every evaluation as a line of JSON; - is standard output.",
@@ -277,15 +297,8 @@ class EvaluateLine:
         needs=("workloads",),
         writes=whole,
     )
-    results: str | None = _judge(
-        "--results FILE",
-        "Keep evaluations in this database, and take from it what was evaluated before.",
-    )
-    secret: str | None = _judge(
-        "--secret FILE",
-        "Also judge on inputs from seeds that only the holder of this file can know.",
-        reads=whole,
-    )
+    results: str | None = _results(_judge)
+    secret: str | None = _secret(_judge)
     host: bool = _judge("--host", "Say in the JSON how long each evaluation took here.")
 
 
@@ -319,17 +332,11 @@ class TuneLine:
     seed: int = _tune(
         "--seed N", "Seed of the search.  [default: 0]", default=0, between=(0, 2**32 - 1)
     )
-    jobs: int = _tune(
-        "-j, --jobs N", "Judge N points at a time.  [default: 1]", default=1, between=(1, 1024)
-    )
+    jobs: int = _jobs(_tune, "points")
     budget: str | None = _tune(
         "--budget TIME", "Begin nothing after this time, such as 90s, 10m or 2h."
     )
-    results: str | None = _tune(
-        "--results FILE",
-        "Keep evaluations in this database, and take from it what was evaluated before: a tuning "
-        "that was stopped continues.",
-    )
+    results: str | None = _results(_tune, ": a tuning that was stopped continues")
     write: str | None = _tune(
         "--write FILE.py", "Write the kernel with the best choices.", writes=whole
     )
@@ -351,13 +358,8 @@ class ServeLine:
     """The words of `serve`."""
 
     tasks: tuple[str, ...] = option("TASK.toml…", "The tasks' files.")
-    jobs: int = _serve(
-        "-j, --jobs N", "Judge N candidates at a time.  [default: 1]", default=1, between=(1, 1024)
-    )
-    cluster: str | None = _serve(
-        "--cluster ADDRESS",
-        "Judge on a cluster of Dask; local:N starts one of N workers here.",
-    )
+    jobs: int = _jobs(_serve, "candidates")
+    cluster: str | None = _cluster(_serve)
     host: str = _serve(
         "--host ADDRESS",
         "The address to listen on; another one needs a token.  [default: 127.0.0.1]",
@@ -383,15 +385,8 @@ class ServeLine:
         default=30,
         between=(0, 3600),
     )
-    results: str | None = _serve(
-        "--results FILE",
-        "Keep evaluations in this database, and take from it what was evaluated before.",
-    )
-    secret: str | None = _serve(
-        "--secret FILE",
-        "Also judge on inputs from seeds that only the holder of this file can know.",
-        reads=whole,
-    )
+    results: str | None = _results(_serve)
+    secret: str | None = _secret(_serve)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

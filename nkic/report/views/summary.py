@@ -100,7 +100,9 @@ class _Facts:
                 size = use.pattern.elements * use.pattern.dtype.size
                 where = tensor.buffer.value
                 if not tensor.buffer.on_chip:
-                    where = "spill" if tensor.name.endswith(SPILLED) else "hbm"
+                    if not tensor.name.endswith(SPILLED):
+                        continue  # `read` and `written` have it
+                    where = "spill"
                 elif tensor.buffer is Buffer.PSUM and engine is Engine.DMA:
                     continue
                 adds = engine is Engine.TENSOR and use.writes
