@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from nkic.base.diagnostics import UsageFailed, make
 
 LIBRARY = "pygls"
-INSTALL = "python -m pip install 'nkic[lsp]'"
+INSTALL = "python -m pip install pygls"
 
 
 def start() -> int:

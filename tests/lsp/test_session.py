@@ -273,4 +273,4 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lsp, "find_spec", lambda name: None)
     with pytest.raises(UsageFailed, match="needs pygls") as failed:
         lsp.start()
-    assert "nkic[lsp]" in failed.value.diagnostics[0].help
+    assert "pip install pygls" in failed.value.diagnostics[0].help

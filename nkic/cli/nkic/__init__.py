@@ -105,8 +105,8 @@ Bound to this machine alone unless --host says otherwise. GET /openapi.json desc
 """
 LSP = """Serve an editor: errors as you type, fixes, hover, hints.
 
-Speaks the Language Server Protocol over standard input and output. What to
-write into the editor's settings is in docs/editor.md. Needs the package pygls.
+Speaks the Language Server Protocol over standard input and output: write `nkic lsp` as the server's
+command into the editor's settings. Needs the package pygls.
 """
 command = Tool(
     CommandLine,

@@ -240,27 +240,27 @@ OLD = {
 _judge = partial(option, group="Judging", common=True)
 
 
-# Options of several of these commands; `make` puts one into its command's group.
+# Options of several of these commands; `given` puts one into its command's group.
 
 
-def _jobs(make: Callable[..., Any], what: str) -> Any:
+def _jobs(given: Callable[..., Any], what: str) -> Any:
     text = f"Judge N {what} at a time.  [default: 1]"
-    return make("-j, --jobs N", text, default=1, between=(1, 1024))
+    return given("-j, --jobs N", text, default=1, between=(1, 1024))
 
 
-def _cluster(make: Callable[..., Any]) -> Any:
+def _cluster(given: Callable[..., Any]) -> Any:
     text = "Judge on a cluster of Dask; local:N starts one of N workers here."
-    return make("--cluster ADDRESS", text)
+    return given("--cluster ADDRESS", text)
 
 
-def _results(make: Callable[..., Any], more: str = "") -> Any:
+def _results(given: Callable[..., Any], more: str = "") -> Any:
     text = "Keep evaluations in this database, and take from it what was evaluated before"
-    return make("--results FILE", f"{text}{more}.")
+    return given("--results FILE", f"{text}{more}.")
 
 
-def _secret(make: Callable[..., Any]) -> Any:
+def _secret(given: Callable[..., Any]) -> Any:
     text = "Also judge on inputs from seeds that only the holder of this file can know."
-    return make("--secret FILE", text, reads=whole)
+    return given("--secret FILE", text, reads=whole)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
