@@ -144,6 +144,7 @@ def test_a_row_is_documented(name: str) -> None:
 # source, and the tables of versions.
 SPEAKS_OF_ROWS = (
     *("machine/", "simulate/semantics/", "simulate/bounds/rules.py", "stdlib/", "stubs/"),
+    "simulate/field/rules.py",
     *("language/versions/", "language/beta1/"),  # other forms of instructions
     "check/advice.py",  # what to write instead
 )
@@ -163,6 +164,8 @@ HOMONYMS = {
     "language/scalars.py": {"scalar_compute"},  # which no kernel calls by name
     "report/compare/measured.py": {"activation"},
     "simulate/bounds/algebra.py": {"reciprocal"},
+    "simulate/field/decide.py": {"iota"},
+    "simulate/field/functions.py": {"reciprocal"},
     "simulate/storage/definedness.py": {"shuffle_mask"},
     "simulate/io/fills.py": {"iota"},
     "specialise/descriptors.py": {"dge_mode"},  # as the binder spells it

@@ -1,5 +1,5 @@
-"""Comparison of a call's results with expected ones, as in `nki-run --expected`, and of the times
-of several runs.
+"""Comparison of a call's results with expected ones, as in `nki-run --expected`, of the times of
+several runs, and of two kernels as functions.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from nkic.api.arrays import array_of, dtype_of
+from nkic.api.artifact import Artifact
 from nkic.api.calling import Called
-from nkic.api.errors import no_sources
+from nkic.api.errors import RunError, no_sources, raising, refuse
 from nkic.api.running import Result, wanted
 from nkic.base.render import render
 from nkic.ir.program import Returned
@@ -21,8 +22,10 @@ from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.tolerance import ToleranceSettings
 from nkic.simulate.comparison.transposed import transposed_input
+from nkic.simulate.field.decide import Equality
+from nkic.simulate.field.decide import equal as decided
 from nkic.simulate.io.bind import bind
-from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
+from nkic.simulate.io.numbers import Numbers, numbers, stored, unpacked_shape
 from nkic.simulate.io.signature import ArrayParameter
 from nkic.simulate.options import RunOptions
 
@@ -93,6 +96,29 @@ def rank(runs: Mapping[str, Called | Result] | Sequence[Called | Result]) -> Ran
         raise ValueError("there are no runs to rank")
     results = {n: r.result if isinstance(r, Called) else r for n, r in named.items()}
     return ranked([Timed.of(name, result.run) for name, result in results.items()])
+
+
+def equal(
+    first: Artifact, second: Artifact, inputs: Mapping[str, Any] | None = None, *, seed: int = 0
+) -> Equality:
+    """Tell whether two kernels compute the same function, whatever their tiles, order and types.
+
+    Both are run over a finite field, where nothing is rounded (docs/equality.md). The answer is
+    true if they are equal; its `text` says so, or shows inputs at which they differ, or the lines
+    that the method cannot decide. `inputs` gives integer inputs, such as indices, which are taken
+    as they are; other integer inputs are 0 and 1 at random. Raises `RunError`.
+    """
+    with raising(RunError):
+        kinds = {p.name: p for p in first.signature.inputs if not p.dtype.is_float}
+        given = {}
+        for name, array in (inputs or {}).items():
+            if name not in kinds or np.shape(array) != kinds[name].shape:
+                refuse(
+                    f"`{name}` is not an integer input of the shape {np.shape(array)}",
+                    "give integer inputs alone: others are elements of a field",
+                )
+            given[name] = stored(np.asarray(array, np.float64), kinds[name].dtype)
+        return decided(first.executable, second.executable, given, seed)
 
 
 def _by_name(form: Returned, expected: Any) -> dict[str, Any]:

@@ -17,22 +17,23 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
 from math import inf
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
 from nkic.base.text import plural
 from nkic.machine.clock.exclusive import Exclusive
 from nkic.machine.clock.rings import Rings
+from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.neff.places import source_of
-from nkic.neff.records import Executable, LoopRecord, PatternRecord
-from nkic.simulate.bounds import Bounds
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused, UnsetRegister
+from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.faults import called_from, fault
 from nkic.simulate.options import RunOptions
 from nkic.simulate.races import RaceDetector
@@ -55,6 +56,18 @@ class Arrival(NamedTuple):
     missing: PatternRecord | None  # the operand that reads uninitialised bytes
 
 
+class Follower(Protocol):
+    """What is computed beside the values of a rank: error bounds, or elements of a field."""
+
+    def before(
+        self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None, /
+    ) -> Callable[[], None]:
+        """Prepare for an instruction, and return a function to call after it."""
+
+    def lose(self, record: InstructionRecord, engine: Engine, /) -> None:
+        """Give up what an exchange has written."""
+
+
 class Machine:
     """Runs prepared streams to their end."""
 
@@ -70,7 +83,7 @@ class Machine:
         self.executable = executable
         self.runners = runners
         self.unwritten = Unwritten(executable, shadows)
-        self.bounds: list[Bounds] = []  # by rank, if bounds are requested
+        self.bounds: list[Follower] = []  # by rank, if requested
         self.orders: list[RaceDetector] = []  # by rank, if races are checked
         self.recorders: list[Recorder] = []  # by rank, if a trace is requested
         self.limit_ps = limit_ps

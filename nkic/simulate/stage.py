@@ -161,7 +161,7 @@ def _run(
     runners = [runner for rank in ranks for runner in rank.runners]
     shadows, memories = [rank.shadow for rank in ranks], [rank.memory for rank in ranks]
     machine = make(executable, runners, shadows, options, limit, target, memories=memories)
-    machine.bounds = [rank.bounds for rank in ranks if rank.bounds is not None]
+    machine.bounds += [rank.bounds for rank in ranks if rank.bounds is not None]
     machine.orders = [rank.orders for rank in ranks if rank.orders is not None]
     machine.recorders = [rank.recorder for rank in ranks if rank.recorder is not None]
     machine.run()

@@ -18,7 +18,7 @@ from nkic.cli.nki_run import options
 LAZY_MODULES = (
     *("nkic.cli.nki_run.comparing", "nkic.cli.nki_run.debugging", "nkic.cli.nki_run.dumping"),
     *("nkic.cli.nki_run.fuzzing", "nkic.cli.nki_run.inspecting", "nkic.cli.nki_run.reporting"),
-    "nkic.report.views.profile",
+    *("nkic.cli.nki_run.proving", "nkic.report.views.profile"),
 )
 EXAMPLES = (
     ("nki-run kernel.neff --inputs data.npz --outputs results.npz", "run it on these arrays"),
@@ -42,6 +42,11 @@ _COMMANDS = {
     "compare": (
         options.CompareLine,
         "Compare two runs (files of --json), or two compiled kernels. Nothing is run.",
+    ),
+    "equal": (
+        options.EqualLine,
+        "Tell whether two compiled kernels compute the same function, whatever their tiles, order "
+        "and types, or show inputs at which they differ. Exit code 1 unless they are equal.",
     ),
     "profile": (
         options.CommandLine,

@@ -12,13 +12,14 @@ from nkic.base.text import clean
 from nkic.cli.common import Session, process_limits
 from nkic.cli.common.conflicts import given_options, refuse_by_table
 from nkic.cli.common.table import rows
-from nkic.cli.nki_run import comparing, inspecting
+from nkic.cli.nki_run import comparing, inspecting, proving
 from nkic.cli.nki_run.conflicts import TABLE, refuse_conflicts
 from nkic.cli.nki_run.options import (
     TO_STDOUT,
     CalibrateLine,
     CommandLine,
     CompareLine,
+    EqualLine,
     InspectLine,
 )
 
@@ -60,6 +61,11 @@ def plain(line: CommandLine, session: Session) -> int:
 def compare(line: CompareLine, session: Session) -> int:
     """Compare two files."""
     return _carried_out(lambda: comparing.compare_files(line, session), None, session)
+
+
+def equal(line: EqualLine, session: Session) -> int:
+    """Compare what two kernels compute."""
+    return _carried_out(lambda: proving.equal_files(line), None, session)
 
 
 def inspect(line: InspectLine, session: Session) -> int:

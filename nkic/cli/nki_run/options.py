@@ -240,6 +240,15 @@ class CompareLine:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class EqualLine:
+    """The words of `equal`."""
+
+    before: str = option("A.neff", "The first kernel.", reads=whole)
+    after: str = option("B.neff", "The second kernel.", reads=whole)
+    json: bool = _json(group="Outputs")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class InspectLine:
     """The words of `inspect`."""
 

@@ -1,0 +1,311 @@
+"""Whether two programs compute the same function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, log2
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.text import clean, grouped, plural
+from nkic.machine.dtypes import DType
+from nkic.neff.places import source_of
+from nkic.neff.records import Executable
+from nkic.simulate.comparison.compare import Comparison, compare
+from nkic.simulate.comparison.tolerance import ToleranceSettings
+from nkic.simulate.field.elements import Elements, Size
+from nkic.simulate.field.follow import Field
+from nkic.simulate.field.modular import BITS, TOP
+from nkic.simulate.io.fills import Generator
+from nkic.simulate.io.numbers import numbers, stored
+from nkic.simulate.io.signature import ArrayParameter, signature_of
+from nkic.simulate.machine import Machine
+from nkic.simulate.options import RunOptions
+from nkic.simulate.result import Result
+from nkic.simulate.stage import simulate, simulate_ranks
+from nkic.simulate.storage.memory import Memory
+
+Verdict = Literal["equal", "different", "unconfirmed", "undecided"]
+Arrays = Mapping[str, NDArray[Any]]
+WANTED_BITS = 40  # of certainty
+MOST_TRIALS = 8
+MOST_LINES = 8
+CAUTION = 100.0  # times the tolerance, where rounding may be what differs
+_INDICES = Generator("uniform", (0.0, 2.0, 0.0))
+_FILLS = (
+    *(Generator("randn", (1.0,)), Generator("randn", (2.0,))),
+    *(Generator("uniform", (0.0, 1.0, 1.0)), Generator("uniform", (-8.0, 8.0, 1.0))),
+    *(Generator("const", (0.001,)), Generator("const", (1.5,)), Generator("const", (-2.0,))),
+    *(Generator("uniform", (-100.0, 100.0, 1.0)), Generator("iota"), Generator("zeros")),
+)
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Inputs at which the outputs differ: a fill as `--fill` takes it, and the comparison."""
+
+    fill: str
+    comparison: Comparison
+
+    @property
+    def text(self) -> str:
+        found, point = self.comparison, self.comparison.worst or self.comparison.first
+        count = f"{grouped(found.failures)} of {plural(found.elements, 'element')}"
+        text = f"with --fill {self.fill}, {count} of {clean(found.name)} differ"
+        if point is None:
+            return text
+        index = ", ".join(map(str, point.index))
+        return f"{text}: [{index}] is {point.got:.9g} and {point.expected:.9g}"
+
+
+@dataclass(frozen=True)
+class Equality:
+    """The answer for two programs.
+
+    `verdict`: "equal"; "different", with a counterexample; "unconfirmed" if they differ over the
+    field, but no input was found at which they differ by more than rounding; "undecided" if the
+    field has no meaning for `lines`, or lacks axioms of functions that they use. `bits`: the
+    probability that the programs are not equal is below 2^-bits. `casts` names the lines that
+    round, by program.
+    """
+
+    verdict: Verdict
+    bits: float
+    trials: int
+    lines: tuple[str, ...] = ()
+    casts: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    counterexample: Counterexample | None = None
+
+    def __bool__(self) -> bool:
+        return self.verdict == "equal"
+
+    @property
+    def text(self) -> str:
+        """The answer in words."""
+        found = self.counterexample
+        first = {
+            "equal": f"equal: the same functions of their inputs, with an error below "
+            f"2^-{self.bits:.0f} ({plural(self.trials, 'trial')} over a finite field)",
+            "different": "different: the outputs differ by more than rounding",
+            "unconfirmed": "differ over the field, no difference beyond rounding found",
+            "undecided": "undecided: the field does not tell",
+        }[self.verdict]
+        texts = [first, found.text if found else "", *self.lines]
+        if self.given and self.verdict == "equal":
+            texts.append(f"for these values of integer inputs: {', '.join(map(clean, self.given))}")
+        texts += self.casts
+        if self.verdict == "equal":
+            texts.append("not looked at: rounding, overflow, and where functions are not defined")
+        return "".join(f"{text}\n" for text in texts if text)
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer for programs."""
+        found = self.counterexample
+        return {
+            "verdict": self.verdict,
+            "bits": round(self.bits, 1),
+            "trials": self.trials,
+            "lines": list(self.lines),
+            "casts": list(self.casts),
+            "given": list(self.given),
+            "counterexample": {"fill": found.fill, "output": found.comparison.name}
+            if found
+            else None,
+        }
+
+
+class _Pair(NamedTuple):
+    """An input or output of both programs."""
+
+    first: ArrayParameter
+    second: ArrayParameter
+
+    @property
+    def narrow(self) -> DType:
+        return min(self.first.dtype, self.second.dtype, key=lambda dtype: dtype.size)
+
+
+def equal(
+    first: Executable, second: Executable, given: Arrays | None = None, seed: int = 0
+) -> Equality:
+    """Compare two programs. `given` has the values of integer inputs, by the first's names.
+
+    Raises `UsageFailed` if they have different inputs or outputs, and what their runs raise.
+    """
+    return _Comparing(first, second, given or {}, seed).answer()
+
+
+class _Comparing:
+    """The trials of two programs."""
+
+    def __init__(self, first: Executable, second: Executable, given: Arrays, seed: int) -> None:
+        self.programs, self.given, self.seed = (first, second), given, seed
+        signatures = [signature_of(program) for program in self.programs]
+        self.inputs = _paired("inputs", *(s.inputs for s in signatures))
+        self.outputs = _paired("outputs", *(s.outputs for s in signatures))
+        self.wrong: list[set[int]] = [set(), set()]  # places of undecided and loose elements
+        self.undecided = self.differs = self.is_firm = False
+        self.size = Size()
+
+    def answer(self) -> Equality:
+        trials, needed = 0, 2
+        fields: Sequence[Field] = ()
+        while trials < needed and not self.differs:
+            fields = self._trial(self.seed + trials)
+            trials += 1
+            needed = min(max(2, ceil(WANTED_BITS / self._bits)), MOST_TRIALS)
+        bits = self._bits * trials
+        casts = tuple(
+            _casts(program, field) for program, field in zip(self.programs, fields, strict=True)
+        )
+        integers = tuple(p.first.name for p in self.inputs if not p.first.dtype.is_float)
+        answer = Equality("equal", bits, trials, casts=tuple(filter(None, casts)), given=integers)
+        if not (self.undecided or self.differs):
+            return answer
+        lines = tuple(self._lines(fields))
+        found = self._counterexample()
+        verdict: Verdict = "unconfirmed" if self.is_firm and not self.undecided else "undecided"
+        lines = () if found else lines
+        return replace(
+            answer, verdict="different" if found else verdict, lines=lines, counterexample=found
+        )
+
+    @property
+    def _bits(self) -> float:
+        """The bits of certainty that one trial gives: a polynomial has few zeros."""
+        return max(BITS - log2(max(self.size.top + self.size.bottom, 1.0)), 1.0)
+
+    def _trial(self, seed: int) -> list[Field]:
+        """Run both programs once on the same random elements."""
+        runs = []
+        for number, program in enumerate(self.programs):
+            names = {pair[number].name: pair.first.name for pair in self.inputs}
+            arrays = self._arrays(Generator("randn", (float(seed),)), number)
+            runs.append(_run(program, arrays, names, seed))
+        for pair in self.outputs:
+            one, other = (
+                field.of_output(parameter.tensor)
+                for field, parameter in zip(runs, pair, strict=True)
+            )
+            self._compare(one, other)
+        self.undecided |= any(field.wholly for field in runs)
+        return runs
+
+    def _compare(self, one: Elements, other: Elements) -> None:
+        self.size = self.size.joined(one.size.sum(other.size))
+        infinite = np.isinf(one.value) | np.isinf(other.value)
+        same = np.where(
+            infinite, one.value == other.value, one.residues[TOP] == other.residues[TOP]
+        )
+        decided = (one.origin == 0) & (other.origin == 0)
+        differ = decided & ~same
+        is_firm = differ & (one.loose == 0) & (other.loose == 0)
+        self.undecided |= not decided.all()
+        self.differs |= bool(differ.any())
+        deep = max(one.size.depth, other.size.depth) > TOP
+        self.is_firm |= bool(is_firm.any()) and not deep
+        for places, elements in zip(self.wrong, (one, other), strict=True):
+            places |= {int(n) - 1 for n in np.unique(elements.origin) if n}
+            if differ.any() and not is_firm.any():
+                places |= {int(n) - 1 for n in np.unique(elements.loose[differ]) if n}
+
+    def _arrays(self, fill: Generator, number: int) -> dict[str, NDArray[Any]]:
+        """Return the inputs of one program, the same numbers as of the other."""
+        arrays = {}
+        for pair in self.inputs:
+            dtype, name = pair.narrow, pair.first.name
+            if name in self.given:
+                values = numbers(self.given[name], pair.first.dtype)
+            else:
+                source = fill if dtype.is_float else _INDICES
+                values = numbers(source.array(name, dtype, pair.first.shape), dtype)
+            arrays[pair[number].name] = stored(values, pair[number].dtype)
+        return arrays
+
+    def _lines(self, fields: Sequence[Field]) -> list[str]:
+        """Return the instructions that the answer depends on."""
+        found: dict[str, None] = {}
+        for program, field, places in zip(self.programs, fields, self.wrong, strict=True):
+            for place in sorted(places | field.wholly):
+                found[f"undecided: {field.reason(place)} at {_line(program, place)}"] = None
+        return [*found][:MOST_LINES]
+
+    def _counterexample(self) -> Counterexample | None:
+        """Return inputs at which ordinary runs differ by more than the tolerance."""
+        caution = 1.0 if self.is_firm else CAUTION
+        options = RunOptions(precise=False)
+        for fill in _FILLS:
+            results = [
+                simulate(program, self._arrays(fill, number), options)
+                for number, program in enumerate(self.programs)
+            ]
+            for pair in self.outputs:
+                comparison = _compared(pair, results, caution)
+                if not comparison.passed:
+                    return Counterexample(str(fill), comparison)
+        return None
+
+
+def _compared(pair: _Pair, results: Sequence[Result], caution: float) -> Comparison:
+    rule = ToleranceSettings(equal_nan=True).rule(pair.first.name, pair.narrow)
+    rule = replace(rule, rtol=rule.rtol * caution, atol=rule.atol * caution)
+    expected = numbers(results[1].outputs[pair.second.name], pair.second.dtype)
+    output = results[0].outputs[pair.first.name]
+    return compare(pair.first.name, output, pair.first.dtype, expected, rule)
+
+
+def _run(program: Executable, arrays: Arrays, names: Mapping[str, str], seed: int) -> Field:
+    """Run a program over the field."""
+    options, fields = RunOptions(), []
+
+    def made(*facts: Any, memories: Sequence[Memory]) -> Machine:
+        machine = Machine(*facts)
+        target = options.target_of(program)
+        fields.append(Field(program, memories[0], target, names, seed))
+        machine.bounds = [*fields]
+        return machine
+
+    simulate_ranks(program, [arrays], options, made)
+    return fields[0]
+
+
+def _paired(
+    what: str, first: Sequence[ArrayParameter], second: Sequence[ArrayParameter]
+) -> list[_Pair]:
+    """Return the arrays of both programs in pairs: by name, or else in order."""
+    named = {p.name: p for p in second}
+    if {p.name for p in first} == set(named):
+        pairs = [_Pair(p, named[p.name]) for p in first]
+    elif len(first) == len(second):
+        pairs = [_Pair(*both) for both in zip(first, second, strict=True)]
+    else:
+        pairs = []
+    if not pairs or any(p.first.shape != p.second.shape for p in pairs):
+        shapes = [", ".join(f"{clean(p.name)} {p}" for p in side) for side in (first, second)]
+        text = f"the kernels have different {what}: {shapes[0]}, and {shapes[1]}"
+        raise UsageFailed([make("bad-argument", text, help="compare kernels of the same shapes")])
+    return pairs
+
+
+def _line(program: Executable, place: int) -> str:
+    span = source_of(program, place)
+    return f"{clean(span.path)}:{span.line}" if span is not None else clean(program.name)
+
+
+def _casts(program: Executable, field: Field) -> str:
+    """Return which lines round what depends on inputs."""
+    lines: dict[str, set[str]] = {}
+    for dtype, place in field.casts:
+        lines.setdefault(dtype, set()).add(_line(program, place))
+    texts = []
+    for dtype, where in sorted(lines.items()):
+        named = sorted(where)[:MOST_LINES]
+        texts.append(f"{dtype} at {', '.join(named)}")
+    return (
+        f"taken as exact in {clean(program.name)}: rounding to {'; '.join(texts)}" if texts else ""
+    )

@@ -1,0 +1,407 @@
+"""What instructions compute over the field, by written operand, before conversion to its type.
+
+Rows with `stages` and rows that copy need no rule of their own. A rule has the name of its row in
+simulate/semantics. Rows in `UNDECIDED` have no meaning over the field.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nkic.machine.operands import Row
+from nkic.machine.operators import ALU
+from nkic.simulate.field import elements
+from nkic.simulate.field.elements import (
+    Elements,
+    add,
+    choose,
+    constant,
+    invert,
+    is_true,
+    join,
+    matmul,
+    multiply,
+    negative,
+)
+from nkic.simulate.field.functions import FUNCTIONS, OPERATORS, exp, prelu, reduction
+from nkic.simulate.field.operation import (
+    RULES,
+    UNDECIDED,
+    FieldRule,
+    Operation,
+    Results,
+    over_field,
+    undecided,
+)
+from nkic.simulate.numerics.alu import INTEGERS
+from nkic.simulate.semantics.binding import swaps
+from nkic.simulate.semantics.dma import PERMUTATIONS
+from nkic.simulate.semantics.gpsimd import indices
+from nkic.simulate.semantics.gpsimd_gather import CORE
+from nkic.simulate.semantics.vector.search import KEEP, QUADRANT
+
+__all__ = ["RULES", "UNDECIDED", "rule_of", "why_undecided"]
+
+undecided("selects by value", "max8", "nc_find_index8", "nc_match_replace8", "topk")
+undecided("counts by value", "nonzero_with_count", "sequence_bounds")
+undecided("draws random numbers", "dropout", "rng", "rand2", "rand_get_state")
+undecided("sets random numbers", "set_rng_seed", "rand_set_state")
+undecided("stores a register", "register_store", "scalar_store")
+undecided("counts from a register", "iota")
+undecided("prepares an exchange", "all_gather_v_prepare", "all_to_all_v_prepare")
+undecided("quantises", "quantize_mx", "nc_matmul_mx")
+
+
+def rule_of(row: Row) -> FieldRule | None:
+    """Return the rule of a row."""
+    if row.stages:
+        return staged
+    return copied if row.copies else RULES.get(row.name)
+
+
+def why_undecided(row: Row) -> str:
+    """Return why the field has no meaning for a row without a rule; empty if it has a rule."""
+    if rule_of(row) is not None:
+        return ""
+    if row.is_rendezvous:
+        return "exchanges data"
+    writes = [operand for operand in row.operands if operand.access.writes]
+    scalar = all(operand.register or not operand.buffers for operand in writes)
+    return UNDECIDED.get(row.name, "sets a register" if scalar else "")
+
+
+def copied(operation: Operation) -> Results | None:
+    source = operation.get("src")
+    return {"dst": source.moved(lambda x: x.reshape(_shape(operation, "dst")))}
+
+
+def _shape(operation: Operation, name: str) -> tuple[int, int]:
+    rows, *free = operation.sizes(name)
+    return rows, int(np.prod(free))
+
+
+def staged(operation: Operation) -> Results | None:
+    """Elementwise arithmetic: the operand `first`, then each stage."""
+    result: Elements | None = operation.get(operation.row.first)
+    for attribute, operand, reverse in operation.row.stages:
+        op = operation.attributes[attribute]
+        if op is not None and result is not None:
+            swapped = bool(reverse) and operation.attributes[reverse]
+            result = _apply(op, swapped, result, operation.get(operand), operation.place)
+    return _only(result)
+
+
+def _apply(op: str, reverse: bool, a: Elements, b: Elements, place: int) -> Elements | None:
+    if op not in OPERATORS:
+        return None
+    return OPERATORS[op](*((b, a) if swaps(op, reverse) else (a, b)), place)
+
+
+def _only(result: Elements | None) -> Results | None:
+    return {"dst": result} if result is not None else None
+
+
+@over_field("memset")
+def memset(operation: Operation) -> Results | None:
+    value, dtype = operation.attributes["value"], operation.dtype("dst")
+    bits = dtype.mantissa_bits + 1 if dtype is not None and dtype.is_float else 24
+    return {"dst": constant(np.full((1, 1), float(value)), bits)}
+
+
+@over_field("nc_transpose", "dma_transpose")
+def transposed(operation: Operation) -> Results | None:
+    if "data" in operation.operands:
+        return {"dst": operation.get("data").moved(np.transpose)}
+    sizes, on_chip = operation.sizes("src"), operation.is_on_chip("src")
+    shape = sizes if on_chip else sizes[1:]
+    axes, into = PERMUTATIONS.get(len(shape)), _shape(operation, "dst")
+    if axes is None:
+        return None
+    source = operation.get("src")
+    return {"dst": source.moved(lambda x: x.reshape(shape).transpose(axes).reshape(into))}
+
+
+@over_field("affine_select")
+def affine_select(operation: Operation) -> Results | None:
+    offset = operation.operands.get("offset")
+    if not isinstance(offset, int | None):
+        return None
+    values, shape = operation.attributes, _shape(operation, "dst")
+    index = indices(values["pattern"], values["channel_multiplier"], shape[0]) + (offset or 0)
+    mask = np.zeros(index.shape, np.bool_)
+    INTEGERS[values["cmp_op"]](index, np.zeros((), np.int32), mask)
+    fill = constant(np.full((1, 1), float(np.float32(values["on_false_value"]))))
+    return {"dst": choose(mask, operation.get("on_true_tile"), fill)}
+
+
+@over_field("tensor_copy_predicated")
+def tensor_copy_predicated(operation: Operation) -> Results | None:
+    mask = _mask(operation)
+    return {"dst": _chosen(operation, mask, operation.get("src"), operation.get("dst"))}
+
+
+def _mask(operation: Operation) -> Elements:
+    flags = operation.get("predicate")
+    if not operation.attributes["reverse_pred"]:
+        return flags
+    return OPERATORS["logical_not"](flags, flags, operation.place)
+
+
+def _chosen(operation: Operation, mask: Elements, a: Elements, b: Elements) -> Elements:
+    """Return a choice with the notes of its mask."""
+    chosen = choose(is_true(mask), a, b)
+    value = np.where(mask.varies, np.nan, chosen.value)
+    value = np.where(np.isinf(chosen.value), chosen.value, value)
+    noted = elements.made(chosen.residues, value, chosen.size, chosen, mask)
+    return noted.noted(operation.place, mask.varies)
+
+
+@over_field("select_reduce")
+def select_reduce(operation: Operation) -> Results | None:
+    on_true, on_false = operation.get("on_true"), operation.get("on_false")
+    result = _chosen(operation, _mask(operation), on_true, on_false)
+    return _accumulated(operation, result, "maximum", "on_true")
+
+
+@over_field("range_select")
+def range_select(operation: Operation) -> Results | None:
+    values, tile = operation.attributes, operation.get("on_true_tile")
+    index = constant(values["range_start"] + np.arange(tile.value.shape[1], dtype=np.float64)[None])
+    sides = [
+        OPERATORS[values[f"comp_op{i}"]](index, operation.get(f"bound{i}"), operation.place)
+        for i in range(2)
+    ]
+    mask = OPERATORS["logical_and"](sides[0], sides[1], operation.place)
+    fill = constant(np.full((1, 1), float(np.float32(values["on_false_value"]))))
+    result = _chosen(operation, mask, tile, fill)
+    return _accumulated(operation, result, "maximum", "on_true_tile")
+
+
+@over_field("reciprocal")
+def reciprocal(operation: Operation) -> Results | None:
+    return _only(invert(operation.get("data"), operation.place))
+
+
+@over_field("activation", "activation_reduce")
+def activation(operation: Operation) -> Results | None:
+    inner = multiply(operation.get("data"), operation.get("scale", 1.0), operation.place)
+    inner = add(inner, operation.get("bias"), operation.place)
+    name = operation.attributes["op"]
+    if name not in FUNCTIONS:
+        return None
+    result = FUNCTIONS[name](inner, operation.place)
+    return _accumulated(operation, result, "add", "data")
+
+
+@over_field("activate2")
+def activate2(operation: Operation) -> Results | None:
+    values, inner = operation.attributes, operation.get("data")
+    for i in range(2):
+        op, operand = values[f"op{i}"], operation.get(f"imm{i}")
+        found = _apply(op, values[f"reverse{i}"], inner, operand, operation.place)
+        if found is None:
+            return None
+        inner = found
+    if values["op"] == "prelu":
+        result = prelu(inner, operation.get("relu_param"), operation.place)
+    else:
+        result = FUNCTIONS[values["op"]](inner, operation.place)
+    return _accumulated(operation, result, values["reduce_op"] or "add", "data")
+
+
+@over_field("exponential")
+def exponential(operation: Operation) -> Results | None:
+    inner = add(operation.get("src"), negative(operation.get("max_value")), operation.place)
+    result = exp(inner, operation.place)
+    return _accumulated(operation, result, "add", "src", operation.get("reduce_init"))
+
+
+@over_field("tensor_scalar_reduce")
+def tensor_scalar_reduce(operation: Operation) -> Results | None:
+    values, data = operation.attributes, operation.get("data")
+    result = _apply(values["op0"], False, data, operation.get("operand0"), operation.place)
+    if result is None:
+        return None
+    return _accumulated(
+        operation, result, values["reduce_op"], "data", operation.get("reduce_init")
+    )
+
+
+def _accumulated(
+    operation: Operation, result: Elements, op: str, data: str, initial: Elements | None = None
+) -> Results | None:
+    """Return the results, and the accumulators after `reduce_cmd`."""
+    command = operation.attributes.get("reduce_cmd", "reset_reduce")
+    identity = ALU[op].identity or 0.0
+    registers, lanes = operation.register("accumulator", identity, data)
+    result = result.spread(_shape(operation, "dst"))
+    column = registers.at(lanes)
+    if command.startswith("reset"):
+        column = constant(np.full(column.value.shape, identity))
+    elif command == "load_reduce" and initial is not None:
+        column = initial.spread(column.value.shape)
+    if command.endswith("reduce"):
+        total = reduction(op, result, operation.place)
+        if total is None:
+            return None
+        total = total.at(np.s_[..., None])
+        column = OPERATORS[op](column, total, operation.place)
+    before = registers.at(np.s_[: lanes.start])
+    after = registers.at(np.s_[lanes.stop :])
+    operation.lanes["accumulator"] = join([before, column, after], 0)
+    if operation.attributes.get("reduce_res_negate"):
+        column = negative(column)
+    return {"dst": result, "reduce_res": column}
+
+
+@over_field("tensor_scalar_cumulative")
+def tensor_scalar_cumulative(operation: Operation) -> Results | None:
+    if operation.attributes["reduce_cmd"] == "reduce":
+        return None
+    values, src = operation.attributes, operation.get("src")
+    first = _apply(values["op0"], False, src, operation.get("imm0"), operation.place)
+    if first is None or values["op1"] not in OPERATORS:
+        return None
+    loads = values["reduce_cmd"] == "load_reduce"
+    identity = constant(np.full((1, 1), ALU[values["op1"]].identity or 0.0))
+    carry, columns = (operation.get("imm1") if loads else identity), []
+    for i in range(src.value.shape[1]):
+        column = first.at(np.s_[:, i : i + 1])
+        carry = OPERATORS[values["op1"]](column, carry, operation.place)
+        columns.append(carry)
+    return {"dst": join(columns, 1)}
+
+
+@over_field("tensor_tensor_scan")
+def tensor_tensor_scan(operation: Operation) -> Results | None:
+    values, carry = operation.attributes, operation.get("initial")
+    data, columns = [operation.get(f"data{i}") for i in range(2)], []
+    for i in range(data[0].value.shape[1]):
+        a, b = (tile.at(np.s_[:, i : i + 1]) for tile in data)
+        inner = _apply(values["op0"], values["reverse0"], a, carry, operation.place)
+        if inner is None:
+            return None
+        outer = _apply(values["op1"], values["reverse1"], inner, b, operation.place)
+        if outer is None:
+            return None
+        carry = outer
+        columns.append(carry)
+    return {"dst": join(columns, 1)}
+
+
+@over_field("tensor_reduce")
+def tensor_reduce(operation: Operation) -> Results | None:
+    data, sizes = operation.get("data"), operation.sizes("data")
+    kept = int(np.prod(sizes[: len(sizes) - len(operation.attributes["axis"])]))
+    rows = data.moved(lambda x: x.reshape(kept, -1))
+    total = reduction(operation.attributes["op"], rows, operation.place)
+    if total is None:
+        return None
+    total = negative(total) if operation.attributes["negate"] else total
+    return {"dst": total.moved(lambda x: x.reshape(_shape(operation, "dst")))}
+
+
+@over_field("tensor_partition_reduce")
+def tensor_partition_reduce(operation: Operation) -> Results | None:
+    rows = operation.get("data").moved(np.transpose)
+    total = reduction(operation.attributes["op"], rows, operation.place)
+    if total is None:
+        return None
+    return {"dst": total.moved(lambda x: x.reshape(_shape(operation, "dst")))}
+
+
+@over_field("dma_compute")
+def dma_compute(operation: Operation) -> Results | None:
+    shape = _shape(operation, "dst")
+    sources = [
+        operation.get(name).moved(lambda x: x.reshape(shape))
+        for name in operation.operands
+        if name != "dst" and operation.pattern(name) is not None
+    ]
+    total = sources[0]
+    for source in sources[1:]:
+        total = add(total, source, operation.place)
+    return {"dst": total}
+
+
+@over_field("nc_matmul")
+def nc_matmul(operation: Operation) -> Results | None:
+    left, right = (_contracted(operation, name) for name in ("stationary", "moving"))
+    result = matmul(left, right, operation.place)
+    if operation.attributes["accumulate"]:
+        result = add(operation.get("dst"), result, operation.place)
+    return {"dst": result}
+
+
+def _contracted(operation: Operation, name: str) -> Elements:
+    """Return an operand as (rows of the contraction, columns)."""
+    operand = operation.get(name)
+    if operation.attributes["perf_mode"] != "double_row":
+        return operand
+    pairs = operand.moved(lambda x: x.reshape(len(x), 2, -1))
+    halves = [pairs.at(np.s_[:, i]) for i in range(2)]
+    return join(halves, 0)
+
+
+@over_field("nc_n_gather")
+def nc_n_gather(operation: Operation) -> Results | None:
+    data, places = operation.get("data"), operation.get("indices")
+    if places.varies.any():
+        return None
+    clamped = np.minimum(places.value, data.value.shape[1] - 1).astype(np.int64)
+    return {"dst": data.moved(lambda x: np.take_along_axis(x, clamped, axis=1))}
+
+
+@over_field("local_gather")
+def local_gather(operation: Operation) -> Results | None:
+    data, places = operation.get("src_buffer"), operation.get("index")
+    if places.varies.any():
+        return None
+    run, count = (operation.attributes[n] for n in ("num_elem_per_idx", "num_valid_indices"))
+    cores, last = len(data.value) // CORE, data.value.shape[1] - 1
+    firsts = places.value.reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
+    found = (firsts[:, :, None].astype(np.int64) + np.arange(run)).reshape(cores, -1)
+    every = np.repeat(np.minimum(found, last), CORE, axis=0)
+    return {"dst": data.moved(lambda x: np.take_along_axis(x, every, axis=1))}
+
+
+@over_field("nc_stream_shuffle")
+def nc_stream_shuffle(operation: Operation) -> Results:
+    lanes = np.arange(operation.sizes("dst")[0])
+    mask = np.array(operation.attributes["shuffle_mask"])[lanes % QUADRANT]
+    source, before = operation.get("src"), operation.get("dst")
+    taken = np.where(mask == KEEP, 0, lanes - lanes % QUADRANT + mask)
+    return {"dst": choose((mask != KEEP)[:, None], source.at(taken), before)}
+
+
+@over_field("bn_stats")
+def bn_stats(operation: Operation) -> Results:
+    data, parts = operation.get("data"), []
+    for first in (0, 1):
+        part = data.at(np.s_[:, first::2])
+        count = part.value.shape[1]
+        share = invert(constant(np.full((1, 1), float(max(count, 1)))))
+        mean = multiply(_total(part, operation), share)
+        off = add(part, negative(mean))
+        spread = _total(multiply(off, off), operation)
+        number = constant(np.full(mean.value.shape, float(count)))
+        parts += [number, mean, spread]
+    return {"dst": join(parts, 1)}
+
+
+def _total(rows: Elements, operation: Operation) -> Elements:
+    return elements.total(rows, operation.place).at(np.s_[:, None])
+
+
+@over_field("bn_aggr")
+def bn_aggr(operation: Operation) -> Results | None:
+    data = operation.get("data")
+    count, mean, spread = (data.at(np.s_[:, i::3]) for i in range(3))
+    if count.varies.any():
+        return None
+    share = invert(_total(count, operation))
+    centre = multiply(_total(multiply(count, mean), operation), share)
+    off = add(mean, negative(centre))
+    between = multiply(count, multiply(off, off))
+    variance = multiply(_total(add(spread, between), operation), share)
+    return {"dst": join([centre, variance], 1)}

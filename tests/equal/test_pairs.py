@@ -1,0 +1,211 @@
+"""Pairs of kernels: equal, different with an input that shows it, or undecided by a line."""
+
+from __future__ import annotations
+
+import pytest
+
+from nkic.base.diagnostics import UsageFailed
+from nkic.simulate.field.decide import equal
+from tests.equal.kernels import answer, compiled
+
+SOFTMAX = """
+    m = nl.max(x, axis=1, keepdims=True)
+    e = nl.exp(x - m)
+    out = e / nl.sum(e, axis=1, keepdims=True)
+"""
+ONLINE = """
+    a, b = x[:, 0:16], x[:, 16:32]
+    m0 = nl.max(a, axis=1, keepdims=True)
+    m1 = nl.maximum(m0, nl.max(b, axis=1, keepdims=True))
+    total = nl.sum(nl.exp(a - m0), axis=1, keepdims=True) * nl.exp(m0 - m1)
+    total = total + nl.sum(nl.exp(b - m1), axis=1, keepdims=True)
+    out = nl.exp(x - m1) / total
+"""
+PLAIN = """
+    e = nl.exp(x)
+    out = e * nl.reciprocal(nl.sum(e, axis=1, keepdims=True))
+"""
+RMS = """
+    r = nl.rsqrt(nl.mean(x * x, axis=1, keepdims=True) + 1e-6)
+    out = x * r * w
+"""
+VARIANCE = """
+    m = nl.mean(x, axis=1, keepdims=True)
+    out = nl.mean((x - m) * (x - m), axis=1, keepdims=True)
+"""
+PRODUCT = """
+    whole = nl.ndarray((32, 32), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=whole, stationary=x, moving=w, accumulate=False)
+    out = nl.copy(whole)
+"""
+TILED = """
+    whole = nl.ndarray((32, 32), dtype=nl.float32, buffer=nl.psum)
+    upper = nl.load(x_hbm[8:24, :])
+    below = nl.load(w_hbm[8:24, :])
+    for n in (16, 0):
+        part = nl.ndarray((32, 16), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=part, stationary=upper, moving=below[:, n : n + 16], accumulate=False)
+        nisa.nc_matmul(
+            dst=part, stationary=x[0:8, :], moving=w[0:8, n : n + 16], accumulate=True
+        )
+        nisa.tensor_copy(dst=whole[:, n : n + 16], src=part)
+    out = nl.copy(whole)
+"""
+BY_PE = """
+    psum = nl.ndarray((32, 24), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_transpose(dst=psum, data=x)
+    out = nl.copy(psum)
+"""
+BY_IDENTITY = """
+    eye = nl.shared_identity_matrix(24, dtype=nl.float32)
+    psum = nl.ndarray((32, 24), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=psum, stationary=x, moving=eye, accumulate=False)
+    out = nl.copy(psum)
+"""
+BY_DMA = """
+    out = nl.ndarray((32, 24), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=out, src=x_hbm.ap(pattern=[[1, 32], [32, 24]], offset=0))
+"""
+MASKED = """
+    out = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.affine_select(
+        dst=out, pattern=[[-1, 32]], channel_multiplier=1, offset=0, on_true_tile=x,
+        on_false_value=0.0, cmp_op=nl.greater_equal,
+    )
+"""
+BY_MASK = """
+    number = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.iota(dst=number, pattern=[[-1, 32]], channel_multiplier=1, offset=0)
+    out = x * nl.greater_equal(number, 0)
+"""
+STATISTICS = """
+    s = nl.ndarray((24, 6), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.bn_stats(dst=s, data=x)
+    both = nl.ndarray((24, 2), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.bn_aggr(dst=both, data=s)
+    out = nl.copy(both[:, 1:2])
+"""
+EQUAL = {
+    "matmul in tiles": (PRODUCT, TILED),
+    "softmax without its maximum": (SOFTMAX, PLAIN),
+    "softmax in two halves": (SOFTMAX, ONLINE),
+    "rms_norm by a square root": (
+        RMS,
+        "s = nl.sum(nl.square(x), axis=1, keepdims=True) * (1 / 32)\n"
+        "out = (w * x) / nl.sqrt(s + 1e-6)",
+    ),
+    "transposes by PE and by DMA": (BY_PE, BY_DMA),
+    "a product with the identity": (BY_IDENTITY, BY_DMA),
+    "causal masks": (MASKED, BY_MASK),
+    "variances": (
+        VARIANCE,
+        "m = nl.mean(x, axis=1, keepdims=True)\n"
+        "out = nl.mean(x * x, axis=1, keepdims=True) - m * m",
+    ),
+    "bn_stats": (VARIANCE, STATISTICS),
+    "sums in other orders": ("out = (x + w) + x * w", "out = x * w + (w + x)"),
+    "silu": ("out = nl.silu(x)", "out = x / (1 + nl.exp(-x))"),
+    "tanh": ("out = nl.tanh(x)", "out = 2 * nl.sigmoid(x * 2) - 1"),
+    "gelu": ("out = nl.gelu(x)", "out = 0.5 * x * (1 + nl.erf(x * 0.70710678))"),
+    "gelu by tanh": (
+        "out = nl.gelu_apprx_tanh(x)",
+        "out = 0.5 * x * (1 + nl.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))",
+    ),
+    "relu": ("out = nl.relu(x)", "out = nl.maximum(0 * x, x)"),
+    "absolute values": ("out = nl.abs(x) * nl.abs(w)", "out = nl.maximum(-x * w, w * x)"),
+    "thirds": ("out = x / 3", "out = x * (1 / 3)"),
+}
+DIFFERENT = {
+    "dropped term": ("out = x + w * x", "out = x"),
+    "dropped clamp": ("out = nl.minimum(x, 6.0)", "out = nl.copy(x)"),
+    "wrong scale": (RMS, RMS.replace("mean", "sum")),
+    "constant": ("out = x * 0.1", "out = x * 0.1001"),
+    "dropped eps": (RMS, RMS.replace(" + 1e-6", "")),
+    "swapped operands": ("out = x - w", "out = w - x"),
+    "swapped factors": (PRODUCT, PRODUCT.replace("=x, moving=w", "=w, moving=x")),
+    "one column off": ("out = nl.copy(x[:, 0:31])", "out = nl.copy(x[:, 1:32])"),
+    "wrong axis": (
+        "out = x / nl.sum(x, axis=1, keepdims=True)",
+        "out = x / nl.broadcast_to(x[:, 0:1], (24, 32))",
+    ),
+    "dropped tile": (TILED, TILED.replace("accumulate=True", "accumulate=False")),
+    "negative root": ("out = nl.rsqrt(x * x + 1)", "out = nl.rsqrt(-x * x - 1)"),
+    "other comparison": ("out = nl.greater(x, 0)", "out = nl.greater(x, 0.5)"),
+    "other mask": (MASKED, MASKED.replace("greater_equal", "greater")),
+    "sign of the maximum": (SOFTMAX, SOFTMAX.replace("exp(x - m)", "exp(m - x)")),
+}
+TOP = """
+    out = nl.ndarray((24, 8), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.max8(dst=out, src=x)
+"""
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_equal(name: str) -> None:
+    first, second = EQUAL[name]
+    found = answer(first, second)
+    assert (found.verdict, found.lines, found.counterexample) == ("equal", (), None), found.text
+    assert found.bits >= 40 and "rounding, overflow" in found.text
+    assert answer(second, first, seed=7).verdict == "equal"
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_different(name: str) -> None:
+    found = answer(*DIFFERENT[name])
+    assert found.verdict == "different", found.text
+    assert found.counterexample is not None
+    assert found.counterexample.comparison.failures > 0
+    assert found.counterexample.fill in found.text and not found
+
+
+def test_a_selection_by_value_is_undecided_by_its_line() -> None:
+    found = answer(
+        TOP, TOP.replace("out", "o", 1).replace("dst=out", "dst=o") + "    out = nl.copy(o)"
+    )
+    assert found.verdict == "undecided"
+    assert [line.split(" at ")[0] for line in found.lines] == ["undecided: max8 selects by value"]
+    assert {line.split(" at ")[1] for line in found.lines} == {"k.py:10"}
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (
+            "nisa.tensor_scalar(dst=out, data=x.view(nl.int32), op0=nl.add, operand0=1)",
+            "bits as another type",
+        ),
+        ("nisa.memset(dst=out, value=float('nan'))", "NaN"),
+        ("nisa.tensor_copy(dst=out, src=x)", "conversion to integers"),
+    ],
+)
+def test_bits_integers_and_nan_are_undecided(body: str, line: str) -> None:
+    kind = "float32" if "memset" in body else "int32"
+    made = f"out = nl.ndarray((24, 32), dtype=nl.{kind}, buffer=nl.sbuf)\n{body}"
+    found = answer(made, made)
+    assert (found.verdict, found.counterexample) == ("undecided", None)
+    assert line in found.text
+
+
+def test_lacking_axioms_leave_it_undecided() -> None:
+    found = answer("out = nl.maximum(x + w, w)", "out = nl.relu(x) + w")
+    assert found.verdict == "undecided" and found.counterexample is None
+    assert "tensor_tensor compares values" in found.text
+
+
+def test_types_do_not_matter_and_their_roundings_are_named() -> None:
+    narrow = "bfloat16[24,32]"
+    found = answer("out = nl.copy(x * w, dtype=nl.float32) + w", "out = w + w * x", narrow, narrow)
+    assert found.verdict == "equal"
+    assert any("rounding to bfloat16 at k.py:9" in line for line in found.casts)
+
+
+def test_what_rounding_hides_is_unconfirmed() -> None:
+    found = answer("out = x + w * 1e-9", "out = nl.copy(x)")
+    assert found.verdict == "unconfirmed" and found.counterexample is None
+    assert "differ over the field, no difference beyond rounding found" in found.text
+
+
+def test_other_shapes_are_refused() -> None:
+    one, two = compiled("out = x + w"), compiled("out = x + w", "float32[8,8]", "float32[8,8]")
+    with pytest.raises(UsageFailed, match="different inputs"):
+        equal(one.executable, two.executable)
