@@ -72,7 +72,7 @@ def _check_options(target: str | None, nki: str | None) -> None:
     """
     if target is None and nki is None:
         return
-    from nkic.api.process import CALLS
+    from nkic.api.options import CALLS
     from nkic.base.diagnostics import UsageFailed
     from nkic.driver.request import find_profile, find_target
 
@@ -139,7 +139,7 @@ class Checker:
         accepted number. Raises `CompileError`, `RunError` and `AssertionError`.
         """
         __tracebackhide__ = True
-        from nkic.api.tracebacks import boundary, without_nkic
+        from nkic.api.errors import boundary, without_nkic
 
         checked = boundary(self._checked)
         try:

@@ -42,7 +42,7 @@ CACHES = {
     "machine/patterns.py:elements": 65536,
     "machine/rounding.py:rounder": "element types",
     "neff/records.py:_bytes": 4096,
-    "nki/packages.py:_beside": "modules",
+    "nki/modules.py:_beside": "modules",
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
     "migrate/tree.py:_child_fields": None,  # the kinds of nodes in LibCST
@@ -79,7 +79,7 @@ CACHES = {
 
 # Variables of modules that functions add to, and the reason why they do not grow.
 KEPT = {
-    "api/cache.py:_entries": "MAX_ENTRIES",
+    "api/calling.py:_entries": "MAX_ENTRIES",
     "api/loading.py:_CELLS": "cells of the notebook that have kernels",
     "evaluate/objects.py:_unsealed": "classes of all kernels, until they are sealed",
     "ir/effects.py:_recent": "MEMO_SIZE",

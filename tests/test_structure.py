@@ -30,32 +30,33 @@ ON_DEMAND = {
         *("nkic.allocate.pack", "nkic.allocate.sink"),
     },
     "api/arrays.py": {"nkic.arrays.npy"},
-    "api/artifact.py": {"nkic.api.html"},
-    "api/native.py": {"hashlib"},
     "base/files.py": {"tomllib"},
     "base/render/__init__.py": {"nkic.base.render"},  # most commands report nothing
     "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after signal handlers
-    "cli/common/help.py": {"click.shell_completion"},
+    "cli/common/tool.py": {"click.shell_completion"},
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
-    "cli/common/options.py": {"nkic.limits.table"},
-    "cli/common/pages.py": {  # terminals
+    "cli/common/options.py": {"click.shell_completion", "nkic.limits.table"},
+    "cli/common/streams.py": {  # terminals
         *("rich", "rich.console", "rich.markdown", "rich.table", "rich.text"),
     },
-    "cli/common/session.py": {"nkic.base.render", "nkic.limits.table"},
-    "cli/common/table.py": {"click.shell_completion"},
+    "cli/common/session.py": {"nkic.base", "nkic.base.render", "nkic.limits", "nkic.limits.table"},
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run"},  # --help runs without the runner
-    "cli/nki_run/carry_out.py": {"nkic.cli.nki_run", "nkic.cli.nki_run.running"},  # NumPy
-    "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
+    "cli/nki_run/carry_out.py": {"nkic.cli.nki_run.running"},  # NumPy
+    "cli/nki_run/inspecting.py": {"nkic.calibrate", "nkic.simulate.field.decide"},  # NumPy
+    "cli/nki_run/running.py": {"rich.console", "rich.progress"},
     "cli/nkic/__init__.py": {
-        *("nkic.cli.nkic", "nkic.cli.nkic.carry_out", "nkic.cli.nkic.evaluating"),
-        "nkic.cli.nkic.tuning",
-        "nkic.cli.nkic.serving",
+        *("nkic.cli.nkic", "nkic.cli.nkic.carry_out"),
         "nkic.lsp",
     },
     "lsp/__init__.py": {"nkic.lsp.server"},  # pygls
-    "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating", "nkic.cli.nkic.advising"},  # libcst, NumPy
-    "cli/nkic/evaluating.py": {"nkic.judge.cluster"},  # Dask
-    "cli/nkic/serving.py": {"nkic.serve.app", "nkic.serve.limits", "nkic.serve.run"},
+    "cli/nkic/carry_out.py": {"nkic.cli.nkic.rewriting"},  # NumPy
+    "cli/nkic/judging.py": {
+        *("nkic.judge.cluster", "nkic.tuning"),  # Dask, Optuna
+        *("nkic.serve.app", "nkic.serve.limits", "nkic.serve.run"),
+    },
+    "cli/nkic/rewriting.py": {  # libcst
+        *("nkic.migrate.proof", "nkic.migrate.stage", "nkic.migrate.version"),
+    },
     "cli/nkic/replay.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"nkic.judge", "click.shell_completion", "nkic.cli.nkic"},
@@ -71,17 +72,16 @@ ON_DEMAND = {
     "specialise/numpy/values.py": {"numpy"},
     "specialise/outputs.py": {"nkic.language.beta1", "nkic.language.beta1.recorded"},
     "nki/arrays.py": {"nkic.nki.jax_calls"},  # JAX
-    "nki/finder.py": {"nkic.nki.packages"},
-    "nki/modules.py": {"nkic.nki"},  # Beta 1
-    "nki/packages.py": {"nkic.nki.jax_calls"},  # JAX
+    "nki/finder.py": {"nkic.nki.modules"},
+    "nki/modules.py": {"nkic.nki", "nkic.nki.jax_calls"},  # Beta 1, JAX
     "parse/__init__.py": {"nkic.parse.errors"},
     "parse/tables.py": {"nkic.parse.generate"},  # Lark
     "pytest_plugin.py": {
         "nkic.api",
-        "nkic.api.process",
+        "nkic.api.options",
         "nkic.base.diagnostics",
         "nkic.api.comparing",
-        "nkic.api.tracebacks",
+        "nkic.api.errors",
         "nkic.driver.request",
         "nkic.nki",
         "nkic.nki.jit",
@@ -94,12 +94,11 @@ BY_NAME = {
     "__init__.py": "the public functions, when they are first asked for",
     "api/arrays.py": "ml_dtypes",
     "cli/__init__.py": "one of the two commands",
-    "cli/common/lazy.py": "what few runs need",
+    "cli/common/main.py": "what few runs need",
     "machine/dtypes.py": "ml_dtypes, NumPy",
     "nki/arrays.py": "PyTorch, JAX",
     "nki/beta1.py": "ml_dtypes",
-    "nki/modules.py": "what poses as modules of NKI",
-    "nki/packages.py": "PyTorch",
+    "nki/modules.py": "what poses as modules of NKI, PyTorch",
     "simulate/semantics/__init__.py": "all modules of the folder",
     "specialise/native/surface.py": "imports of the kernel itself",
 }

@@ -10,9 +10,8 @@ from nkic.api.artifact import Artifact
 from nkic.api.calling import Called, Prepared, call, call_ranks, prepare
 from nkic.api.comparing import equal, rank
 from nkic.api.compiling import compile
-from nkic.api.errors import ApiError, CompileError, RunError
+from nkic.api.errors import ApiError, CompileError, NkicWarning, RunError
 from nkic.api.running import Result, fuzz_order, run, run_ranks
-from nkic.api.warned import NkicWarning
 
 __all__ = [
     "Adapter",

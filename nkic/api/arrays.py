@@ -29,18 +29,13 @@ Array = NDArray[Any]
 Adapter = Callable[[Any], Array | None]
 
 
-def _numpy(value: Any) -> Array | None:
-    return value if isinstance(value, np.ndarray) else None
-
-
-adapters: list[Adapter] = [_numpy]
+adapters: list[Adapter] = [lambda value: value if isinstance(value, np.ndarray) else None]
 """The adapters, tried in order. Append to this list to support another library."""
 
 _CASTS = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
 def array_of(value: Any) -> Array | None:
-    """Return the array that a value is or wraps; None if it is not an array."""
     arrays = (adapter(value) for adapter in adapters)
     return next((array for array in arrays if array is not None), None)
 
@@ -66,7 +61,6 @@ class Names:
         return self._by_value.setdefault(id(value), known or path)
 
     def of(self, value: Any) -> str | None:
-        """Return the name of a value that has one."""
         return self._by_value.get(id(value))
 
 
@@ -98,10 +92,12 @@ def type_of(array: Array, name: str) -> TensorType:
 
 
 def offer(array: Array) -> Offer:
-    """Return an array as an offer for an input."""
     dtype = dtype_of(array.dtype)
     if dtype is None:  # reported when the signature is bound, in the words of the run
-        return _plain(array)
+        from nkic.arrays.npy import Element
+
+        element = Element(array.dtype.kind, array.dtype.itemsize)
+        return Offer(CALL, element, array.shape, None, lambda: array)
     _refuse_mask(array)
     # In the byte order of this machine, which is little-endian, like NKI's.
     native = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
@@ -115,13 +111,6 @@ def _refuse_mask(array: Array) -> None:
             "masked arrays are not supported: masked elements have no value",
             "pass array.filled(value)",
         )
-
-
-def _plain(array: Array) -> Offer:
-    from nkic.arrays.npy import Element
-
-    element = Element(array.dtype.kind, array.dtype.itemsize)
-    return Offer(CALL, element, array.shape, None, lambda: array)
 
 
 def presented(output: Array, dtype: DType) -> Array:
@@ -150,7 +139,6 @@ def numpy_type(dtype: DType) -> np.dtype[Any]:
 
 @cache
 def _warn_of_bits(dtype: str, stored: str) -> None:
-    """Warn once that results have another type than the kernel's."""
     text = f"arrays of {dtype} are returned as {stored}, their bits: NumPy has no such type"
     warnings.warn(f"{text} without ml_dtypes (pip install ml_dtypes)", stacklevel=2)
 

@@ -1,11 +1,12 @@
-"""A compiled kernel."""
+"""A compiled kernel, and HTML for notebooks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 
 from nkic.api.errors import RunError, raising
@@ -18,6 +19,21 @@ from nkic.neff.load import load
 from nkic.neff.read import open_file
 from nkic.neff.records import Executable
 from nkic.simulate.io.signature import Signature, signature_of
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return an HTML table; text is escaped."""
+    return (
+        "<table><thead>"
+        + _row("th", head)
+        + "</thead><tbody>"
+        + "".join(_row("td", row) for row in rows)
+        + "</tbody></table>"
+    )
+
+
+def _row(cell: str, values: Sequence[object]) -> str:
+    return f"<tr>{''.join(f'<{cell}>{escape(str(v))}</{cell}>' for v in values)}</tr>"
 
 
 @dataclass(frozen=True)
@@ -72,7 +88,7 @@ class Artifact:
         return dump(self.executable)
 
     def _repr_html_(self) -> str:
-        """The signature, for notebooks."""
-        from nkic.api.html import signature
-
-        return signature(self.signature)
+        """The inputs and outputs of the kernel as a table, for notebooks."""
+        rows = [("in", p.name, f"{p}") for p in self.signature.inputs]
+        rows += [("out", p.name, f"{p}") for p in self.signature.outputs]
+        return f"<b>{escape(self.signature.kernel)}</b>{table(('', 'array', 'type'), rows)}"

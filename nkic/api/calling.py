@@ -1,23 +1,189 @@
-"""Call a kernel with the values of a running program."""
+"""Call a kernel with the values of a running program; its artifact is cached in this process
+and, in a folder (`nkic.cache`), across processes.
+
+An artifact is looked up by the request (kernel, types, constants, target, options) and used if
+every file that was read for it still has the same content.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from nkic.api import cache, functions, options
+from nkic.api import functions, options
 from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.artifact import Artifact
-from nkic.api.compiling import TracedCompilation, compile_options, of_live, request_options_of
-from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.compiling import (
+    SourceCompilation,
+    TracedCompilation,
+    compile_options,
+    of_live,
+    request_options_of,
+)
+from nkic.api.errors import CompileError, boundary, raising, refuse
+from nkic.api.loading import LiveLoader
 from nkic.api.options import Calling, Compiling, Preparing, Running
 from nkic.api.running import Result, run, run_ranks
-from nkic.api.tracebacks import boundary
+from nkic.base import confine
+from nkic.base.diagnostics import NkicError
+from nkic.cache.folder import folder
+from nkic.cache.messages import from_json, to_json
+from nkic.cache.stamp import here, stamp
+from nkic.cache.store import Store
+
+MAX_ENTRIES = 256  # artifacts kept in the process; the least recently used is dropped first
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """An artifact, and the hashes of the source files it was made from, by module name."""
+
+    files: dict[str, str]
+    artifact: Artifact
+
+    def is_current(self, loader: LiveLoader) -> bool:
+        for name, digest in self.files.items():
+            try:
+                file = loader.module(name)
+            except NkicError:
+                return False
+            if file is None or _hash(file.text) != digest:
+                return False
+        return all(_data(path) == digest for path, digest in self.artifact.reads.items())
+
+
+_entries: OrderedDict[str, _Entry] = OrderedDict()
+
+
+Folder = str | os.PathLike[str] | None  # as the call names it
+
+
+def _cached_source(job: SourceCompilation, named: Folder) -> Artifact:
+    loader = job.loader
+    assert isinstance(loader, LiveLoader)
+
+    def compile() -> _Entry:
+        artifact = job.compile()
+        texts = ((loader.name_of(path), file.text) for path, file in loader.sources.items())
+        return _Entry({name: _hash(text) for name, text in texts}, artifact)
+
+    return _cached(_key(job), named, lambda entry: entry.is_current(loader), compile)
+
+
+def _cached_trace(job: TracedCompilation, named: Folder) -> Artifact:
+    """Return the artifact of a kernel that Python evaluates.
+
+    Its dependencies are unknown, so the kernel is called each time; the artifact is looked up by
+    the resulting program.
+    """
+    tracing = job.trace()
+    key = job.key(tracing)
+    return _cached(key, named, lambda entry: True, lambda: _Entry({}, job.finish(tracing)))
+
+
+def _cached(
+    key: str, named: Folder, is_current: Callable[[_Entry], bool], compile: Callable[[], _Entry]
+) -> Artifact:
+    with raising(CompileError):
+        path = folder(os.environ, named)
+    store = Store(path) if path is not None else None
+    with _LOCK:
+        entry = _entries.get(key)
+    if entry is not None and not is_current(entry):
+        entry = None
+    if entry is None and store is not None:
+        stored = _from_disk(store, key)
+        entry = stored if stored is not None and is_current(stored) else None
+    is_new = entry is None
+    if entry is None:
+        entry = compile()
+    if store is not None and (is_new or not store.path(key).exists()):
+        made = entry.artifact
+        facts = {
+            **{"files": entry.files, "warnings": to_json(made.warnings)},
+            **{"messages": made.messages, "returned": made.returned, "reads": made.reads},
+        }
+        store.write(key, facts, made.data)
+    with _LOCK:
+        _entries[key] = entry
+        _entries.move_to_end(key)
+        while len(_entries) > MAX_ENTRIES:
+            _entries.popitem(last=False)
+    return entry.artifact
+
+
+def _key(job: SourceCompilation) -> str:
+    """Return a hash of the request that is equal in every process."""
+    request = job.request
+    consts = {name: repr(getattr(v, "value", v)) for name, v in sorted(request.consts.items())}
+    args = {name: str(kind) for name, kind in sorted(request.args.items())}
+    parts = {name: str(kind) for name, kind in sorted(request.parts.items())}
+    identity = (
+        *(stamp(), here(), request.kernel, request.target.name, request.profile.label),
+        *(request.grid, request.lnc, request.spread, args, consts, parts, repr(request.entry)),
+        *(request.schedule, job.options.key),
+    )
+    return sha256(repr(identity).encode()).hexdigest()
+
+
+def _data(path: str) -> str:
+    """Return the hash of a data file, as in `Artifact.reads`; empty if it cannot be read."""
+    try:
+        with confine.opened(path) as stream:
+            return sha256(stream.read()).hexdigest()
+    except (OSError, ValueError):
+        return ""
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def clear() -> None:
+    with _LOCK:
+        _entries.clear()
+
+
+def _from_disk(store: Store, key: str) -> _Entry | None:
+    """Return the stored entry for `key`; None if it is missing or malformed."""
+    entry = store.read(key)
+    if entry is None:
+        return None
+    try:
+        facts = entry.facts
+        messages, form = tuple(map(str, facts["messages"])), _form(facts["returned"])
+        warnings = from_json(facts["warnings"])
+        artifact = Artifact(entry.data, warnings, messages, form, _texts(facts["reads"]))
+        return _Entry(_texts(facts["files"]), artifact)
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _texts(value: Any) -> dict[str, str]:
+    """Check that `value` maps strings to strings, and return it. Raises `ValueError`."""
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise ValueError("not a mapping of strings")
+    return value
+
+
+def _form(value: Any) -> Any:
+    """Return the form of a kernel's result from JSON. Raises `ValueError`."""
+    if isinstance(value, list):
+        return tuple(map(_form, value))
+    if value is not None and type(value) is not int:
+        raise ValueError("not the form of a result")
+    return value
+
 
 _OVERLAP_WORK = 10_000  # candidates to try where two arrays interleave
 
@@ -63,10 +229,8 @@ def prepare(
 
     Arrays become tensors, wherever they occur in an argument; all other values are compile-time
     constants. The settings of `function` under `nki.jit` (grid in brackets, schedule, target, Beta
-    1) apply unless an option overrides them. Options: `target`, `nki`, `grid`, `lnc`, `spread`,
-    `serial`, `spill`, `optimise`, `schedule`, `levels`, `evaluate`, `limits`, `cache_dir`. Raises
-    `TypeError` if the arguments do not fit the signature, `CompileError`, and whatever a kernel
-    that Python evaluates raises.
+    1) apply unless an option overrides them. Raises `TypeError` if the arguments do not fit the
+    signature, `CompileError`, and whatever a kernel that Python evaluates raises.
     """
     options.check("prepare", call_options, Preparing)
     with raising(CompileError):
@@ -83,9 +247,9 @@ def prepare(
         job, inside = of_live(kernel, request, consts, evaluate, settings, inputs)
     folder = call_options.get("cache_dir")
     if isinstance(job, TracedCompilation):
-        artifact = cache.traced(job, folder)
+        artifact = _cached_trace(job, folder)
     else:
-        artifact = cache.compiled(job, folder)
+        artifact = _cached_source(job, folder)
     job.warn(artifact)
     given = {**arrays, **inside}
     with raising(CompileError):
@@ -208,7 +372,6 @@ def _check_ranks(inputs: Any) -> None:
 
 
 def called(prepared: Prepared, result: Result) -> Called:
-    """Return the values of a call from the outputs of its run."""
     names = {p.name for p in prepared.artifact.signature.inputs}
     updated = {name: array for name, array in result.outputs.items() if name in names}
     values = _values(prepared.artifact.returned, result.outputs)

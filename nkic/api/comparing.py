@@ -45,8 +45,10 @@ def compared(
     """
     settings = ToleranceSettings.of_all(rtol=rtol, atol=atol)
     parameters = {p.name: p for p in called.artifact.signature.outputs}
+    is_named, form = isinstance(expected, Mapping), called.artifact.returned
+    references = dict(expected if is_named else _pairs(form, expected))
     comparisons = []
-    for name, reference in _by_name(called.artifact.returned, expected).items():
+    for name, reference in references.items():
         parameter = parameters.get(name)
         if parameter is None:
             raise ValueError(f"the kernel has no output `{name}`; it has {', '.join(parameters)}")
@@ -119,12 +121,6 @@ def equal(
                 )
             given[name] = stored(np.asarray(array, np.float64), kinds[name].dtype)
         return decided(first.executable, second.executable, given, seed)
-
-
-def _by_name(form: Returned, expected: Any) -> dict[str, Any]:
-    if isinstance(expected, Mapping):
-        return dict(expected)
-    return dict(_pairs(form, expected))
 
 
 def _pairs(form: Returned, expected: Any) -> Iterator[tuple[str, Any]]:

@@ -1,32 +1,133 @@
-"""Compile kernels: files, source texts and live functions."""
+"""Compile kernels: files, source texts and live functions, some of which Python evaluates."""
 
 from __future__ import annotations
 
+import enum
 import os
 import threading
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Unpack
 
-from nkic.api import captured, evaluation, functions, native, options, process, tracebacks, warned
-from nkic.api.arrays import Names, array_of, type_of
+import numpy as np
+
+from nkic.api import describe, errors, functions, options
+from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.artifact import Artifact
-from nkic.api.describe import Describer
-from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.describe import Describer, shown
+from nkic.api.errors import CompileError, boundary, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.api.options import Compiling
-from nkic.api.tracebacks import boundary
 from nkic.base.diagnostics import NkicError
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
+from nkic.cache.stamp import here, stamp
 from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
-from nkic.driver.request import block_of, find_profile, find_target, request_for
+from nkic.driver.request import block_of, request_for, request_options
+from nkic.ir.text import program_text
+from nkic.language.enums import Operator
+from nkic.language.hosted import plain
+from nkic.language.trace import active
+from nkic.machine import dtypes
 from nkic.specialise.arguments import parse_type
 from nkic.specialise.native import LiveKernel
+from nkic.specialise.native.values import KEEP, Copier
 from nkic.specialise.request import Request, RequestOptions, TensorType
+from nkic.specialise.runtime_values import RuntimeValue
+
+_TENSOR = object()
+
+
+@dataclass
+class Parts:
+    """The arrays inside the arguments of one call, by input name."""
+
+    types: dict[str, TensorType] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+
+    def find(self, arguments: Mapping[str, Any]) -> dict[str, RuntimeValue]:
+        copier = Copier(self._find_array, enters)
+        for name, value in arguments.items():
+            copier.value(value, name)
+        return {name: RuntimeValue(value, shown(value)) for name, value in arguments.items()}
+
+    def _find_array(self, value: Any, path: str) -> Any:
+        array = array_of(value)
+        if array is None:
+            return KEEP
+        if self.names.name(value, array, path) == path:
+            self.types[path], self.arrays[path] = type_of(array, path), array
+        return _TENSOR
+
+    def replace(self, value: Any, tensors: Mapping[str, Any]) -> Any:
+        """Return what the kernel receives for a value: a tensor, a dtype, a number, or the value
+        itself.
+        """
+        name = self.names.of(value)
+        if name is not None:
+            return tensors[name]
+        if isinstance(value, np.generic):
+            return value.item()
+        dtype = functions.named_dtype(value)
+        if dtype is not None:
+            return dtypes.find(dtype.name) or KEEP
+        nkic_value = plain(value)
+        if type(nkic_value) is Operator:
+            return value  # the same object that the kernel's Python code reads
+        return nkic_value if nkic_value is not value else _of_nki(value)
+
+
+def _of_nki(value: Any) -> Any:
+    """Return nkic's object for a value of any package called nki, looked up by name."""
+    is_member = isinstance(value, enum.Enum)
+    named = functions.named_nki(type(value) if is_member else value)
+    space = active().spaces.get(named.module) if named is not None else None
+    if named is None or space is None or "." in named.name:
+        return KEEP
+    counterpart = getattr(space, named.name, KEEP)
+    return getattr(counterpart, value.name, KEEP) if is_member else counterpart
+
+
+def enters(kind: type) -> bool:
+    """Whether to search objects of this class: only those of the user's own."""
+    return not functions.is_others(kind.__module__)
+
+
+def live_kernel(
+    function: types.FunctionType, arguments: Mapping[str, Any], parts: Parts, loader: LiveLoader
+) -> LiveKernel:
+    def source_of(code: types.CodeType, space: Mapping[str, Any]) -> SourceFile | None:
+        module = str(space.get("__name__", ""))
+        if functions.is_host(module) or functions.module_of_nki(module):
+            return None
+        try:
+            return loader.module(functions.module_of_code(module, code))
+        except NkicError:  # an unreadable file has no places
+            return None
+
+    return LiveKernel(function, arguments, parts.replace, enters, source_of)
+
+
+def key_of(tracing: pipeline.Tracing, options: CompileOptions) -> str:
+    traced, report = tracing
+    files = sorted((path, file.text) for path, file in traced.sources.items())
+    diagnostics = tuple(map(repr, report.all))
+    identity = (
+        stamp(),
+        here(),
+        program_text(traced.program),
+        files,
+        traced.program.returned,
+        diagnostics,
+    )
+    return sha256(repr((*identity, options.key)).encode("utf-8", "surrogatepass")).hexdigest()
+
 
 # The specialiser changes the interpreter's limits and keeps process-wide tables. Python code runs
 # in one thread at a time, so compiling serially loses nothing.
@@ -36,7 +137,6 @@ Source = str | os.PathLike[str] | SourceFile
 
 
 def compile_options(call_options: Compiling) -> CompileOptions:
-    """Return the compile options of a call. Raises `UsageFailed`."""
     level = call_options.get("optimise", DEFAULT.level)
     if level not in LEVELS:
         refuse(f"`optimise` is {level!r}; it must be 0, 1 or 2", "leave it out for 1")
@@ -76,8 +176,7 @@ class Compilation:
             raise
 
     def warn(self, artifact: Artifact) -> None:
-        """Report the kernel's warnings as Python warnings."""
-        warned.warn(artifact.warnings, _paths(self.loader))
+        errors.warn(artifact.warnings, _paths(self.loader))
 
 
 @dataclass(frozen=True)
@@ -87,7 +186,6 @@ class SourceCompilation(Compilation):
     source: SourceFile
 
     def compile(self) -> Artifact:
-        """Compile the file. Raises `CompileError`."""
         with self.raising(), _COMPILING:
             compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
             return _artifact(compiled, self.loader, self.options)
@@ -100,23 +198,19 @@ class TracedCompilation(Compilation):
     kernel: LiveKernel
 
     def trace(self) -> pipeline.Tracing:
-        """Call the kernel. Raises `CompileError`, and whatever the kernel itself raises."""
         with self._raising():
             return pipeline.trace_live(self.kernel, self.request, self.options)
 
     def finish(self, tracing: pipeline.Tracing) -> Artifact:
-        """Compile what was traced. Raises `CompileError`."""
         with self._raising():
             compiled = pipeline.compile_traced(tracing, self.options)
             return _artifact(compiled, self.loader, self.options)
 
     def compile(self) -> Artifact:
-        """Trace and compile. Raises `CompileError`, and whatever the kernel itself raises."""
         return self.finish(self.trace())
 
     def key(self, tracing: pipeline.Tracing) -> str:
-        """Return a hash of everything that the artifact of a trace depends on."""
-        return native.key_of(tracing, self.options)
+        return key_of(tracing, self.options)
 
     @contextmanager
     def _raising(self) -> Iterator[None]:
@@ -125,7 +219,7 @@ class TracedCompilation(Compilation):
                 yield
         except CompileError as error:
             if error.frames is None:
-                error.frames = tracebacks.of_places(error.diagnostics, _paths(self.loader))
+                error.frames = errors.of_places(error.diagnostics, _paths(self.loader))
             raise
 
 
@@ -167,10 +261,8 @@ def compile(
     `name` chooses among the kernels of a file. `inputs` gives tensor arguments as arrays or as
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may contain arrays.
     `include` and `modules` tell where to find a file's imports; a function's imports are found as
-    Python finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`,
-    `serial`, `spill`, `optimise`, `machine`, `levels` and `limits` are the command's options;
-    `schedule` is what `with_schedule` takes, `spread` is how a grid is distributed over several
-    cores. Raises `CompileError`.
+    Python finds them. These, `embed_source` and `max_errors` are the command's options. Raises
+    `CompileError`.
     """
     options.check("compile", call_options, Compiling, max_errors=max_errors, inputs=inputs)
     job: SourceCompilation | TracedCompilation
@@ -179,7 +271,8 @@ def compile(
         settings = replace(
             compile_options(call_options), embed_source=embed_source, max_errors=max_errors
         )
-        request = replace(request_options_of(call_options), kernel=name, args=_types(inputs or {}))
+        types = {each: _type(each, value) for each, value in (inputs or {}).items()}
+        request = replace(request_options_of(call_options), kernel=name, args=types)
         if isinstance(kernel, str | os.PathLike | SourceFile):
             job = _of_source(kernel, request, consts or {}, include, modules or {}, settings)
         else:
@@ -194,22 +287,15 @@ def compile(
 
 def request_options_of(call_options: Compiling) -> RequestOptions:
     """Return the options of a call other than its arguments. Raises `UsageFailed`."""
-    target, grid = call_options.get("target"), call_options.get("grid")
-    nki = call_options.get("nki") or process.CALLS.nki
+    grid = call_options.get("grid")
     sizes = (grid,) if isinstance(grid, int) else grid
-    return RequestOptions(
-        target=find_target(target, "target") if target is not None else None,
-        profile=find_profile(nki, "nki") if nki is not None else None,
+    return request_options(
+        {**call_options, "nki": call_options.get("nki") or options.CALLS.nki},
         grid=tuple(sizes) if sizes is not None else None,
-        lnc=call_options.get("lnc"),
         spread=call_options.get("spread"),
         schedule=tuple(call_options.get("schedule", ())),
         dge=call_options.get("dge"),
     )
-
-
-def _types(inputs: Mapping[str, Any]) -> dict[str, TensorType]:
-    return {name: _type(name, value) for name, value in inputs.items()}
 
 
 def _type(name: str, value: Any) -> TensorType:
@@ -259,21 +345,21 @@ def of_live(
     """
     arrays = arrays or Names()
     function = functions.kernel(kernel)
-    if not evaluation.is_native(evaluate, function):
+    if not functions.is_native(evaluate, function):
         return _of_function(function, request_options, consts, settings, arrays)
     if settings.limits is not None:
         refuse(
             f"Python itself evaluates `{function.__qualname__}`, and it has no `limits`",
             'leave out limits=, or pass evaluate="closed" too',
         )
-    loader, inner_arrays = LiveLoader(), native.Parts(names=arrays)
+    loader, inner_arrays = LiveLoader(), Parts(names=arrays)
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)
         request_options = _with_file_version(request_options, source)
     values = _all_values(request_options, function, consts)
     request = _request(function, request_options, source)
     request = replace(request, consts=inner_arrays.find(values), parts=inner_arrays.types)
-    live = native.live_kernel(function, values, inner_arrays, loader)
+    live = live_kernel(function, values, inner_arrays, loader)
     return TracedCompilation(request, loader, settings, live), inner_arrays.arrays
 
 
@@ -339,7 +425,7 @@ def _of_function(
         values = _all_values(request_options, function, consts)
         described_values = {n: describer.argument(value, n) for n, value in values.items()}
         request_options = replace(request_options, consts=described_values)
-        entry = captured.entry(_without_defaults(function), describer)
+        entry = describe.entry(_without_defaults(function), describer)
         request = _request(function, request_options, source)
     request = replace(request, entry=entry, parts=dict(describer.parts))
     return SourceCompilation(request, loader, settings, source), describer.arrays

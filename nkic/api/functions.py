@@ -1,16 +1,103 @@
-"""Live functions: where their source is, and the values that only the running program has."""
+"""Functions of the running program: the kernel beneath its wrappers, where its source is, the
+values that kernels know by name (element types, packages called nki, Python's own), and how a
+kernel is evaluated: traced natively, or in the closed world.
+
+The latter is chosen by `evaluate=` of the call, else NKIC_EVALUATE, else `evaluate` under
+`[tool.nkic]` in the pyproject.toml of the working directory or of a parent folder. By default
+kernels are traced, unless the `nki` that they use is not nkic's: then only their source can be
+evaluated.
+"""
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
+import os
 import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
-from nkic.api import names
+import numpy as np
+
 from nkic.api.errors import refuse
+from nkic.base import project
+from nkic.evaluate import builtins as kernel_builtins
+from nkic.evaluate import library
+from nkic.machine import dtypes
+from nkic.specialise.runtime_values import Named
+
+DTYPES = "dtypes"  # stands for a module: NKI's own element types
+_NKI = "nki"
+_FRAMEWORKS = ("torch", "jax", "jaxlib", "numpy", "ml_dtypes", "scipy", "pandas", "pytest")
+_HOSTS = frozenset({*_FRAMEWORKS, "_pytest", "tensorflow", "IPython", "ipykernel", "nkic"})
+
+
+def named_dtype(value: Any) -> Named | None:
+    """Return the name of an element type of NumPy, ml_dtypes, PyTorch, JAX or nkic."""
+    if isinstance(value, dtypes.DType):
+        return Named(DTYPES, value.name)
+    kind = type(value)
+    if isinstance(value, np.dtype):
+        return _element(value.name)
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return _element(np.dtype(value).name)
+    if kind.__name__ == "dtype" and kind.__module__ == "torch":
+        return _element(str(value).removeprefix("torch.").replace("float8_e4m3fnuz", ""))
+    if kind.__module__.startswith("jax") and isinstance(getattr(value, "dtype", None), np.dtype):
+        return _element(value.dtype.name) if not hasattr(value, "shape") else None
+    return None
+
+
+def _element(name: str) -> Named | None:
+    element = dtypes.find(name)
+    return Named(DTYPES, element.name) if element is not None else Named("numpy", name)
+
+
+def named_nki(value: Any) -> Named | None:
+    """Return the name of a value from a module called nki, of any package: `nl.add`, a class of
+    `nki.isa`.
+    """
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or hasattr(value, "__wrapped__"):
+        return None
+    return Named(module_of_nki(module), name) if module_of_nki(module) else None
+
+
+def module_of_nki(module: str) -> str:
+    """Return NKI's name of a module; empty if the module is not NKI's.
+
+    For example `nki.language` for `vendor.nki.language` if `import nki` gives `vendor.nki`.
+    """
+    posing = getattr(sys.modules.get(_NKI), "__name__", _NKI)
+    for root in (_NKI, f"neuronxcc.{_NKI}", posing):
+        if module == root or module.startswith(f"{root}."):
+            return _NKI + module[len(root) :]
+    return ""
+
+
+def is_host(module: str) -> bool:
+    """Whether a module's code is for the host: Python's own, frameworks, tools."""
+    root = module.partition(".")[0]
+    return root in _HOSTS or (root in sys.stdlib_module_names and root != "__main__")
+
+
+def is_others(module: str) -> bool:
+    return is_host(module) or module == "builtins" or bool(module_of_nki(module))
+
+
+def is_known_module(module: str) -> bool:
+    """Whether kernels may use this module of Python or NumPy."""
+    return module in library.modules() or module == "numpy"
+
+
+def named_python(value: Any) -> Named | None:
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
+    if module == "builtins":
+        return Named(module, name) if name in kernel_builtins.table() else None
+    module = str(module).removeprefix("_")  # `operator.add` says that it is of `_operator`
+    return Named(module, name) if name in library.modules().get(module, ()) else None
 
 
 def unwrapped(value: Any) -> Any:
@@ -55,7 +142,13 @@ def module_of(function: types.FunctionType) -> str:
 
 def module_of_code(name: str, code: types.CodeType) -> str:
     """Return the same for code whose module is called `name`."""
-    return name if _is_file(sys.modules.get(name), code.co_filename) else code.co_filename
+    source, file = getattr(sys.modules.get(name), "__file__", None), code.co_filename
+    is_file = source is not None and _plain(source) == _plain(file)
+    return name if is_file else file
+
+
+def _plain(path: str) -> str:
+    return path[:-1] if path.endswith(".pyc") else path
 
 
 def module_of_class(value: type) -> str:
@@ -64,21 +157,9 @@ def module_of_class(value: type) -> str:
     if getattr(module, "__file__", None) is not None:
         return value.__module__
     codes = (getattr(member, "__code__", None) for member in vars(value).values())
-    files = [code.co_filename for code in codes if code is not None and _is_cell(code)]
-    return files[0] if files else value.__module__
-
-
-def _is_cell(code: types.CodeType) -> bool:
-    return not code.co_filename.startswith("<string>")
-
-
-def _is_file(module: types.ModuleType | None, file: str) -> bool:
-    source = getattr(module, "__file__", None)
-    return source is not None and _plain(source) == _plain(file)
-
-
-def _plain(path: str) -> str:
-    return path[:-1] if path.endswith(".pyc") else path
+    files = (code.co_filename for code in codes if code is not None)
+    cells = (file for file in files if not file.startswith("<string>"))
+    return next(cells, value.__module__)
 
 
 def place(function: types.FunctionType) -> tuple[int, int]:
@@ -92,7 +173,7 @@ def user_function(function: types.FunctionType) -> types.FunctionType:
     """Return the user's function beneath wrappers from Python's library, such as
     `contextlib.contextmanager`.
     """
-    while names.is_host(function.__globals__.get("__name__") or ""):
+    while is_host(function.__globals__.get("__name__") or ""):
         inner = getattr(function, "__wrapped__", None)
         if not isinstance(inner, types.FunctionType):
             break
@@ -117,7 +198,6 @@ def is_found_by_name(function: types.FunctionType) -> bool:
 
 
 def cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the function's free variables with their values; unassigned ones are left out."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
@@ -163,3 +243,83 @@ def names_of(code: types.CodeType) -> Iterator[str]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from names_of(constant)
+
+
+VARIABLE = "NKIC_EVALUATE"
+NATIVE, CLOSED = "native", "closed"
+OURS = "__nkic__"  # set in modules that nkic itself provides as `nki`
+
+
+def is_native(argument: str | None, kernel: types.FunctionType) -> bool:
+    """Whether Python itself calls the kernel. Raises `UsageFailed`."""
+    wanted = chosen(argument)
+    if wanted == CLOSED:
+        return False
+    kinds = set(_kinds(kernel))
+    posing = getattr(sys.modules.get("nki"), OURS, False)
+    ours = "ours" in kinds or (not kinds and posing)
+    if ours and "foreign" not in kinds:
+        return True
+    if wanted == NATIVE:
+        refuse(
+            f"`{kernel.__qualname__}` cannot be traced natively: the `nki` that it uses is not "
+            "nkic's",
+            "call nkic.install() before nki is imported, or leave out evaluate=",
+        )
+    return False
+
+
+def chosen(argument: str | None) -> str | None:
+    """Return the choice of highest precedence; None if there is none. Raises `UsageFailed`."""
+    for choice, origin in (
+        (argument, "evaluate="),
+        (os.environ.get(VARIABLE) or None, f"{VARIABLE} in the environment"),
+        (project.setting("evaluate"), project.origin("evaluate")),
+    ):
+        if choice is None:
+            continue
+        if choice not in (NATIVE, CLOSED):
+            refuse(f'{origin} is {choice!r}; it must be "native" or "closed"')
+        return choice
+    return None
+
+
+def _kinds(kernel: types.FunctionType) -> Iterator[str]:
+    """Yield "ours" or "foreign" for every NKI name that the kernel and its callees use, and
+    "missing" for a customary name without a value.
+    """
+    waiting, seen = [kernel], {kernel}
+    while waiting:
+        function = waiting.pop()
+        for name in names_of(function.__code__):
+            value = function.__globals__.get(name, _NOTHING)
+            if value is _NOTHING:
+                if not hasattr(builtins, name) and name in _CUSTOMARY:
+                    yield "missing"
+                continue
+            if _is_nki(value):
+                yield "ours" if _is_ours(value) else "foreign"
+                continue
+            called = unwrapped(value) if callable(value) else None
+            if isinstance(called, types.FunctionType) and called not in seen:
+                seen.add(called)
+                if not is_host(called.__module__ or ""):
+                    waiting.append(called)
+
+
+_NOTHING = object()
+_CUSTOMARY = ("nl", "nisa", "nki", "ncc")  # the customary names of NKI's modules in kernels
+
+
+def _is_nki(value: Any) -> bool:
+    if isinstance(value, types.ModuleType):
+        return bool(module_of_nki(value.__name__))
+    return named_nki(value) is not None
+
+
+def _is_ours(value: Any) -> bool:
+    if isinstance(value, types.ModuleType):
+        return bool(getattr(value, OURS, False))
+    module = sys.modules.get(value.__module__)
+    made_in = getattr(value, "__globals__", {}).get("__name__", type(value).__module__)
+    return bool(getattr(module, OURS, False)) or made_in.startswith("nkic.")

@@ -18,7 +18,7 @@ from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any, NoReturn
 
-from nkic.api import names
+from nkic.api import functions
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.source import SourceFile
@@ -51,7 +51,6 @@ class LiveLoader:
         return self._modules[path]
 
     def shown(self, path: str) -> str:
-        """Return the printed form of a path inside nkic."""
         file = self.paths.get(path)
         if file is None:
             return path
@@ -61,11 +60,9 @@ class LiveLoader:
         return str(Path(file).relative_to(cwd)) if Path(file).is_relative_to(cwd) else file
 
     def source(self, shown: str) -> SourceFile | None:
-        """Return the file whose printed path is `shown`."""
         return next((s for path, s in self.sources.items() if self.shown(path) == shown), None)
 
     def relocated(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Return the diagnostics with printed paths."""
         return [d.relocated(self.shown) for d in diagnostics]
 
     def _absolute(self, request: str, importer: SourceFile) -> str:
@@ -82,7 +79,7 @@ class LiveLoader:
     def _read(self, name: str) -> SourceFile | None:
         if name.startswith("<") or "/" in name or "\\" in name:
             return self._cell(name)
-        if names.is_host(name) or names.module_of_nki(name):
+        if functions.is_host(name) or functions.module_of_nki(name):
             return None
         path = file_of(name)
         if path is None:
@@ -181,7 +178,6 @@ def file_of(name: str) -> str | None:
 
 
 def _folders(package: str) -> list[str]:
-    """Return the folders that hold the modules of a package."""
     loaded = getattr(sys.modules.get(package), "__path__", None)
     if loaded is not None:
         return list(loaded)

@@ -1,26 +1,85 @@
-"""The options of calls: what a kernel is compiled for, and how it is run."""
+"""The options of calls: what a kernel is compiled for, and how it is run.
 
-from __future__ import annotations
+An option's type says, beside its kind, which of its values are refused, and in which words.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import index
-from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
+from typing import Annotated, Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
 
 from nkic.api.errors import CompileError, RunError, raising, refuse
+from nkic.base import evaluation
 from nkic.base.diagnostics import bad_value
-from nkic.base.evaluation import Limits
 from nkic.base.levels import Settings, Wish, selected
 from nkic.base.suggest import did_you_mean
 from nkic.limits import table
 from nkic.machine.clock.machine_file import MachineFile, figures_of, load_machine
 from nkic.specialise.request import Spread
 
+
+@dataclass
+class Calls:
+    """Settings of every call of the process.
+
+    `nki` is the NKI version of calls that name none: that of `nkic.install(nki=…)`, `python -m nkic
+    --nki …` and `pytest --nkic-nki …`.
+    """
+
+    nki: str | None = None
+
+
+CALLS = Calls()
 MEMORY = "memory"  # the limit that compiling and running share
 PLACES = ("grid", "lnc", "spread")  # options that choose the instances and cores a kernel runs on
-Grid = int | Sequence[int]
 Machine = str | os.PathLike[str] | Mapping[str, Any] | None
+
+
+class _Values(NamedTuple):
+    """The values that an option takes: in words, and as a predicate. None is always allowed."""
+
+    words: str
+    allowed: Callable[[Any], bool]
+
+
+def _is(kind: Any) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kind)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) > 0
+
+
+def _is_grid(value: Any) -> bool:
+    return _is_count(value) or (isinstance(value, Sequence) and all(map(_is_count, value)))
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_count, value.values()))
+
+
+def _is_tolerance(value: Any) -> bool:
+    return isinstance(value, SupportsFloat) and float(value) >= 0
+
+
+def _is_time(value: Any) -> bool:
+    return _is_tolerance(value) and float(value) > 0
+
+
+_NAMED_COUNTS = "a mapping from names to ints of at least 1"
+Flag = Annotated[bool, _Values("True or False", (True, False).__contains__)]
+Count = Annotated[int, _Values("an int of at least 1", _is_count)]
+Limits = Annotated[Mapping[str, int], _Values(_NAMED_COUNTS, _are_counts)]
+Tolerance = Annotated[float, _Values("a number of at least 0", _is_tolerance)]
+Seconds = Annotated[float, _Values("a number of seconds above 0", _is_time)]
+Grid = Annotated[
+    int | Sequence[int], _Values("an int of at least 1, or a sequence of them", _is_grid)
+]
+Cores = Annotated[Spread, _Values("a Spread", _is(Spread))]
+Levels = Annotated[Settings, _Values("a Settings of nkic.base.levels", _is(Settings))]
+Fill = Annotated[str, _Values("a text such as 'randn(0)'", _is(str))]
+ByName = Annotated[Mapping[str, Any], _Values("a mapping by name", _is(Mapping))]
 
 
 class Compiling(TypedDict, total=False):
@@ -42,17 +101,17 @@ class Compiling(TypedDict, total=False):
     target: str | None
     nki: str | None
     grid: Grid | None
-    lnc: int | None
-    spread: Spread | None
-    serial: bool
-    spill: bool
+    lnc: Count | None
+    spread: Cores | None
+    serial: Flag
+    spill: Flag
     optimise: int
     machine: Machine
     schedule: Sequence[Any]
-    levels: Settings | None
+    levels: Levels | None
     evaluate: str | None
-    limits: Mapping[str, int] | None
-    dge: bool
+    limits: Limits | None
+    dge: Flag
 
 
 class Preparing(Compiling, total=False):
@@ -85,26 +144,35 @@ class Running(TypedDict, total=False):
     differs by more than `rtol` and `atol`, which default to those of the element type.
     """
 
-    init_check: bool
-    race_check: bool
-    precise_fp: bool | None
+    init_check: Flag
+    race_check: Flag
+    precise_fp: Flag | None
     accumulate: str | None
-    report_error_bound: bool
+    report_error_bound: Flag
     machine: Machine
-    max_cycles: int | None
-    max_memory: int | None
-    timeout: float | None
-    limits: Mapping[str, int] | None
-    levels: Settings | None
+    max_cycles: Count | None
+    max_memory: Count | None
+    timeout: Seconds | None
+    limits: Limits | None
+    levels: Levels | None
     dump: str | Sequence[str] | None
     watch: str | Sequence[str] | None
     expect_at: Mapping[int, Mapping[str, Any]] | None
-    rtol: float | None
-    atol: float | None
+    rtol: Tolerance | None
+    atol: Tolerance | None
 
 
 class Calling(Preparing, Running, total=False):
     """Options of a call: those of compiling and those of running."""
+
+
+class _Named(TypedDict):
+    """Parameters of single functions."""
+
+    max_errors: Count
+    orders: Count
+    fill: Fill
+    inputs: ByName
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -133,7 +201,7 @@ def machine_of(machine: Machine) -> MachineFile | None:
     return load_machine(os.fspath(machine))
 
 
-def limits_of(limits: Mapping[str, int] | None) -> Limits | None:
+def limits_of(limits: Mapping[str, int] | None) -> evaluation.Limits | None:
     """Return the limits on evaluating a kernel, None for the defaults. Raises `UsageFailed`."""
     if limits is None:
         return None
@@ -155,51 +223,6 @@ def memory_of(call_options: Running) -> int | None:
     return min((number for number in given if number is not None), default=None)
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, SupportsIndex) and not isinstance(value, bool) and index(value) > 0
-
-
-def _is_grid(value: Any) -> bool:
-    return _is_count(value) or (isinstance(value, Sequence) and all(map(_is_count, value)))
-
-
-def _are_counts(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(map(_is_count, value.values()))
-
-
-def _is_tolerance(value: Any) -> bool:
-    return isinstance(value, SupportsFloat) and float(value) >= 0
-
-
-def _is_time(value: Any) -> bool:
-    return isinstance(value, SupportsFloat) and float(value) > 0
-
-
-class _Values(NamedTuple):
-    """The values that an option takes: in words, and as a predicate. None is always allowed."""
-
-    words: str
-    allowed: Callable[[Any], bool]
-
-
-_FLAG = _Values("True or False", lambda value: value in (True, False))
-_COUNT = _Values("an int of at least 1", _is_count)
-_TOLERANCE = _Values("a number of at least 0", _is_tolerance)
-_VALUES = {
-    **dict.fromkeys(("serial", "spill", "dge", "init_check", "race_check"), _FLAG),
-    **dict.fromkeys(("precise_fp", "report_error_bound"), _FLAG),
-    **dict.fromkeys(("lnc", "max_cycles", "max_memory", "max_errors", "orders"), _COUNT),
-    **dict.fromkeys(("rtol", "atol"), _TOLERANCE),
-    "grid": _Values("an int of at least 1, or a sequence of them", _is_grid),
-    "spread": _Values("a Spread", lambda value: isinstance(value, Spread)),
-    "limits": _Values("a mapping from names to ints of at least 1", _are_counts),
-    "levels": _Values("a Settings of nkic.base.levels", lambda value: isinstance(value, Settings)),
-    "fill": _Values("a text such as 'randn(0)'", lambda value: isinstance(value, str)),
-    "inputs": _Values("a mapping by name", lambda value: isinstance(value, Mapping)),
-    "timeout": _Values("a number of seconds above 0", _is_time),
-}
-
-
 def check(function: str, call_options: Mapping[str, Any], kind: type, **named: Any) -> None:
     """Raise `TypeError` for an option that `kind` does not have, as Python does.
 
@@ -212,10 +235,15 @@ def check(function: str, call_options: Mapping[str, Any], kind: type, **named: A
             help = did_you_mean(name, names) or f"options are {', '.join(names)}"
             raise TypeError(f"nkic.{function}() has no option {name!r}; {help}")
     for name, value in {**call_options, **named}.items():
-        values = _VALUES.get(name)
-        if values is not None and value is not None and not values.allowed(value):
-            with raising(RunError if kind is Running else CompileError):
-                refuse(f"nkic.{function}(): {name} is {value!r}, but must be {values.words}")
+        for values in _values(kind.__annotations__.get(name) or _Named.__annotations__[name]):
+            if value is not None and not values.allowed(value):
+                with raising(RunError if kind is Running else CompileError):
+                    refuse(f"nkic.{function}(): {name} is {value!r}, but must be {values.words}")
+
+
+def _values(annotation: Any) -> tuple[_Values, ...]:
+    kinds = (annotation, *getattr(annotation, "__args__", ()))
+    return next((kind.__metadata__ for kind in kinds if hasattr(kind, "__metadata__")), ())
 
 
 def joined(defaults: Mapping[str, Any], call_options: Compiling) -> Any:
@@ -248,5 +276,4 @@ def preparing(call_options: Mapping[str, Any]) -> Any:
 
 
 def subset(call_options: Mapping[str, Any], kind: type) -> Any:
-    """Return the options that belong to `kind`."""
     return {name: value for name, value in call_options.items() if name in kind.__annotations__}

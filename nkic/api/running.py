@@ -1,4 +1,4 @@
-"""Run an artifact."""
+"""Run an artifact, and inspect the run: tensors after given source lines, and changes to them."""
 
 from __future__ import annotations
 
@@ -6,28 +6,26 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.api import options, warned
+from nkic.api import errors, options
 from nkic.api.arrays import Array, array_of, offer, presented
-from nkic.api.artifact import Artifact
-from nkic.api.debugging import Dumped, Inspection
+from nkic.api.artifact import Artifact, table
 from nkic.api.errors import RunError, raising, refuse
-from nkic.api.html import table
 from nkic.api.loading import with_cells
 from nkic.api.options import Running
 from nkic.arrays.offers import Offer
 from nkic.base import levels
-from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFailed, bad_value, make
 from nkic.base.levels import DEFAULT, Settings
 from nkic.base.suggest import did_you_mean
-from nkic.driver.figures import blas_threads, figures, is_precise
-from nkic.machine.operators import ORDERS, SummationOrder
+from nkic.driver.figures import figures, run_options
+from nkic.machine.operators import ORDERS
 from nkic.machine.targets import TARGETS
 from nkic.neff.listing.text import source
 from nkic.neff.records import Executable
@@ -38,13 +36,114 @@ from nkic.report.run_report import RunReport
 from nkic.report.timeline import Stretch
 from nkic.simulate import EngineUse, RunOptions, simulate_ranks
 from nkic.simulate import Result as Simulated
+from nkic.simulate.comparison.tolerance import ToleranceSettings
+from nkic.simulate.debug.dumps import Dump, Dumps, Tap
+from nkic.simulate.debug.expectations import Expectations, Expected
 from nkic.simulate.debug.fuzz import Fuzz
+from nkic.simulate.debug.observed import Observed, Observer
+from nkic.simulate.debug.parts import part
 from nkic.simulate.debug.raced import diagnostic
+from nkic.simulate.debug.watches import Watches, text
+from nkic.simulate.debug.writes import Region
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.specs import Spec, Value, parse_fill
 from nkic.simulate.result import Busy
+from nkic.simulate.stage import MachineMaker, plain
 from nkic.simulate.storage.footprint import check_memory
 from nkic.simulate.tracing.replay import Recorded
+
+EVERYTHING = "all"
+
+
+class Dumped(NamedTuple):
+    """A whole tensor after a write.
+
+    `time` counts the writes of this line to tensors of this name, from 0, in program order;
+    `iteration` is the iteration of each enclosing device loop, `unrolled` that of each enclosing
+    Python loop, as "i=3 j=0", if the artifact stores them. `region` is the region written (None: at
+    run-time offsets); `unwritten` counts the elements that are still uninitialised.
+    """
+
+    tensor: str
+    line: int
+    time: int
+    iteration: tuple[int, ...]
+    unrolled: str
+    engine: str
+    start_ns: float
+    done_ns: float
+    region: Region | None
+    unwritten: int
+    array: Array
+
+
+class Inspection:
+    """The dumps, expectations and watches that a run's options request. Raises `UsageFailed`."""
+
+    def __init__(self, call_options: Running, ranks: int) -> None:
+        self.dumps: Dumps | None = None
+        self.expectations: Expectations | None = None
+        observers: list[Observer] = []
+        rtol, atol = call_options.get("rtol"), call_options.get("atol")
+        if dump := _as_list(call_options.get("dump")):
+            taps = [_tap(request) for request in dump if request != EVERYTHING]
+            self.dumps = Dumps(taps, EVERYTHING in dump)
+            observers.append(self.dumps)
+        if (expected := call_options.get("expect_at")) is not None:
+            references = [Expected(line, "expect_at", _offers(a)) for line, a in expected.items()]
+            settings = ToleranceSettings.of_all(rtol=rtol, atol=atol)
+            self.expectations = Expectations([references] * ranks, settings)
+            observers.append(self.expectations)
+        elif rtol is not None or atol is not None:
+            message = "rtol and atol apply to expect_at, which is not given"
+            raise UsageFailed([make("conflicting-options", message, help="leave them out")])
+        if watched := _as_list(call_options.get("watch")):
+            parts = [part(selection) for selection in watched]
+            observers.append(Watches(parts, lambda changed: print(text(changed))))
+        self.make: MachineMaker = partial(Observed, observers=observers) if observers else plain
+
+    def dumped(self, rank: int) -> tuple[Dumped, ...]:
+        return tuple(_dumped(dump) for dump in self.dumps.by_rank[rank]) if self.dumps else ()
+
+    def judge(self, ranks: int) -> None:
+        """Raise the error for the first line at which a rank diverges from what was expected."""
+        if self.expectations is not None:
+            diagnostics = [self.expectations.first_difference(rank) for rank in range(ranks)]
+            if any(diagnostics):
+                raise ProgramFault([*filter(None, diagnostics)])
+
+
+def _as_list(names: str | Sequence[str] | None) -> list[str]:
+    return [names] if isinstance(names, str) else list(names or ())
+
+
+def _tap(text: str) -> Tap:
+    name, at, line = text.rpartition("@")
+    if not at or not name or not line.isdigit():
+        message = f"dump={text!r}: expected 'NAME@LINE' or 'all'"
+        raise bad_value(message, "for example dump='acc@12'")
+    return Tap(name, int(line))
+
+
+def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    offers = {}
+    for name, value in arrays.items():
+        array = array_of(value)
+        if array is None:
+            message = f"expect_at: `{name}` is a {type(value).__qualname__}, not an array"
+            raise bad_value(message, "pass a NumPy array")
+        offers[name] = offer(array)
+    return offers
+
+
+def _dumped(dump: Dump) -> Dumped:
+    write = dump.write
+    return Dumped(
+        *(write.name, write.line, dump.time, write.iterations, write.unrolled, write.stream.name),
+        *(write.start / 1000, write.done / 1000, write.region, dump.unwritten),
+        presented(dump.array, dump.dtype),
+    )
+
 
 MAX_TIMELINE = 100_000  # instructions whose times a result keeps
 
@@ -175,10 +274,7 @@ def run(
     """Run a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
     `fill` generates missing inputs ("zeros", "randn(0)", …), `cast` converts other element types.
-    Other options, as in `nki-run`: `init_check`, `race_check`, `precise_fp`, `accumulate`,
-    `report_error_bound`, `machine`, `max_cycles`, `max_memory` (bytes), `timeout` (seconds),
-    `limits`, `levels` of warnings, and `dump`, `watch` and `expect_at` to inspect the run. Raises
-    `RunError`; warnings are issued as `NkicWarning`.
+    Raises `RunError`; warnings are issued as `NkicWarning`.
     """
     options.check("run", call_options, Running, fill=fill)
     return _run(artifact, [inputs], fill, cast, call_options)[0]
@@ -238,7 +334,7 @@ def fuzz_order(
         executable = _executable(artifact)
     with _raising(executable):
         bound = bind(artifact.signature, wanted(inputs, fill, cast))
-        fuzz = Fuzz(executable, [bound.arrays], run_options(call_options), seed)
+        fuzz = Fuzz(executable, [bound.arrays], settings_of(call_options), seed)
         race = fuzz.search(orders)
         if race is not None:
             raise ProgramFault([diagnostic(executable, race, seed)])
@@ -251,12 +347,11 @@ def _run(
     cast: bool,
     call_options: Running,
 ) -> list[Result]:
-    """Run the artifact on all ranks, and return the result of each."""
     with raising(RunError):
         executable = _executable(artifact)
         _check_ranks(inputs)
     with _raising(executable):
-        settings = run_options(call_options)
+        settings = settings_of(call_options)
         check_memory(executable, options.memory_of(call_options), len(inputs))
         bound = [bind(artifact.signature, wanted(arrays, fill, cast)) for arrays in inputs]
         warning_levels = call_options.get("levels") or DEFAULT
@@ -295,37 +390,19 @@ def _reported(
 ) -> tuple[Diagnostic, ...]:
     """Return the remarks at the requested levels: raise errors as `failure`, and issue warnings."""
     remarks = levels.judged(diagnostics, warning_levels, executable.sources, failure)
-    warned.warn(remarks, lambda path: path)
+    errors.warn(remarks, lambda path: path)
     return remarks
 
 
-def run_options(call_options: Running) -> RunOptions:
-    """Return the simulator's options."""
-    precise = call_options.get("precise_fp")
-    return RunOptions(
-        call_options.get("init_check", True),
-        is_precise(os.environ) if precise is None else precise,
-        call_options.get("max_cycles"),
-        call_options.get("timeout"),
-        timeline=MAX_TIMELINE,
-        trace=MAX_TIMELINE,
-        check_races=call_options.get("race_check", False),
-        accumulate=_order(call_options.get("accumulate")),
-        blas_threads=blas_threads(os.environ),
-        report_bounds=call_options.get("report_error_bound", False),
-        machine=options.machine_of(call_options.get("machine")),
-    )
-
-
-def _order(name: str | None) -> SummationOrder | None:
-    for order in ORDERS:
-        if name == order:
-            return order
-    if name is None:
-        return None
-    text = f"accumulate={name!r}: there is no such order of additions"
-    help = did_you_mean(name, ORDERS) or f"use {', '.join(ORDERS)}, or None"
-    raise UsageFailed([make("bad-value", text, help=help)])
+def settings_of(call_options: Running) -> RunOptions:
+    order = call_options.get("accumulate")
+    if order not in (None, *ORDERS):
+        text = f"accumulate={order!r}: there is no such order of additions"
+        help = did_you_mean(str(order), ORDERS) or f"use {', '.join(ORDERS)}, or None"
+        raise UsageFailed([make("bad-value", text, help=help)])
+    machine = options.machine_of(call_options.get("machine"))
+    kept = {"timeline": MAX_TIMELINE, "trace": MAX_TIMELINE}
+    return run_options(call_options, os.environ, machine=machine, **kept)
 
 
 def wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:

@@ -39,9 +39,9 @@ def _start(tool: str, module: str) -> int:
     if ended is not None and ended.reason is watcher.Reason.ITSELF:
         os._exit(ended.code)  # nothing is open here, and shutting down the interpreter is slow
     if ended is not None:
-        from nkic.cli.common import ended as ending  # rarely needed
+        from nkic.cli.common import crash  # rarely needed
 
-        return ending.report(ended, tool, sys.argv[1:])
+        return crash.report(ended, tool, sys.argv[1:])
     from importlib import import_module
 
     code: int = import_module(module).main()

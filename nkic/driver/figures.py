@@ -49,6 +49,25 @@ def blas_threads(environ: Mapping[str, str]) -> int:
     return int(value)
 
 
+# What a user calls the options of a run, in `nki-run` and in `nkic.run`.
+OPTIONS = {
+    **{"init_check": "check_init", "race_check": "check_races", "precise_fp": "precise"},
+    **{"report_error_bound": "report_bounds", "accumulate": "accumulate"},
+    **{"max_cycles": "max_cycles", "timeout": "timeout_s"},
+}
+
+
+def run_options(given: Mapping[str, Any], environ: Mapping[str, str], **more: Any) -> RunOptions:
+    """Return the simulator's options for the user's, of which `given` may hold others, too.
+
+    `more` takes precedence. Raises `UsageFailed`.
+    """
+    chosen = {field: given[name] for name, field in OPTIONS.items() if name in given}
+    if chosen.get("precise") is None:
+        chosen["precise"] = is_precise(environ)
+    return RunOptions(**{"blas_threads": blas_threads(environ), **chosen, **more})
+
+
 def figures(
     executable: Executable,
     program_id: str,

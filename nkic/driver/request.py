@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nkic.base import profiles, project
 from nkic.base.diagnostics import CompileFailed, UsageFailed, bad_argument
@@ -125,34 +125,37 @@ def block_of(source: SourceFile | None) -> RequestOptions:
         raise UsageFailed(failed.diagnostics) from failed
 
 
+def request_options(given: Mapping[str, Any], origin: str = "", **more: Any) -> RequestOptions:
+    """Return a user's settings of a kernel, of which `given` may hold others, too.
+
+    `origin` is what stands before their names in messages. Raises `UsageFailed`.
+    """
+    target, nki = given.get("target"), given.get("nki")
+    return RequestOptions(
+        kernel=given.get("kernel"),
+        target=find_target(target, f"{origin}target") if target is not None else None,
+        profile=find_profile(nki, f"{origin}nki") if nki is not None else None,
+        lnc=given.get("lnc"),
+        **more,
+    )
+
+
 def parse_options(
-    kernel: str | None = None,
     *,
-    target: str | None = None,
-    nki: str | None = None,
-    grid: str | None = None,
-    lnc: int | None = None,
     args: Sequence[str] = (),
     consts: Sequence[str] = (),
+    grid: str | None = None,
     like: str | None = None,
+    **given: Any,
 ) -> RequestOptions:
-    """Return the settings of a command line; None or empty if absent. `like` is the path of a file.
-
-    Raises `UsageFailed`.
-    """
+    """Return the settings of a command line; `like` is the path of a file. Raises `UsageFailed`."""
     types, values = _pairs(args, parse_arg, "--arg"), _pairs(consts, parse_const, "--const")
     if twice := sorted(types.keys() & values.keys()):
         raise bad_argument(f"`{twice[0]}` is given both by --arg and by --const")
-    return RequestOptions(
-        kernel=kernel,
-        target=find_target(target, "--target") if target is not None else None,
-        profile=find_profile(nki, "--nki") if nki is not None else None,
-        grid=parse_grid(grid, "--grid") if grid is not None else None,
-        lnc=lnc,
-        args=types,
-        consts=values,
-        like=_read(like) if like is not None else {},
-    )
+    options = request_options(given, "--", args=types, consts=values)
+    if grid is not None:
+        options = replace(options, grid=parse_grid(grid, "--grid"))
+    return options if like is None else replace(options, like=_read(like))
 
 
 def _read(path: str) -> Mapping[str, TensorType]:

@@ -17,7 +17,7 @@ from nkic import api
 from nkic.api.arrays import Array, adapters
 from nkic.api.errors import CompileError, RunError, raising, refuse
 
-_CONVERTERS = {"torch": "nkic.nki.torch_arrays", "jaxlib": "nkic.nki.jax_arrays"}
+_CONVERTERS = {"torch": "nkic.nki.torch_ops", "jaxlib": "nkic.nki.jax_calls"}
 _CONVERTERS["jax"] = _CONVERTERS["jaxlib"]
 _lock = threading.Lock()
 
@@ -68,7 +68,6 @@ def converter(value: Any) -> Converter | None:
 
 
 def borrow(value: Any) -> Array | None:
-    """Return a framework's value as an array; the adapter for both frameworks."""
     framework = converter(value)
     array = framework.array_of(value) if framework is not None else None
     if framework is None or array is None:
@@ -127,7 +126,6 @@ def refuse_written(name: str) -> NoReturn:
 
 
 def values_like(values: Any, like: Any) -> Any:
-    """Return results in the kind of array that `like` is; NumPy's for None."""
     framework = converter(like) if like is not None else None
     if framework is None or values is None:
         return values
@@ -149,12 +147,9 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 def is_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Whether an argument is a JAX tracer: the call is inside `jax.jit`, `grad` or `vmap`."""
-    kinds = (type(leaf).__mro__ for leaf in _leaves([*args, *kwargs.values()]))
-    return any(kind.__name__ == "Tracer" and _is_jax(kind) for mro in kinds for kind in mro)
-
-
-def _is_jax(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in ("jax", "jaxlib")
+    leaves = _leaves([*args, *kwargs.values()])
+    kinds = (kind for leaf in leaves for kind in type(leaf).__mro__ if kind.__name__ == "Tracer")
+    return any(kind.__module__.partition(".")[0] in ("jax", "jaxlib") for kind in kinds)
 
 
 def in_jax(kernel: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:

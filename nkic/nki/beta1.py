@@ -27,8 +27,7 @@ from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.nki import names as host
 from nkic.nki import signatures
-from nkic.nki.grid import NeuronCores, SpmdDim
-from nkic.nki.jit import former_jit
+from nkic.nki.jit import NeuronCores, SpmdDim, former_jit
 
 # Published kernels write `logging.disable(logging.OFF)`: the vendor's package adds this level,
 # whose value is assumed to be above all others.
@@ -74,7 +73,6 @@ def _spaces() -> dict[str, Namespace]:
 
 
 def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
-    """Return the public names of a module with their values; `kernels` are the decorators."""
     space = _spaces()[module]
     values = {name: _value(module, name, getattr(space, name)) for name in names_of(space)}
     if module == f"{ROOT}.nki":
@@ -155,7 +153,6 @@ static_cast.__module__ = f"{ROOT}.nki.language"
 
 
 def np_dtype(dtype: Any) -> Any:
-    """Return the NumPy type of an element type."""
     with suppress(ImportError):
         import_module("ml_dtypes")
     return np.dtype(dtype)

@@ -14,8 +14,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 from nkic.api.errors import CompileError, raising, refuse
-from nkic.api.process import CALLS
-from nkic.base import profiles
+from nkic.api.options import CALLS
+from nkic.driver.request import find_profile
 
 VARIABLE = "NKIC_INSTALL"
 NKI = "nki"
@@ -23,10 +23,8 @@ BESIDE = ("neuronxcc", "torch_neuronx", "jax_neuronx", "torch_xla")
 
 
 class _Loader(Loader):
-    """Returns the module that was built for a name."""
-
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        from nkic.nki.packages import module
+        from nkic.nki.modules import module
 
         return module(spec.name)
 
@@ -46,9 +44,12 @@ class Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname.partition(".")[0] not in self.roots:
             return None
-        from nkic.nki.packages import is_package, names  # imports the compiler, so only on demand
+        from nkic.nki.modules import (
+            all_names,  # imports the compiler, so only on demand
+            is_package,
+        )
 
-        if fullname not in names():
+        if fullname not in all_names():
             return None
         return ModuleSpec(fullname, _Loader(), origin="nkic", is_package=is_package(fullname))
 
@@ -67,7 +68,8 @@ def install(force: bool = False, nki: str | None = None) -> None:
     (`neuronxcc`, `torch_neuronx`, `jax_neuronx`, `torch_xla`) are left as they are. Raises
     `CompileError`.
     """
-    version = _version(nki)
+    with raising(CompileError):
+        version = find_profile(nki, "nki").label if nki is not None else None
     present = _present()
     if present is not None and (present.force or not force):
         CALLS.nki = version or CALLS.nki
@@ -80,25 +82,13 @@ def install(force: bool = False, nki: str | None = None) -> None:
             )
     uninstall()
     CALLS.nki = version
-    missing = [root for root in BESIDE if not _is_installed(root)]
-    roots = (NKI, *missing)
-    finder = Finder(roots, force)
+    missing = [r for r in BESIDE if r not in sys.modules and PathFinder.find_spec(r) is None]
+    finder = Finder((NKI, *missing), force)
     if force:
         _forget((NKI,))
         sys.meta_path.insert(0, finder)
     else:
         sys.meta_path.append(finder)
-
-
-def _version(label: str | None) -> str | None:
-    """Return the label of the version, checked. Raises `CompileError`."""
-    if label is None:
-        return None
-    with raising(CompileError):
-        profile = profiles.find(label)
-        if profile is None:
-            refuse(f"nki: there is no version `{label}` of NKI", profiles.KNOWN)
-        return profile.label
 
 
 def uninstall() -> None:
@@ -121,10 +111,6 @@ def _other() -> str | None:
         return str(getattr(loaded, "__file__", None) or "it is already imported")
     spec = PathFinder.find_spec(NKI)
     return (spec.origin or "a folder on sys.path") if spec is not None else None
-
-
-def _is_installed(root: str) -> bool:
-    return root in sys.modules or PathFinder.find_spec(root) is not None
 
 
 def _forget(roots: Sequence[str]) -> None:

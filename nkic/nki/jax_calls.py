@@ -1,4 +1,5 @@
-"""Kernels inside functions that JAX traces: `kernel(a, b)` and `jax_neuronx.nki_call`.
+"""JAX: conversion of its arrays, and kernels inside functions that it traces: `kernel(a, b)` and
+`jax_neuronx.nki_call`.
 
 The kernel is compiled when JAX traces the call, so errors and the shapes of results are known then;
 in the program it is a callback, which appears as a custom call in the lowered HLO. `jax.vmap` runs
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from nkic import api
@@ -20,11 +22,32 @@ from nkic.api.errors import CompileError, raising, refuse
 from nkic.nki.arrays import refuse_written
 from nkic.nki.jit import Kernel, LaunchOptions, kernel_of
 
+cast = "`.astype(jnp.{})`"
+update = None  # arrays of JAX are immutable
+
+
+def array_of(value: Any) -> Array | None:
+    """Return the read-only array of a JAX array; None for other values."""
+    if not isinstance(value, jax.Array):
+        return None
+    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return None
+    return np.asarray(value)
+
+
+def guarded(values: Any, arguments: Sequence[Any], kernel: str) -> Any:
+    """Return the results unchanged: JAX differentiates only what it traces."""
+    return values
+
+
+def back(array: Array, like: Any) -> Any:
+    return jnp.asarray(array)
+
+
 Rebuild = Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def traced(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the results of a kernel as values of the traced program."""
     operands, rebuild = _operands(args, dict(kwargs))
     args_like, kwargs_like = rebuild([_like(operand) for operand in operands])
     artifact = kernel.prepare(*args_like, **kwargs_like).artifact
@@ -157,7 +180,6 @@ def _shape(shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
 
 
 def _arrays(values: Any) -> Iterator[Array]:
-    """Yield the arrays of a kernel's result, in order."""
     if isinstance(values, tuple):
         for value in values:
             yield from _arrays(value)

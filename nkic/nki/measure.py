@@ -19,9 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from nkic import api
-from nkic.api.errors import CompileError, raising, refuse
-from nkic.api.tracebacks import boundary
-from nkic.api.warned import NkicWarning
+from nkic.api.errors import CompileError, NkicWarning, boundary, raising, refuse
 from nkic.base.suggest import did_you_mean
 from nkic.driver.request import NO_DGE, find_target
 from nkic.nki import arrays
@@ -95,7 +93,6 @@ class Files:
     page: str | None = None
 
     def write(self, called: api.Called) -> None:
-        """Write the requested files. Raises `RunError`."""
         if (self.neff, self.report, self.page) != (None, None, None):
             self.folder.mkdir(parents=True, exist_ok=True)
         if self.neff is not None:

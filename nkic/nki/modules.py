@@ -1,4 +1,5 @@
-"""The modules of NKI for host code, from the namespaces that kernels see.
+"""The modules of NKI for host code, from the namespaces that kernels see, and every module that
+can be imported once nkic is installed as `nki`.
 
 There is one list of names: `nkic.language.provide`. Here each of its values gets a host form:
 dtypes are their names, as NKI documents (`DType = str`), enumerations are classes of the module,
@@ -8,15 +9,16 @@ and functions have signatures and work inside kernels.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
-from nkic.api.evaluation import OURS
+from nkic.api.functions import OURS
 from nkic.base.kernel_errors import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
@@ -33,8 +35,7 @@ from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.nki import measure, names, signatures
-from nkic.nki.grid import NeuronCores, SpmdDim
-from nkic.nki.jit import former_jit, jit, simulate, simulate_kernel
+from nkic.nki.jit import NeuronCores, SpmdDim, former_jit, jit, nki_jit, simulate, simulate_kernel
 
 OLD = "neuronxcc"
 _DOCS = {
@@ -71,17 +72,11 @@ def _no_library(file: SourceFile, name: str) -> NoReturn:
     raise AssertionError("the library can be used in kernels only")
 
 
-def _spaces() -> dict[str, Namespace]:
-    return provide.namespaces(max(Profile), _no_library)
-
-
 def module_names() -> tuple[str, ...]:
-    """Return the modules of `nki`, packages first."""
     return tuple(_DOCS)
 
 
 def contents(module: str) -> dict[str, Any]:
-    """Return the public names of a module of `nki` with their values."""
     if module == "nki":
         return dict(_HOST)
     if module == configs.MODULE:
@@ -90,30 +85,21 @@ def contents(module: str) -> dict[str, Any]:
         isa = vars_of(built("nki.isa"))
         return {name: isa[name] for name in ENUMS}
     if module in ("nki.dtype", "nki.tensor"):
-        return _part_of_language(module)
-    return dict(_of_space(module, _spaces()[module]))
-
-
-def _part_of_language(module: str) -> dict[str, Any]:
-    language = vars_of(built("nki.language"))
-    if module == "nki.tensor":
-        return {"NkiTensor": language["NkiTensor"], "Tensor": language["NkiTensor"]}
-    return {name: value for name, value in language.items() if type(value) is str} | {"DType": str}
+        language = vars_of(built("nki.language"))
+        if module == "nki.tensor":
+            return dict.fromkeys(("NkiTensor", "Tensor"), language["NkiTensor"])
+        return {n: value for n, value in language.items() if type(value) is str} | {"DType": str}
+    return dict(_of_space(module, provide.namespaces(max(Profile), _no_library)[module]))
 
 
 def _of_space(module: str, space: Namespace) -> Iterator[tuple[str, Any]]:
     enums = {kind: names.enumeration("nki.isa", kind) for kind in ENUMS.values()}
     watched = space.__dict__["@watched"]
     for name in names_of(space):
-        value = _unwatched(watched[name]) if name in watched else getattr(space, name)
+        # The value of a deprecated name without the warning, which is meant for kernels.
+        value = watched[name].args[-1] if name in watched else getattr(space, name)
         yield name, _host_value(module, name, value, enums)
     yield from _EXTRA.get(module, {}).items()
-
-
-def _unwatched(getter: Any) -> Any:
-    """Return the value of a deprecated name without the warning, which is meant for kernels."""
-    assert isinstance(getter, partial)
-    return getter.args[-1]
 
 
 def _host_value(module: str, name: str, value: Any, enums: dict[Any, type[Enum]]) -> Any:
@@ -232,7 +218,8 @@ def built(name: str) -> ModuleType:
 
 def _make(name: str) -> ModuleType:
     if name.endswith("nki.language"):
-        _register_dtypes()
+        with suppress(ImportError):  # so that host code can write `np.zeros(shape, nl.bfloat16)`
+            import_module("ml_dtypes")
     current = name.removeprefix(f"{OLD}.")
     module = Module(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
     if name in BETA1:
@@ -267,15 +254,74 @@ def _instead(package: str, name: str) -> str:
     return f": it was removed in NKI {removal.since.label}; {removal.instead}" if removal else ""
 
 
-def _register_dtypes() -> None:
-    """Make NumPy know bfloat16 and float8 by name, by importing ml_dtypes.
-
-    Host code writes `np.zeros(shape, nl.bfloat16)`.
-    """
-    with suppress(ImportError):
-        import_module("ml_dtypes")
-
-
 def vars_of(module: ModuleType) -> dict[str, Any]:
-    """Return the public names of a module built here."""
     return {name: module.__dict__[name] for name in module.__all__}
+
+
+Contents = dict[str, Any]
+
+
+def module(name: str) -> ModuleType:
+    """Return the module called `name`, built on first use; always the same object."""
+    if name.startswith(OLD) or name in module_names():
+        return built(name)
+    return _beside(name)
+
+
+@cache
+def all_names() -> frozenset[str]:
+    former = (f"{OLD}.{name}" for name in module_names())
+    return frozenset({*module_names(), OLD, *former, *BETA1, *_BESIDE})
+
+
+def is_package(name: str) -> bool:
+    return any(other.startswith(f"{name}.") for other in all_names())
+
+
+@cache
+def _beside(name: str) -> ModuleType:
+    module = ModuleType(name, "What host code of NKI imports. Provided by nkic.")
+    module.__dict__.update(_BESIDE[name]())
+    return module
+
+
+def _jax_neuronx() -> Contents:
+    from nkic.nki.jax_calls import nki_call
+
+    return {"nki_call": nki_call}
+
+
+def _torch_neuronx() -> Contents:
+    return {"nki_jit": nki_jit, "nki_op": _nki_op, "nki": built("nki")}
+
+
+def _nki_op(name: str, *, mutates_args: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Register a function that calls kernels as an operator of PyTorch.
+
+    `@nki_op("library::operator", mutates_args={})` (source: About NKI).
+    """
+    custom_op: Any = import_module("torch").library.custom_op
+    decorator: Callable[[Callable[..., Any]], Any] = custom_op(name, mutates_args=mutates_args)
+    return decorator
+
+
+def _device(*_: Any, **kwargs: Any) -> Any:
+    return sys.modules["torch"].device("cpu")
+
+
+def _nothing(*_: Any, **kwargs: Any) -> None:
+    """Wait for a device: there is none to wait for."""
+
+
+_BESIDE: dict[str, Callable[[], Contents]] = {
+    "jax_neuronx": _jax_neuronx,
+    "torch_neuronx": _torch_neuronx,
+    "torch_neuronx.xla_impl": dict,
+    "torch_neuronx.xla_impl.ops": _torch_neuronx,
+    # Devices are the CPU, where the simulator runs, and steps run at once.
+    "torch_xla": lambda: {"device": _device, "devices": lambda: [_device()], "sync": _nothing},
+    "torch_xla.core": lambda: {"xla_model": _beside("torch_xla.core.xla_model")},
+    "torch_xla.core.xla_model": lambda: {
+        **{"xla_device": _device, "mark_step": _nothing, "wait_device_ops": _nothing}
+    },
+}

@@ -136,7 +136,6 @@ def kernel_type(module: str, name: str, doc: str, inside: type | None = None) ->
 
 
 def annotation(module: str, name: str) -> type:
-    """Return the class that annotates tensor arguments."""
     return kernel_type(module, name, "A tensor argument: `tensor[128, 512]`.")
 
 
@@ -173,7 +172,6 @@ _SAME = {Buffer.SBUF: "sbuf", Buffer.PSUM: "psum", Buffer.HBM: "private_hbm"}
 
 
 def region(buffer: Buffer) -> MemoryRegion:
-    """Return the host's name of a buffer."""
     return MemoryRegion(_SAME.get(buffer, "shared_hbm"))
 
 

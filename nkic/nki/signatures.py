@@ -1,4 +1,6 @@
-"""Signatures and documentation of NKI's functions, from the instruction table and the library."""
+"""Signatures and documentation of NKI's functions, from the instruction table and the library, with
+the cost of an instruction on plain tiles.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,53 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from nkic.language import library
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions import listing
-from nkic.machine.memory import PARTITIONS
-from nkic.machine.operands import Attribute, Operand, Row
-from nkic.nki import example_costs
+from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
+from nkic.machine.rules import violations
+from nkic.machine.targets import DEFAULT
+from nkic.machine.timing import timing
+
+FREE, DTYPE = 512, "float32"
+_CHOSEN = {AttributeKind.ALU: "add", AttributeKind.ACTIVATION: "exp", AttributeKind.NUMBER: 1.0}
+
+
+def _cost(row: Row) -> str:
+    """Return the cost on tiles of [128, 512] float32 as a sentence; empty if it takes no such
+    tiles.
+    """
+    operands = {operand.name: _example(operand) for operand in row.operands}
+    attributes = {attribute.name: _chosen(attribute) for attribute in row.attributes}
+    facts = Facts(DEFAULT, operands, attributes, row.engines[0])
+    if any(value is ... for value in (*operands.values(), *attributes.values())):
+        return ""
+    engine = row.choose(facts)
+    facts = Facts(DEFAULT, operands, attributes, engine)
+    if violations(row, facts):
+        return ""
+    hold = timing(row, facts, engine).hold / 1000
+    size = f"[{PARTITIONS}, {FREE}] {DTYPE}"
+    return f"On tiles of {size}, {DEFAULT.name}'s {engine.value} is busy for {hold:.0f} ns."
+
+
+def _example(operand: Operand) -> Any:
+    """Return a tile in SBUF, or the simplest other value that the operand allows."""
+    if operand.default is not ...:
+        return operand.default
+    if operand.optional:
+        return None
+    if operand.number and operand.column:
+        return 1.0
+    fits = Buffer.SBUF in operand.buffers and (not operand.dtypes or DTYPE in operand.dtypes)
+    dims = ((1, 1),) if operand.column else ((1, FREE),)
+    return Tile(Buffer.SBUF, DTYPES[DTYPE], 0, PARTITIONS, dims) if fits else ...
+
+
+def _chosen(attribute: Attribute) -> Any:
+    return _CHOSEN.get(attribute.kind, ...) if attribute.required else attribute.default
+
 
 Documented = tuple[Signature, str]
 _BOTH = Parameter.POSITIONAL_OR_KEYWORD
@@ -29,15 +74,18 @@ class Written:
 
 
 def of_row(row: Row) -> Documented:
-    """Return the signature and documentation of an instruction."""
-    signature = Signature([_parameter(row, name) for name in row.parameters])
+    parameters = (
+        Parameter(name, _BOTH, default=_default(row, name), annotation=_annotation(row, name))
+        for name in row.parameters
+    )
+    signature = Signature([*parameters])
     lines = [
         f"{row.name}{_bare(signature)}",
         "",
         row.doc,
         "",
         f"On {listing.availability(row)}. A tile on chip has at most {PARTITIONS} partitions.",
-        *filter(None, [example_costs.told(row)]),
+        *filter(None, [_cost(row)]),
         "",
         *(f":param {name}: {text}" for name, text in listing.described(row).items()),
         "",
@@ -50,11 +98,6 @@ def _bare(signature: Signature) -> Signature:
     """Return the signature without annotations, for reading."""
     bare = [p.replace(annotation=Parameter.empty) for p in signature.parameters.values()]
     return signature.replace(parameters=bare)
-
-
-def _parameter(row: Row, name: str) -> Parameter:
-    default: Any = _default(row, name)
-    return Parameter(name, _BOTH, default=default, annotation=_annotation(row, name))
 
 
 def _default(row: Row, name: str) -> Any:
@@ -128,7 +171,6 @@ def _written(value: ast.expr | None) -> Any:
 
 
 def of_function(function: Any) -> Documented:
-    """Return the signature and documentation of a function of the specialiser."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -40,27 +40,16 @@ _OPERATORS = frozenset(
 
 
 def stub(module: str) -> str:
-    """Return the text of one module's stub."""
-    lines = [_HEAD + _IMPORTS + _needed(module)]
-    values = modules.vars_of(modules.built(module))
-    definitions = [
-        line for name, value in _in_order(values) for line in _definition(module, name, value)
-    ]
+    lines = [_HEAD + _IMPORTS]
+    if module in ("nki.isa", "nki.collectives", "nki.typing"):
+        lines[0] += "from nki.language import NkiTensor\n"
+    values = modules.vars_of(modules.built(module)).items()
+    # Classes first, because values are annotated with them.
+    in_order = sorted(values, key=lambda pair: (not isinstance(pair[1], type), pair[0]))
+    definitions = [line for name, value in in_order for line in _definition(module, name, value)]
     if module == "nki.typing":
         definitions.append("def __getattr__(name: str) -> Any: ...")
     return "\n".join([*lines, *definitions]) + "\n"
-
-
-def _needed(module: str) -> str:
-    """Return the imports that a module's annotations need."""
-    if module in ("nki.isa", "nki.collectives", "nki.typing"):
-        return "from nki.language import NkiTensor\n"
-    return ""
-
-
-def _in_order(values: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Sort classes first, because values are annotated with them."""
-    return sorted(values.items(), key=lambda pair: (not isinstance(pair[1], type), pair[0]))
 
 
 def _definition(module: str, name: str, value: Any) -> Iterator[str]:
@@ -74,14 +63,10 @@ def _definition(module: str, name: str, value: Any) -> Iterator[str]:
         yield f"from {value.__module__} import {value.__name__} as {name}"
     elif isinstance(value, type):
         yield from _class(name, value)
+    elif isinstance(value, Enum):
+        yield f"{name}: {type(value).__name__}"
     else:
-        yield f"{name}: {_type_of(value)}"
-
-
-def _type_of(value: Any) -> str:
-    if isinstance(value, Enum):
-        return type(value).__name__
-    return "str" if isinstance(value, str) else "Any"
+        yield f"{name}: {'str' if isinstance(value, str) else 'Any'}"
 
 
 def _enumeration(name: str, value: type[Enum]) -> Iterator[str]:
@@ -185,7 +170,6 @@ def _text(doc: str | None) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write the stubs of every module into `folder`/nki."""
     for module, text in texts().items():
         path = folder / module
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +177,6 @@ def write(folder: Path) -> None:
 
 
 def texts() -> dict[str, str]:
-    """Return the files of the package by path."""
     files = {}
     for module in modules.module_names():
         parts = module.split(".")[1:]

@@ -23,7 +23,7 @@ import pytest
 
 import nkic.nki
 from nkic import api
-from nkic.api import cache, names, options
+from nkic.api import calling, functions, options
 from nkic.base.levels import DEFAULT, Wish
 from nkic.nki import modules
 from nkic.nki.jit import Call
@@ -38,7 +38,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     """Parametrise over both ways to evaluate a kernel; in native mode nkic is installed as nki."""
     found: str = request.param
     monkeypatch.setenv("NKIC_EVALUATE", found)
-    cache.clear()
+    calling.clear()
     if found == "closed":
         yield found
         return
@@ -88,7 +88,7 @@ def test_a_cache_that_cannot_be_kept(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     monkeypatch.setenv("NKIC_CACHE_DIR", folder)
-    cache.clear()
+    calling.clear()
     np.testing.assert_array_equal(values(k.scaled, X, 5.5), X * 5.5)
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
 
@@ -339,11 +339,11 @@ def test_a_second_call_takes_the_artifact_of_the_first() -> None:
 def test_the_folder_is_shared_and_a_torn_file_is_not_used(tmp_path: Path) -> None:
     first = api.call(k.scaled, (X, 4.5), cache_dir=tmp_path).artifact
     (file,) = tmp_path.iterdir()
-    cache.clear()
+    calling.clear()
     second = api.call(k.scaled, (X, 4.5), cache_dir=tmp_path).artifact
     assert second is not first
     assert second == first
-    cache.clear()
+    calling.clear()
     file.write_bytes(file.read_bytes()[:-7])
     third = api.call(k.scaled, (X, 4.5), cache_dir=tmp_path)
     assert third.artifact == first
@@ -378,7 +378,7 @@ def test_threads() -> None:
         found = api.call(k.maker(factor), (X,), cache_dir=None).values
         return bool(np.array_equal(found, X * (3 * factor)))
 
-    cache.clear()
+    calling.clear()
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(call, range(20)))
 
@@ -411,7 +411,7 @@ def test_names_of_a_package_that_poses_as_nki(monkeypatch: pytest.MonkeyPatch) -
     )
     found = values(k.combined, X, -X, maximum, buffers["sbuf"], np.dtype("float16"))
     np.testing.assert_array_equal(found, np.abs(X).astype(np.float16))
-    assert names.module_of_nki("mine.nki.kernels") == ""
+    assert functions.module_of_nki("mine.nki.kernels") == ""
 
 
 def test_the_name_of_a_dtype_equals_it() -> None:

@@ -69,7 +69,7 @@ def test_a_changed_file_of_data_makes_another_artifact(
         wanted = np.full((2, 3), number, np.float32)
         np.save(path, wanted)
         if on_disk:
-            api.cache.clear()
+            api.calling.clear()
         called = api.call(kernels.from_file, (str(path),), cache_dir=folder)
         assert np.array_equal(called.values, wanted)
 
@@ -93,7 +93,7 @@ def test_a_changed_module_that_the_kernel_imports_makes_another_artifact(
     for factor in (2.0, 2.0, 3.0):
         helper.write_text(f"def factor():\n    return {factor}\n")
         if on_disk:
-            api.cache.clear()
+            api.calling.clear()
         assert np.array_equal(api.call(kernel, (x,), cache_dir=folder).values, x * factor)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import nkic.nki
 from nkic import CompileError, NkicWarning, api
-from nkic.api import cache
+from nkic.api import calling
 from nkic.language.trace import current
 from tests.timing import library, schedules
 
@@ -303,7 +303,7 @@ def test_kernels_of_another_nki_have_their_source_alone(
 
 
 def test_a_kernel_is_called_each_time_and_compiled_once(k: ModuleType) -> None:
-    cache.clear()
+    calling.clear()
     k.SEEN.clear()
     weights = k.Weights(X)
     first = k.with_weights.call(X, weights).called.artifact

@@ -18,7 +18,7 @@ import pytest
 from nkic.language.enums import ENUMS
 from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
-from nkic.nki import modules, packages, stubs
+from nkic.nki import modules, stubs
 from nkic.nki.names import OutsideKernel
 from tests.unit.language.test_language_complete import PUBLIC
 
@@ -262,7 +262,7 @@ def test_modules_are_there_without_an_import_of_their_own() -> None:
 )
 def test_names_that_went_say_what_to_use(module: str, name: str, instead: str) -> None:
     with pytest.raises(AttributeError, match=instead):
-        getattr(packages.module(module), name)
+        getattr(modules.module(module), name)
 
 
 TYPED = """

@@ -19,7 +19,8 @@ import pytest
 
 from nkic import __version__
 from nkic.base.diagnostics import codes
-from nkic.cli.common import help, streams
+from nkic.cli.common import streams
+from nkic.cli.common.tool import EXIT_CODES
 from tests.harness.commands import hear_signals
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ from dataclasses import dataclass
 from nkic.base import diagnostics as d, files
 from nkic.base.source import SourceFile, Span
 from nkic.cli.common import Session, Tool, run
-from nkic.cli.common.table import option
+from nkic.cli.common.options import option
 
 SOURCE = SourceFile("k.py", "a = 1\\nb = f(x)\\n")
 CALL = Span("k.py", 2, 5, 2, 9)
@@ -395,7 +396,7 @@ def test_help_in_two_sizes(tool: Demo) -> None:
     for words in ("Does as it is told.", "Output:", "--verbose", "Exit codes:", "demo ok"):
         assert words in long
     assert re.search("--kind KIND +Form.\n +round +a circle\n +square +four sides\n", long)
-    for number, _ in help.EXIT_CODES:
+    for number, _ in EXIT_CODES:
         assert f"  {number} " in long
 
 
@@ -403,8 +404,8 @@ def test_help_in_two_sizes(tool: Demo) -> None:
 def test_pages_list_the_exit_codes_of_help(page: str) -> None:
     table = (ROOT / page).read_text("utf-8").partition("code | meaning |\n|---:|---|\n")[2]
     rows = [line.split("|")[1:3] for line in table.partition("\n\n")[0].splitlines()]
-    assert [number.strip() for number, _ in rows] == [number for number, _ in help.EXIT_CODES]
-    for (_, found), (_, meaning) in zip(rows, help.EXIT_CODES, strict=True):
+    assert [number.strip() for number, _ in rows] == [number for number, _ in EXIT_CODES]
+    for (_, found), (_, meaning) in zip(rows, EXIT_CODES, strict=True):
         assert found.strip().startswith(meaning)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nkic.cli.nki_run import running
-from nkic.cli.nki_run.insights import MAX_EVENTS
+from nkic.cli.nki_run.running import MAX_EVENTS
 from nkic.simulate import RunOptions, simulate_ranks
 from tests.cli.nki_run_fixtures import (
     BF16,

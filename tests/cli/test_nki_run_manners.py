@@ -17,7 +17,7 @@ import pytest
 
 from nkic.base import explain
 from nkic.cli.common import run
-from nkic.cli.nki_run import EXAMPLES, main, running, writing
+from nkic.cli.nki_run import EXAMPLES, main, outputs, running
 from nkic.cli.nkic import command as compiler
 from tests.cli.nki_run_fixtures import (
     KERNEL,
@@ -157,7 +157,7 @@ def test_interrupted_writing_leaves_nothing(
         stream.write(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writing, "write_npz", interrupted)
+    monkeypatch.setattr(outputs, "write_npz", interrupted)
     before = sorted(folder.iterdir())
     assert nki(*RUN, "--outputs", "o.npz").code == 130
     assert sorted(folder.iterdir()) == before

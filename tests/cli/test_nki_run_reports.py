@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nkic.cli.nki_run import insights
+from nkic.cli.nki_run import running
 from nkic.machine.engines import SHORT_NAMES
 from tests.cli.nki_run_fixtures import (
     BF16,
@@ -176,8 +176,8 @@ def test_reports_tell_their_command_and_are_the_same_again(nki: Run) -> None:
 def test_a_run_that_is_too_long_to_look_into(
     nki: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(insights, "MAX_EVENTS", 3)
-    monkeypatch.setattr(insights, "MAX_REPORTED", 3)
+    monkeypatch.setattr(running, "MAX_EVENTS", 3)
+    monkeypatch.setattr(running, "MAX_REPORTED", 3)
     done = nki(*RUN, "-v")
     assert done.code == 0 and "no verdict: more than 3 events" in done.err
     text = refused(nki("profile", *RUN, "--report", "json=p.json"), 6, "memory-limit")

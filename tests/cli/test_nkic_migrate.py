@@ -100,7 +100,7 @@ def test_a_wrong_migration_is_found(nkic: Run, old: Path, monkeypatch: pytest.Mo
     def wrong(*args: Any) -> Migrated:
         return Migrated(NEW.replace("operand0=2.0", "operand0=3.0"), {}, ())
 
-    monkeypatch.setattr("nkic.cli.nkic.migrating.migrate", wrong)
+    monkeypatch.setattr("nkic.migrate.stage.migrate", wrong)
     ran = nkic("old.py", "--migrate", "--verify")
     assert ran.code == 1
     assert "verified a=float32[128,64]: different: " in ran.err
@@ -112,7 +112,7 @@ def test_a_new_source_that_fails_is_found(
     def wrong(*args: Any) -> Migrated:
         return Migrated(NEW.replace("nl.multiply", "nl.multiplied"), {}, ())
 
-    monkeypatch.setattr("nkic.cli.nkic.migrating.migrate", wrong)
+    monkeypatch.setattr("nkic.migrate.stage.migrate", wrong)
     ran = nkic("old.py", "--migrate", "--verify")
     assert ran.code == 1
     assert "the new source fails" in ran.err

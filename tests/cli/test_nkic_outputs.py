@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nkic.base.environment import VARIABLES
-from nkic.cli.nkic import EXAMPLES, command, prints, records
+from nkic.cli.nkic import EXAMPLES, command, prints
 from nkic.cli.nkic.outputs import KINDS
 from nkic.driver.forms import FORMS
 from tests.cli.nkic_fixtures import folder, nkic
@@ -325,7 +325,7 @@ def test_the_table_of_variables_is_complete() -> None:
 
 def test_help_names_every_kind_and_table(nkic: Run) -> None:
     text = re.sub(r"\s+", " ", nkic("--help").out)
-    for name in (*KINDS, *prints.TABLES, *records.TABLES):
+    for name in (*KINDS, *prints.TABLES):
         assert re.search(rf"\b{name}\b", text), name
 
 

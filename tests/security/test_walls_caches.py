@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nkic import api
-from nkic.api import CompileError, cache
+from nkic.api import CompileError, calling
 from tests.api import kernels as k
 
 X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)
@@ -22,7 +22,7 @@ Edit = Callable[[dict[str, Any], bytes], bytes]
 
 def called(folder: Path, factor: float) -> Any:
     """Return the result in a process that has compiled nothing yet."""
-    cache.clear()
+    calling.clear()
     return api.call(k.scaled, (X, factor), cache_dir=folder)
 
 

@@ -1,4 +1,6 @@
-"""Failures that no stage foresaw: one line for the user, and a report for the maintainers."""
+"""Failures that no stage foresaw: one line for the user, and a report for the maintainers; and the
+watcher's report on a worker that ended without its own.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +10,28 @@ import json
 import os
 import platform
 import resource
+import signal
 import sys
 import tempfile
 import traceback
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from nkic import __version__
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic, NkicError, make
+from nkic.base.source import Span
 from nkic.base.text import size
+from nkic.cli.common import streams
 from nkic.cli.common.session import Session
+from nkic.limits import places
+from nkic.limits.watcher import Ended, Reason
 
 PACKAGE = Path(__file__).resolve().parents[2]
-USAGE, LIMIT, INTERNAL = 2, 6, 70
+LIMIT, INTERNAL = 6, 70
 NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 
@@ -36,7 +44,12 @@ def verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnosti
     if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
         diagnostic = files.cannot_write(error.filename or files.STANDARD, error)
         return files.refused(error, diagnostic).exit_code, [diagnostic]
-    return INTERNAL, [_internal_error(error, session)]
+    text = f"internal error in {session.tool}: {type(error).__name__}: {error} ({_location(error)})"
+    try:
+        text += f"; please report it with {_write_report(error, session)}"
+    except (OSError, NkicError) as failure:
+        text += f"; no report could be written ({failure}); NKIC_BACKTRACE=1 shows the place"
+    return INTERNAL, [make("internal-error", text, notes=_backtrace(error))]
 
 
 def _out_of_memory(error: MemoryError) -> Diagnostic:
@@ -60,14 +73,6 @@ def _too_deep(error: RecursionError) -> Diagnostic:
     )
 
 
-def _internal_error(error: Exception, session: Session) -> Diagnostic:
-    """Return the line to show, and write the report if the folder allows it."""
-    summary = (
-        f"internal error in {session.tool}: {type(error).__name__}: {error} ({_location(error)})"
-    )
-    return make("internal-error", f"{summary}; {_saved(error, session)}", notes=_backtrace(error))
-
-
 def _backtrace(error: BaseException) -> list[str]:
     """Return the traceback as a note if NKIC_BACKTRACE=1 is set."""
     is_requested = os.environ.get("NKIC_BACKTRACE", "0") not in ("", "0")
@@ -85,13 +90,6 @@ def _location(error: Exception) -> str:
     if not own_frames:
         return "?"
     return f"{Path(own_frames[-1].filename).relative_to(PACKAGE)}:{own_frames[-1].lineno}"
-
-
-def _saved(error: Exception, session: Session) -> str:
-    try:
-        return f"please report it with {_write_report(error, session)}"
-    except (OSError, NkicError) as failure:
-        return f"no report could be written ({failure}); NKIC_BACKTRACE=1 shows the place"
 
 
 def _write_report(error: Exception, session: Session) -> Path:
@@ -135,3 +133,38 @@ def _run(session: Session) -> str:
         "platform": platform.platform(),
     }
     return json.dumps(run, indent=2) + "\n"
+
+
+def report(ended: Ended, tool: str, argv: list[str]) -> int:
+    """Report in the format that the command line requests, and return the exit code."""
+    streams.settle()
+    session = Session.before_parsing(tool, argv)
+    if ended.reason is Reason.SIGNAL:
+        return ended.code
+    with suppress(NkicError, OSError):  # a failed write does not change the verdict
+        session.report([_of_ended(ended, tool)])
+        session.close()
+        session.end()
+    streams.release()
+    return INTERNAL if ended.reason is Reason.CRASH else LIMIT
+
+
+def _of_ended(ended: Ended, tool: str) -> Diagnostic:
+    span = places.read(ended.page.seen)
+    if ended.reason is Reason.TIME:
+        text = f"{tool} takes more than {ended.page.seconds:g} s (`--limit time`)"
+        advice = "a single operation takes that long; --limit time=SECONDS sets another limit"
+        return _timely(f"{text}, and does not stop by itself", span, advice)
+    if ended.reason is Reason.CPU:
+        advice = "--limit cpu=SECONDS sets another limit"
+        return _timely(f"{tool} has used up its processor time", span, advice)
+    if ended.reason is Reason.KILLED:
+        text = f"{tool} was killed from outside, as the system does when it runs out of memory"
+        return make("out-of-memory", text, span, help="try smaller shapes")
+    name = signal.Signals(ended.code - 128).name
+    return make("internal-error", f"internal error in {tool}: the interpreter ended with {name}")
+
+
+def _timely(text: str, span: Span | None, advice: str) -> Diagnostic:
+    label = "last seen here" if span is not None else ""
+    return make("time-limit", text, span, label=label, help=advice)

@@ -11,15 +11,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from types import FrameType
 from typing import NoReturn
 
 import click
 
 from nkic.base.diagnostics import Diagnostic, NkicError
-from nkic.cli.common import streams, usage
+from nkic.cli.common import streams, tool
 from nkic.cli.common.session import Session
 
 USAGE, LIMIT, INTERNAL = 2, 6, 70
@@ -75,7 +77,11 @@ class _Terminated(BaseException):
 
 def _attempt(command: click.Command, session: Session) -> int:
     try:
-        return _invoke(command, session)
+        completed = _complete(command, session.tool)
+        if completed is not None:
+            return completed
+        with command.make_context(session.tool, list(session.argv), obj=session) as ctx:
+            return ctx.command.invoke(ctx) or 0
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.Abort:
@@ -84,14 +90,6 @@ def _attempt(command: click.Command, session: Session) -> int:
         raise
     except Exception as error:
         return _failed(error, session)
-
-
-def _invoke(command: click.Command, session: Session) -> int:
-    completed = _complete(command, session.tool)
-    if completed is not None:
-        return completed
-    with command.make_context(session.tool, list(session.argv), obj=session) as ctx:
-        return ctx.command.invoke(ctx) or 0
 
 
 def _complete(command: click.Command, tool: str) -> int | None:
@@ -123,7 +121,7 @@ def _verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnost
     if isinstance(error, NkicError):
         return error.exit_code, error.diagnostics
     if isinstance(error, click.ClickException):
-        return USAGE, [usage.diagnostic(error, session.tool)]
+        return USAGE, [tool.diagnostic(error, session.tool)]
     if isinstance(error, MemoryError):
         _free_frames(error)
     # Imported here because only such a failure needs it, and it would cost a tenth of the start-up
@@ -179,3 +177,21 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
+
+
+def bind_lazily(names: Iterable[str]) -> None:
+    """Bind modules, given by full name, lazily in their packages; loaded ones are left as they are.
+
+    An import inside each function that uses one would do the same; here a single list names them.
+    Only imports of the module itself are lazy (`from nkic.cli.nki_run import debugging`, then
+    `debugging.fuzz`): importing a name from it loads it. Their packages are loaded, so they should
+    be small.
+    """
+    for name in names:
+        parent, _, child = name.rpartition(".")
+        spec = None if name in sys.modules else find_spec(name)
+        if spec is not None and spec.loader is not None:
+            spec.loader = LazyLoader(spec.loader)
+            module = sys.modules[name] = module_from_spec(spec)
+            spec.loader.exec_module(module)
+            setattr(import_module(parent), child, module)

@@ -1,16 +1,165 @@
-"""The options that both tools share; the `Session` takes their values."""
+"""The list of options: the fields of the dataclasses that hold a command's words.
+
+A field's annotation and its row say everything about an option. The parser, both sizes of help,
+completion, the checks of options that exclude or need each other, the paths of ranks and
+docs/commands.md are made from them. The options that both tools share are `Shared`; the `Session`
+takes their values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+from click.core import ParameterSource
 
 from nkic.base import diagnostics, explain
+from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.levels import DEFAULT, Settings, Wish
 from nkic.base.render import FORMATS
 from nkic.cli.common.streams import COLOUR_CHOICES
-from nkic.cli.common.table import Values, option, whole
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+Values = Mapping[str, str]  # the words that an option takes, each with its meaning
+
+
+@dataclass(eq=False, repr=False)
+class Row:
+    """An option or, if its name has no dash, an argument."""
+
+    names: tuple[str, ...]
+    help: str
+    group: str
+    metavar: str | None = None
+    common: bool = False  # whether -h shows it
+    default: Any = None
+    tells: bool = True  # whether help tells the default
+    values: Values | Callable[[str], Values] | None = None  # that help lists
+    only: bool = False  # whether it takes nothing else
+    between: tuple[int | None, int | None] = (None, None)
+    alone: str | None = None  # its value if it is given without one
+    counts: bool = False
+    of: str = ""  # the subcommands that take it; empty if all of them do
+    modes: str = ""  # the modes of the command that accept it
+    does: str = ""  # what it makes the command do instead, if it selects a mode
+    needs: tuple[str, ...] = ()  # fields of which one must be given, too
+    excludes: Mapping[str, str] = field(default_factory=dict)  # fields, each with the reason
+    more: bool = False  # whether it asks for more than the artifact: then nothing is cached
+    about: str = ""  # what it says about a kernel, which a printed program already has
+    reads: Callable[[str], str] | None = None  # returns the path in a value: of a file to read
+    writes: Callable[[str], str] | None = None  # the same of a file to write
+    complete: Callable[[str], Values] | None = None  # more values, which help does not list
+
+    @property
+    def name(self) -> str:
+        """The spelling for messages: the longest."""
+        return max(self.names, key=len).partition("/")[0]
+
+    @property
+    def text(self) -> str:
+        if self.default is None or not self.tells:
+            return self.help
+        shown = self.name.lstrip("-") if self.default is True else self.default
+        return f"{self.help}  [default: {shown}]"
+
+    def listed(self, tool: str) -> Values:
+        return (self.values(tool) if callable(self.values) else self.values) or {}
+
+
+def option(spelling: str, help: str, group: str = "General", **facts: Any) -> Any:
+    """Return the field of an option (`-o, --output PATH`) or an argument (`FILE` or `[FILE]`)."""
+    *names, last = spelling.replace(", ", " ").split()
+    if last.startswith("-") or not names:
+        names.append(last)
+    metavar = last if last != names[-1] else None
+    return field(kw_only=True, metadata={"row": Row(tuple(names), help, group, metavar, **facts)})
+
+
+class Option(click.Option):
+    """An option of the parser, with its row."""
+
+    def __init__(self, names: list[str], row: Row, **settings: Any) -> None:
+        super().__init__(names, help=row.text, metavar=row.metavar, **settings)
+        self.row = row
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # the shell waits: only when it asks
+
+        tool = ctx.find_root().info_name or ""
+        words = {**self.row.listed(tool), **(self.row.complete or (lambda tool: {}))(incomplete)}
+        items = [CompletionItem(w, help=words[w]) for w in words if w.startswith(incomplete)]
+        return items or super().shell_complete(ctx, incomplete)
+
+
+def rows(kind: Any) -> dict[str, Row]:
+    return {f.name: f.metadata["row"] for f in fields(kind)}
+
+
+def parameters(kind: Any, command: str = "") -> Iterator[click.Parameter]:
+    """Yield the parser's parameters for a subcommand; without one, those of all."""
+    for each in fields(kind):
+        row: Row = each.metadata["row"]
+        if not row.of or not command or command in row.of.split():
+            yield _parameter(each.name, str(each.type), row)
+
+
+def _parameter(name: str, kind: str, row: Row) -> click.Parameter:
+    is_many = kind.startswith("tuple")
+    if not row.names[0].startswith("-"):
+        count = -1 if is_many else 1
+        return click.Argument([name], metavar=row.names[0], required=False, nargs=count)
+    settings: dict[str, Any] = {"multiple": is_many, "default": _default(kind, row)}
+    if row.counts:
+        settings = {"count": True}
+    elif kind.startswith("bool"):
+        settings |= {"is_flag": True}
+    elif row.alone is not None:
+        settings |= {"is_flag": False, "flag_value": row.alone}
+    elif kind.startswith("int"):
+        settings |= {"type": click.IntRange(*row.between)}
+    elif row.only:
+        settings |= {"type": click.Choice(tuple(row.listed("")))}
+    return Option([*row.names, name], row, **settings)
+
+
+def _default(kind: str, row: Row) -> Any:
+    if kind.startswith("tuple"):
+        return ()
+    return False if kind == "bool" and row.default is None else row.default
+
+
+def filled(kind: Any, values: Mapping[str, Any]) -> Any:
+    """Return an instance with these values, and defaults for what a subcommand does not take."""
+    defaults = {f.name: _default(str(f.type), f.metadata["row"]) for f in fields(kind)}
+    return kind(**{name: values.get(name, default) for name, default in defaults.items()})
+
+
+def whole(value: str) -> str:
+    return value
+
+
+def after_equals(value: str) -> str:
+    """Return the path in `KIND=PATH`; without one, standard output."""
+    return value.partition("=")[2] or "-"
+
+
+def named(value: str) -> str:
+    """Return the path in `PATH`, `NAME=@PATH` or `NAME=TYPE=@PATH`; empty if there is none."""
+    if not is_named(value):
+        return value
+    what = value.partition("=")[2]
+    return what if what == "-" else what.rpartition("@")[2] if "@" in what else ""
+
+
+def is_named(value: str) -> bool:
+    """Whether a value is `NAME=WHAT`, and not the path of a file."""
+    name, equals, _ = value.partition("=")
+    return bool(equals) and "/" not in name and not name.startswith(".")
 
 
 def codes(incomplete: str) -> Values:
@@ -40,7 +189,7 @@ class Shared:
 
     message_format: str = _message(
         "--message-format",
-        "Format of the messages on standard error.  [default: human]",
+        "Format of the messages on standard error.",
         values=dict.fromkeys(FORMATS, ""),
         only=True,
         default="human",
@@ -60,8 +209,7 @@ class Shared:
     deny: tuple[str, ...] = _level("-D CODE", "Treat the warning CODE as an error.")
     color: str = _message(
         "--color",
-        "Colour; auto respects NO_COLOR, FORCE_COLOR and whether the output is a terminal.  "
-        "[default: auto]",
+        "Colour; auto respects NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
         values=dict.fromkeys(COLOUR_CHOICES, ""),
         only=True,
         default="auto",
@@ -105,9 +253,75 @@ class Shared:
         return settings
 
     def limits(self, tool: str) -> Mapping[str, float | None]:
-        """Return the limits that are given, by name. Raises `UsageFailed`."""
         if not self.limit:
             return {}
         from nkic.limits.table import read  # rarely wanted
 
         return read(tool, self.limit)
+
+
+Given = Mapping[str, str]  # the spelling on the command line, by field
+
+
+def given_options() -> Given:
+    """Return the options and arguments given to the running command, in the order of its table.
+
+    An option counts even if its value equals the default; shared options do not count. Raises
+    `UsageFailed` for an empty value, such as that of an unset variable of the shell.
+    """
+    context = click.get_current_context()
+    given: dict[str, str] = {}
+    for parameter in context.command.get_params(context):
+        name, opts = str(parameter.name), parameter.opts
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not (is_given and parameter.expose_value) or name in rows(Shared):
+            continue
+        value, metavar = context.params[name], str(parameter.metavar).strip("[]")
+        if isinstance(parameter, click.Argument):
+            given[name] = str(value)
+        elif value is False and parameter.secondary_opts:
+            given[name] = parameter.secondary_opts[0]
+        else:
+            given[name] = next((name for name in opts if name.startswith("--")), opts[0])
+        if value == "" or (isinstance(value, tuple) and "" in value):
+            what = metavar if isinstance(parameter, click.Argument) else given[name]
+            raise bad_value(f"{what}: the value is empty", f"give {metavar}, or leave it out")
+    return given
+
+
+def refuse_by_table(table: Mapping[str, Row], given: Given, mode: str = "") -> None:
+    """Raise `UsageFailed` for the first option that the mode does not accept, or that lacks what it
+    needs. `mode` is the name in `Row.modes`, by default the field that is given.
+    """
+    field = next((name for name, row in table.items() if row.does and name in given), None)
+    mode = mode or field or ""
+    for name, spelling in given.items():
+        if field is not None and name != field and mode not in table[name].modes.split():
+            refuse_pair(given[field], spelling, f"`{given[field]}` {table[field].does}")
+    for name, spelling in given.items():
+        required = table[name].needs
+        if required and not any(other in given for other in required):
+            needed = " or ".join(f"`{table[other].name}`" for other in required)
+            fail(f"`{spelling}` needs {needed}", f"add {needed}, or leave out `{spelling}`")
+
+
+def refuse_excluded(table: Mapping[str, Row], given: Given) -> None:
+    for name, spelling in given.items():
+        for other, why in table[name].excludes.items():
+            refuse(given, spelling, [other], why)
+
+
+def refuse(given: Given, option: str, others: Iterable[str], why: str) -> None:
+    """Raise `UsageFailed` for the first of `others` that is given together with `option`."""
+    for name in others:
+        if name in given:
+            refuse_pair(option, given[name], why)
+
+
+def refuse_pair(option: str, other: str, why: str, help: str = "") -> NoReturn:
+    text = f"`{option}` and `{other}` cannot be used together: {why}"
+    fail(text, help or f"leave out `{other}`")
+
+
+def fail(text: str, help: str) -> NoReturn:
+    raise UsageFailed([make("conflicting-options", text, help=help)])

@@ -1,14 +1,16 @@
-"""One run of a tool: the requested messages, and everything that was reported."""
+"""One run of a tool: the requested messages, everything that was reported, and its limits."""
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nkic.base import files
-from nkic.base.diagnostics import Diagnostic
+from nkic.base import files, levels
+from nkic.base.diagnostics import Diagnostic, Level, UsageFailed
 from nkic.base.levels import DEFAULT, SPEED_FAMILY, Settings
 from nkic.base.render import FORMATS, SARIF, render, summary
 from nkic.base.render.places import from_root
@@ -68,17 +70,46 @@ class Session:
         return session
 
     def adopt(self, shared: Shared) -> None:
-        """Take the values of the shared options. Raises `UsageFailed`."""
         self.format, self.color = shared.message_format, shared.color
         self.message_file = shared.message_file
         self.verbosity = shared.verbose - shared.quiet
         self.levels, self.limits = shared.levels(), shared.limits(self.tool)
 
     def limit(self, name: str) -> float | None:
-        """Return the value of a limit; None for none."""
         from nkic.limits.table import default  # --help runs without it
 
         return self.limits[name] if name in self.limits else default(self.tool, name)
+
+    def set_limits(self) -> None:
+        """Set every limit of the process if it belongs to the command, unlike in tests."""
+        from nkic.limits import own, table, watcher
+
+        if not self.own_process:
+            return
+        own.apply(table.values(self.tool, self.limits, os.environ))
+        page, seconds = watcher.page(), self.limit("time")
+        if page is not None and seconds is not None:
+            page.limit(time.monotonic() + seconds, seconds)
+
+    def lift_time_limit(self) -> None:
+        """Lift the limit of elapsed time when the work is done, because a reader of the output may
+        be slow. The limit of processor time stays.
+        """
+        from nkic.limits import page, watcher
+
+        if (mine := watcher.page()) is not None:
+            mine.limit(page.NEVER, page.NEVER)
+
+    def warn_of_settings(self) -> None:
+        """Report variables that look like settings of nkic but are not, and old spellings."""
+        from nkic.base import environment
+
+        found = [*environment.unknown(os.environ), *self.renamed]
+        warnings = levels.apply(found, self.levels)
+        if any(diagnostic.level is Level.ERROR for diagnostic in warnings):
+            raise UsageFailed(warnings)
+        if warnings and self.verbosity >= 0:
+            self.report(warnings)
 
     def report(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Write diagnostics to standard error, and keep their machine form for --message-file."""
@@ -90,7 +121,6 @@ class Session:
         self._reported += diagnostics
 
     def has_reported(self, diagnostic: Diagnostic) -> bool:
-        """Whether an equal diagnostic was reported before."""
         return diagnostic in self._reported
 
     def artifact(self, kind: str, path: str, **fields: object) -> None:

@@ -1,4 +1,8 @@
-"""The standard streams: make them safe to write to, and release them at exit."""
+"""The standard streams: safe to write to, released at exit, and formatted on a terminal.
+
+Rich is imported for a terminal only: output to a file or a pipe is the same everywhere, and costs
+no import.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,17 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from nkic.base.render import Paint
-from nkic.base.text import FALLBACK
+from nkic.base.text import FALLBACK, aligned
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 COLOUR_CHOICES = ("auto", "always", "never")
 
@@ -55,10 +63,6 @@ class _Closed(io.TextIOBase):
         raise OSError(errno.EBADF, "it is closed")
 
 
-def _nowhere() -> TextIO:
-    return Path(os.devnull).open("w", encoding="utf-8")
-
-
 def release() -> None:
     """Flush both streams before exit.
 
@@ -69,12 +73,12 @@ def release() -> None:
         try:
             stream.flush()
         except (OSError, ValueError):
-            _silence(stream)
+            with _nowhere() as nowhere, suppress(OSError, ValueError):
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
-def _silence(stream: TextIO) -> None:
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere, suppress(OSError, ValueError):
-        os.dup2(nowhere.fileno(), stream.fileno())
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def paint_for(stream: TextIO, choice: str) -> Paint:
@@ -96,3 +100,57 @@ def wants_colour(stream: TextIO, choice: str, environ: Mapping[str, str]) -> boo
     if any(environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
         return True
     return stream.isatty() and environ.get("TERM") != "dumb"
+
+
+Rows = Sequence[Sequence[str]]
+
+
+def table(rows: Rows, colour: str) -> str:
+    """Return rows of cells, of which the first is the head, formatted according to `--color`."""
+    if not wants_colour(sys.stdout, colour, os.environ):
+        return aligned(rows)
+    from rich import box
+    from rich.table import Table
+
+    rich_table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for head in rows[0]:
+        rich_table.add_column(head, overflow="fold")  # no text is cut off
+    for row in rows[1:]:
+        rich_table.add_row(*row)
+    return _rendered(rich_table)
+
+
+def markdown(text: str, colour: str) -> str:
+    if not wants_colour(sys.stdout, colour, os.environ):
+        return text
+    from rich.markdown import Markdown
+
+    return _rendered(Markdown(text, code_theme="ansi_dark"))
+
+
+def difference(text: str, colour: str) -> str:
+    head_styles = {"---": "bold", "+++": "bold", "@@ ": "cyan"}
+    line_styles = {"+": "green", "-": "red"}
+    return styled(
+        text, colour, lambda line: head_styles.get(line[:3], line_styles.get(line[:1], ""))
+    )
+
+
+def styled(text: str, colour: str, style_of: Callable[[str], str]) -> str:
+    """Return the lines, each in the style that `style_of` gives it, without folding."""
+    if not wants_colour(sys.stdout, colour, os.environ):
+        return text
+    from rich.text import Text
+
+    lines = (Text(line, style_of(line)) for line in text.splitlines())
+    return _rendered(Text("\n").join(lines), folds=False)
+
+
+def _rendered(renderable: RenderableType, *, folds: bool = True) -> str:
+    """Return text in the terminal's sixteen colours, wrapped at its width if `folds`."""
+    from rich.console import Console
+
+    console = Console(file=StringIO(), force_terminal=True, color_system="standard", emoji=False)
+    with console.capture() as capture:
+        console.print(renderable, soft_wrap=not folds)
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

@@ -12,13 +12,12 @@ from typing import Any
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool
 from nkic.cli.common import run as run_command
-from nkic.cli.common.lazy import bind_lazily
+from nkic.cli.common.main import bind_lazily
 from nkic.cli.nki_run import options
 
 LAZY_MODULES = (
-    *("nkic.cli.nki_run.comparing", "nkic.cli.nki_run.debugging", "nkic.cli.nki_run.dumping"),
-    *("nkic.cli.nki_run.fuzzing", "nkic.cli.nki_run.inspecting", "nkic.cli.nki_run.reporting"),
-    *("nkic.cli.nki_run.proving", "nkic.report.views.profile"),
+    *("nkic.cli.nki_run.debugging", "nkic.cli.nki_run.inspecting", "nkic.cli.nki_run.reporting"),
+    "nkic.report.views.profile",
 )
 EXAMPLES = (
     ("nki-run kernel.neff --inputs data.npz --outputs results.npz", "run it on these arrays"),

@@ -9,35 +9,40 @@ from typing import Any
 from nkic.base.collector import without_collector
 from nkic.base.diagnostics import ArtifactFailed, Level, UsageFailed, make
 from nkic.base.text import clean
-from nkic.cli.common import Session, process_limits
-from nkic.cli.common.conflicts import given_options, refuse_by_table
-from nkic.cli.common.table import rows
-from nkic.cli.nki_run import comparing, inspecting, proving
-from nkic.cli.nki_run.conflicts import TABLE, refuse_conflicts
+from nkic.cli.common import Session
+from nkic.cli.common.options import given_options, refuse_by_table, rows
+from nkic.cli.nki_run import inspecting
 from nkic.cli.nki_run.options import (
+    TABLE,
     TO_STDOUT,
     CalibrateLine,
     CommandLine,
     CompareLine,
     EqualLine,
     InspectLine,
+    refuse_conflicts,
 )
 
 
 def run(line: CommandLine, session: Session) -> int:
-    """Run a kernel."""
     refuse_conflicts(line, given_options())
-    return _carried_out(lambda: _run(line, session), line.artifact, session)
+
+    def act() -> int:
+        # Imported here because inspecting a file needs neither NumPy nor the simulator.
+        with without_collector():  # the process ends with the run, and that frees everything
+            from nkic.cli.nki_run.running import run_kernel
+
+            return run_kernel(line, session)
+
+    return _carried_out(act, line.artifact, session)
 
 
 def profile(line: CommandLine, session: Session) -> int:
-    """Run a kernel to see where its time goes."""
     reports = line.report if line.report or line.json or line.against else TO_STDOUT
     return run(replace(line, report=reports), session)
 
 
 def debug(line: CommandLine, session: Session) -> int:
-    """Run a kernel to look inside."""
     own = {name: row.name for name, row in TABLE.items() if row.of == "debug"}
     if not own.keys() & given_options().keys():
         text = f"no option says what to look at: {', '.join(own.values())}"
@@ -59,17 +64,14 @@ def plain(line: CommandLine, session: Session) -> int:
 
 
 def compare(line: CompareLine, session: Session) -> int:
-    """Compare two files."""
-    return _carried_out(lambda: comparing.compare_files(line, session), None, session)
+    return _carried_out(lambda: inspecting.compare_files(line, session), None, session)
 
 
 def equal(line: EqualLine, session: Session) -> int:
-    """Compare what two kernels compute."""
-    return _carried_out(lambda: proving.equal_files(line), None, session)
+    return _carried_out(lambda: inspecting.equal_files(line), None, session)
 
 
 def inspect(line: InspectLine, session: Session) -> int:
-    """Look at a file, without running it."""
     refuse_by_table(rows(InspectLine), given_options())
     return _carried_out(lambda: inspecting.inspect(line), line.artifact, session)
 
@@ -85,9 +87,7 @@ def calibrate(line: CalibrateLine, session: Session) -> int:
         if line.print == "machine":
             inspecting.print_machine(line)
             return 0
-        from nkic.cli.nki_run import calibrating  # needs NumPy
-
-        calibrating.calibrate(line, session)
+        inspecting.calibrate(line, session)
         return 0
 
     return _carried_out(act, None, session)
@@ -95,8 +95,8 @@ def calibrate(line: CalibrateLine, session: Session) -> int:
 
 def _carried_out(act: Callable[[], Any], artifact: str | None, session: Session) -> int:
     """Set the limits of the process, act, and return the exit code. Raises `NkicError`."""
-    process_limits.warn_of_settings(session)
-    process_limits.set_limits(session)
+    session.warn_of_settings()
+    session.set_limits()
     try:
         return act() or 0
     except ArtifactFailed as refused:  # the reader sees bytes, not their path
@@ -105,11 +105,3 @@ def _carried_out(act: Callable[[], Any], artifact: str | None, session: Session)
         path = clean(artifact)
         named = [replace(d, message=f"`{path}`: {d.message}") for d in refused.diagnostics]
         raise ArtifactFailed(named) from refused
-
-
-def _run(line: CommandLine, session: Session) -> int:
-    # Imported here because inspecting a file needs neither NumPy nor the simulator.
-    with without_collector():  # the process ends with the run, and that frees everything
-        from nkic.cli.nki_run.running import run_kernel
-
-        return run_kernel(line, session)

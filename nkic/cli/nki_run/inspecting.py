@@ -1,30 +1,41 @@
-"""Look at a file without running it."""
+"""What runs no kernel: files described, listed, checked and compared, and timing figures of other
+machines, from profiles of microkernels or times of kernels.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from nkic.base import files
-from nkic.base.diagnostics import bad_value
+from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.suggest import suggestion
-from nkic.base.text import aligned
-from nkic.cli.nki_run.options import CalibrateLine, InspectLine
+from nkic.base.text import aligned, clean
+from nkic.cli.common import Session
+from nkic.cli.nki_run import reporting
+from nkic.cli.nki_run.options import CalibrateLine, CompareLine, EqualLine, InspectLine
 from nkic.machine.clock import describe as describe_machine
-from nkic.machine.clock.machine_file import load_machine
+from nkic.machine.clock.machine_file import load_machine, written
 from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.machine.targets import DEFAULT, TARGETS
+from nkic.neff.container import PREFIX
 from nkic.neff.info import info
+from nkic.neff.limits import LIMITS
 from nkic.neff.listing import disassemble
+from nkic.neff.listing.diff import diff
 from nkic.neff.load import load
 from nkic.neff.read import open_file
+from nkic.report.compare.changes import changes
+from nkic.report.compare.profiles import LIMIT, read_profile
 
 SCHEMA = 1
+NOT_EQUAL = 1
 
 
 def inspect(line: InspectLine) -> None:
-    """Describe, list or check the file."""
     if line.disasm:
         _list_program(line)
     elif line.check:
@@ -44,7 +55,6 @@ def _describe(line: InspectLine) -> None:
 
 
 def _list_program(line: InspectLine) -> None:
-    """Carry out --disasm: list the program, restricted by --engine and --lines."""
     engine = find_engine(line.engine) if line.engine is not None else None
     lines = lines_of("--lines", line.lines) if line.lines is not None else None
     executable = load(open_file(line.artifact))
@@ -103,3 +113,92 @@ def find_engine(name: str) -> Engine:
 
 def _print_json(value: dict[str, Any]) -> None:
     files.write(STANDARD, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def compare_files(line: CompareLine, session: Session) -> int:
+    first, second = line.before, line.after
+    paths = [_markdown_path(request) for request in line.report]
+    contents = [files.read_bytes(path, max(LIMIT, LIMITS.file_bytes)) for path in (first, second)]
+    are_kernels = [data.startswith(PREFIX) for data in contents]
+    if are_kernels == [True, True]:
+        return _compare_kernels(line, contents)
+    if any(are_kernels):
+        text = "one of the files is a compiled kernel, the other is not"
+        raise bad_value(text, "compare two files of the same kind")
+    before, after = (read_profile(d, p) for d, p in zip(contents, (first, second), strict=True))
+    comparison = changes(before, after)
+    text = json.dumps(comparison.as_json(), indent=1) + "\n" if line.json else comparison.text
+    files.write(STANDARD, text)
+    for path in paths:
+        files.write(path, comparison.markdown)
+        session.artifact("md", path)
+    return reporting.judge(line.fail_if, session, before, after)
+
+
+def equal_files(line: EqualLine) -> int:
+    from nkic.simulate.field.decide import equal  # NumPy
+
+    first, second = (load(open_file(path)) for path in (line.before, line.after))
+    answer = equal(first, second)
+    record = {"schema": 1, **answer.as_json()}
+    files.write(STANDARD, json.dumps(record, indent=1) + "\n" if line.json else answer.text)
+    return 0 if answer else NOT_EQUAL
+
+
+def _compare_kernels(line: CompareLine, contents: list[bytes]) -> int:
+    if line.fail_if is not None or line.report:
+        option = "--fail-if" if line.fail_if is not None else "--report"
+        text = f"`{option}` applies to runs, and these are compiled kernels"
+        help = "compare the files of nki-run --json"
+        raise UsageFailed([make("conflicting-options", text, help=help)])
+    difference = diff(*contents)
+    if line.json:
+        record = {"schema": 1, "verdict": difference.verdict, "sections": difference.sections}
+        files.write(STANDARD, json.dumps({**record, "lines": difference.lines}, indent=1) + "\n")
+    else:
+        text = "".join(f"{clean(each)}\n" for each in (difference.summary, *difference.lines))
+        files.write(STANDARD, text)
+    return 0
+
+
+def _markdown_path(request: str) -> str:
+    kind, _, path = request.partition("=")
+    if kind != "md" or not path:
+        text = f"--report {clean(request)}: of two files only md=FILE is possible"
+        raise bad_value(text, "leave it out, or write md=FILE")
+    return path
+
+
+ROWS = ".csv"
+
+
+def calibrate(line: CalibrateLine, session: Session) -> None:
+    """Print the microkernels, or a machine file fitted to their profiles or to whole kernels."""
+    from nkic.calibrate import figures_named, fitted, read_profiles, read_rows, source  # NumPy
+
+    if line.folder is None:
+        files.write(STANDARD, source())
+        return
+    target = TARGETS[line.target or DEFAULT.name]
+    if Path(line.folder).suffix == ROWS:
+        names = figures_named(line.figures)
+        observations = read_rows(line.folder, names, target, lambda path: load(open_file(path)))
+    elif line.figures is not None:
+        text = f"{clean(line.folder)}: --figures is for a file of rows, {ROWS}"
+        raise bad_value(text, "profiles of microkernels say themselves which figures they show")
+    else:
+        observations = read_profiles(line.folder)
+    fit = fitted(observations, target)
+    if fit.silent and line.figures is not None:
+        text = f"{clean(line.folder)}: no row tells anything about {', '.join(fit.silent)}"
+        raise bad_value(text, "leave them out of --figures, or add kernels whose time they make")
+    if len(fit.figures) > len(observations):
+        text = f"{len(fit.figures)} figures do not follow from {len(observations)} observations"
+        raise bad_value(f"{clean(line.folder)}: {text}", "name fewer in --figures, or add rows")
+    told = (
+        f"{len(observations)} observations; the clock is off by {100 * fit.error:.1f} % (median), "
+        f"with its own figures by {100 * fit.before:.1f} %, and of each observation with the "
+        f"figures that the others give by {100 * fit.left_out:.1f} %"
+    )
+    files.write(STANDARD, f"# {told}\n{written(fit.figures, target.name)}")
+    session.status(told)

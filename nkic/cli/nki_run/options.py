@@ -1,11 +1,29 @@
-"""The options of `nki-run` and its subcommands, and their values."""
+"""The options of `nki-run` and its subcommands, their values, the combinations that it rejects
+beyond what their rows say, and the command lines of ranks: `{rank}` in a path is the rank's number.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
-from nkic.cli.common.table import after_equals, is_named, named, option, whole
+from nkic.base.diagnostics import bad_value
+from nkic.base.files import STANDARD, real
+from nkic.cli.common.options import (
+    Given,
+    after_equals,
+    fail,
+    is_named,
+    named,
+    option,
+    refuse_by_table,
+    refuse_excluded,
+    refuse_pair,
+    rows,
+    whole,
+)
 
 MAX_RANKS = 1024
 REPORTS = {
@@ -120,7 +138,7 @@ class CommandLine:
     )
     outputs_as: str = _outputs(
         "--outputs-as",
-        "f32: write bfloat16 and other floats that NumPy lacks as float32.  [default: raw]",
+        "f32: write bfloat16 and other floats that NumPy lacks as float32.",
         values={"raw": "", "f32": ""},
         only=True,
         default="raw",
@@ -130,6 +148,7 @@ class CommandLine:
         "--bless FILE.npz",
         "Write all outputs for a later --expected, and a record of how they were made.",
         writes=whole,
+        excludes={"expected": "results are either accepted or compared"},
     )
     json: bool = _json(group="Outputs")
     force: bool = _outputs("--force", "Write binary data even to a terminal.")
@@ -168,7 +187,7 @@ class CommandLine:
     )
     init_check: bool = _checks(
         "--init-check/--no-init-check",
-        "Reading uninitialised bytes is an error.  [default: init-check]",
+        "Reading uninitialised bytes is an error.",
         default=True,
     )
     race_check: bool = _checks(
@@ -182,6 +201,7 @@ class CommandLine:
         "rank's number.",
         between=(1, MAX_RANKS),
         default=1,
+        tells=False,
     )
     precise_fp: bool | None = _run(
         "--precise-fp/--no-precise-fp",
@@ -205,7 +225,7 @@ class CommandLine:
     verdict: bool = _run(
         "--verdict/--no-verdict",
         "Report what bounds the run, which lines it spends its time in, and what would help most, "
-        "found by simulating the run again with that change.  [default: verdict]",
+        "found by simulating the run again with that change.",
         default=True,
     )
     time: bool = _run("--time", "Report how long the work took on this machine.")
@@ -334,3 +354,104 @@ OLD = {
     "--print": "calibrate --print {}",
     "--calibrate": "calibrate {}",
 }
+
+
+TABLE = rows(CommandLine)
+MARK = "{rank}"
+# The files that all ranks share.
+_OF_ALL_RANKS = ("artifact", "source", "machine")
+_PATHS = [n for n, row in TABLE.items() if (row.reads or row.writes) and n not in _OF_ALL_RANKS]
+
+
+def refuse_conflicts(line: CommandLine, given: Given) -> None:
+    refuse_by_table(TABLE, given)
+    if line.fail_if is not None and "+" in line.fail_if and line.baseline is None:
+        fail("`--fail-if` needs `--baseline` for a limit with +", "add `--baseline`")
+    refuse_excluded(TABLE, given)
+    _refuse_sharing(line)
+
+
+def _refuse_sharing(line: CommandLine) -> None:
+    """Check that standard input is read once, and that each output has a place of its own."""
+    reads, writes = [*paths(line, "reads")], [*paths(line, "writes")]
+    from_stdin = [by for by, path in reads if path == STANDARD]
+    from_stdin += ["--break"] if line.stop_at else []
+    if len(from_stdin) > 1:
+        refuse_pair(from_stdin[0], from_stdin[1], "standard input can be read once")
+    _refuse_mixing(line, [by for by, path in writes if path == STANDARD])
+    options = {real(path): by for by, path in reads if _is_path(path)}
+    for by, path in writes:
+        if not _is_path(path):
+            continue
+        location = real(path)
+        if location in options:
+            fail(
+                f"`{by}`: `{path}` is read by this run ({options[location]})",
+                "choose another file",
+            )
+        options[location] = by
+
+
+def _refuse_mixing(line: CommandLine, writers: Sequence[str]) -> None:
+    """Check that at most one option writes to standard output: reports for people, and printed
+    outputs, follow one another.
+    """
+    people = [f"--report {kind}" for kind in TO_STDOUT]
+    to_stdout = ["--json"] * line.json + ["--break"] * bool(line.stop_at) * line.json
+    to_stdout += [by for by in dict.fromkeys(writers) if by not in people]
+    to_stdout += [by for by in writers if by in people][:1]
+    if len(to_stdout) > 1:
+        refuse_pair(to_stdout[0], to_stdout[1], "both go to standard output")
+
+
+def _is_path(path: str) -> bool:
+    return path not in ("", STANDARD) and "\0" not in path
+
+
+def paths(line: CommandLine, use: str) -> Iterator[tuple[str, str]]:
+    """Yield the options that read (`reads`) or write (`writes`) files, each with its path."""
+    for name, row in TABLE.items():
+        path_in = getattr(row, use)
+        if path_in is None:
+            continue
+        value = getattr(line, name)
+        for text in value if isinstance(value, tuple) else filter(None, [value]):
+            by = "the kernel" if name == "artifact" else row.name
+            by += f" {text.partition('=')[0].partition('@')[0]}" if name == "report" else ""
+            yield by, path_in(text)
+
+
+# ---- ranks ---------------------------------------------------------------------------------
+
+
+def lines_of(line: CommandLine) -> list[CommandLine]:
+    """Return the command line of every rank.
+
+    Raises `UsageFailed` if ranks would share a file that is written, or standard input.
+    """
+    if line.ranks == 1:
+        if any(MARK in path for use in ("reads", "writes") for _, path in paths(line, use)):
+            raise bad_value(f"`{MARK}` in a path needs more than one rank", "add --ranks N")
+        return [line]
+    _refuse_shared(line)
+    return [_of_rank(line, rank) for rank in range(line.ranks)]
+
+
+def _of_rank(line: CommandLine, rank: int) -> CommandLine:
+    def substituted(value: str | tuple[str, ...] | None) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(substituted, value))
+        return value.replace(MARK, str(rank)) if value is not None else None
+
+    return replace(line, **{name: substituted(getattr(line, name)) for name in _PATHS})
+
+
+def _refuse_shared(line: CommandLine) -> None:
+    for by, path in paths(line, "writes"):
+        if MARK not in path and path not in ("", STANDARD):
+            text = f"{by} {path}: every rank would write to it"
+            raise bad_value(text, f"put {MARK} into the path")
+    for by, path in paths(line, "reads"):
+        if path == STANDARD and by != "the kernel":
+            text = f"{by} -: {line.ranks} ranks cannot all read it"
+            raise bad_value(text, f"write files with {MARK}")

@@ -1,4 +1,4 @@
-"""The printed and written reports of a run."""
+"""The printed and written reports of a run, its baseline, and the limits of its figures."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
 from nkic.base.suggest import suggestion
 from nkic.base.text import clean
-from nkic.cli.common import Session, pages
-from nkic.cli.nki_run import comparing
+from nkic.cli.common import Session, streams
 from nkic.cli.nki_run.options import REPORTS, TO_STDOUT, CommandLine
 from nkic.neff.records import Executable
 from nkic.report import run_report
-from nkic.report.compare import measured
-from nkic.report.compare.changes import Changes
-from nkic.report.compare.profiles import profile_of
+from nkic.report.compare import budget, measured
+from nkic.report.compare.changes import Changes, changes
+from nkic.report.compare.profiles import LIMIT, Profile, profile_of, read_profile
 from nkic.report.insight.verdict import Insight
 from nkic.report.page import page
 from nkic.report.run_report import RunReport
@@ -40,6 +39,7 @@ from nkic.report.views import (
 )
 
 SOURCE_LIMIT = 1 << 26  # bytes of a source file
+NO = 1  # the exit code of an exceeded budget
 WIDTH = 120  # of a timeline if the terminal's width is unknown
 
 
@@ -62,7 +62,6 @@ class Wanted(NamedTuple):
 
 
 def wanted(line: CommandLine) -> Iterator[Wanted]:
-    """Yield the reports that --report requests. Raises `UsageFailed`."""
     for value in line.report:
         name, equals, path = value.partition("=")
         kind, at, part = name.partition("@")
@@ -109,8 +108,7 @@ _ENDINGS = f"{', '.join([*TRACES][:-1])} or {[*TRACES][-1]}"
 
 
 def check(line: CommandLine, executable: Executable) -> None:
-    """Raise `UsageFailed` for errors that are known before the run."""
-    comparing.baseline_of(line)
+    baseline_of(line)
     list(wanted(line))
     sources(line, executable)
 
@@ -118,9 +116,9 @@ def check(line: CommandLine, executable: Executable) -> None:
 def write(line: CommandLine, session: Session, analysis: Insight, run: RunReport) -> int:
     """Write all requested reports, and return the exit code of --fail-if."""
     texts = sources(line, analysis.trace.executable)
-    baseline = comparing.baseline_of(line)
+    baseline = baseline_of(line)
     document = profile.profile(analysis, run_report.record(run), texts)
-    compared = comparing.tell_changes(session, baseline, document) if baseline is not None else None
+    compared = tell_changes(session, baseline, document) if baseline is not None else None
     command = shlex.join((session.tool, *session.argv))
     facts = Facts(analysis, run, texts, compared, command)
     if line.against is not None:
@@ -128,18 +126,19 @@ def write(line: CommandLine, session: Session, analysis: Insight, run: RunReport
         files.write(STANDARD, "" if line.json else measured.text(rows))
         session.tell("against", rows[0].words, rows=[asdict(row) for row in rows])
     for report in wanted(line):
-        _file(session, report, _content(report, facts, document, session.color))
-    return comparing.judge(line.fail_if, session, baseline, profile_of(document))
+        files.write(report.path, _content(report, facts, document, session.color))
+        if report.path != STANDARD:
+            session.wrote(ARTIFACTS.get(report.kind, report.kind), report.path)
+    return judge(line.fail_if, session, baseline, profile_of(document))
 
 
 def _content(report: Wanted, facts: Facts, document: Mapping[str, Any], colour: str) -> str | bytes:
-    """Return the text or the bytes of a report."""
     match report.kind:
         case "annotate":
             return annotate.annotated(facts.insight, facts.sources)
         case "timeline":
             text = _lanes(report.part, facts.insight)
-            return pages.styled(text, colour, lanes.style_of) if report.path == STANDARD else text
+            return streams.styled(text, colour, lanes.style_of) if report.path == STANDARD else text
         case "html":
             return page.page(*facts)
         case "md":
@@ -174,12 +173,6 @@ def _lanes(part: str, insight: Insight) -> str:
     return lanes.text(insight, width, blocks, _window(part) if part else None)
 
 
-def _file(session: Session, report: Wanted, content: str | bytes) -> None:
-    files.write(report.path, content)
-    if report.path != STANDARD:
-        session.wrote(ARTIFACTS.get(report.kind, report.kind), report.path)
-
-
 def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
     """Return the source texts in the artifact, and those of --source, which must match the
     artifact's hashes.
@@ -199,3 +192,31 @@ def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
             )
         source_files[name] = SourceFile(name, data.decode("utf-8", "replace"))
     return source_files
+
+
+# ---- the baseline, and the limits of figures
+
+
+def baseline_of(line: CommandLine) -> Profile | None:
+    budget.rules(line.fail_if)
+    if line.baseline is None:
+        return None
+    return read_profile(files.read_bytes(line.baseline, LIMIT), line.baseline)
+
+
+def tell_changes(session: Session, before: Profile, profile: Mapping[str, Any]) -> Changes:
+    """Report what this run changes, in a few lines."""
+    comparison = changes(before, profile_of(profile))
+    rows = [row for row in comparison.figures if row.change]
+    shown = [f"{r.name} {r.before:,.0f} to {r.after:,.0f} ({r.share})" for r in rows]
+    text = f"against the baseline: {', '.join(shown) or 'no change'}"
+    session.tell("baseline", text, changes=comparison.as_json())
+    return comparison
+
+
+def judge(rules: str | None, session: Session, before: Profile | None, after: Profile) -> int:
+    figures = before.figures if before is not None else None
+    diagnostics = budget.broken(budget.rules(rules), after.figures, figures, after.capacities)
+    if diagnostics:
+        session.report(diagnostics)
+    return NO if diagnostics else 0

@@ -5,32 +5,32 @@ from __future__ import annotations
 import copy
 import json
 import os
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from numpy.typing import NDArray
 
 from nkic.base import files, levels
-from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, bad_value, make
+from nkic.base.diagnostics import Diagnostic, LimitHit, NkicError, ProgramFault, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
-from nkic.cli.common import Session, process_limits
-from nkic.cli.common.table import is_named
-from nkic.cli.nki_run import debugging, fuzzing, insights, progress, reporting, tolerances
-from nkic.cli.nki_run.conflicts import lines_of
-from nkic.cli.nki_run.options import CommandLine
-from nkic.cli.nki_run.writing import Writer
-from nkic.driver.figures import blas_threads, figures, is_precise
+from nkic.cli.common import Session
+from nkic.cli.common.options import is_named
+from nkic.cli.nki_run import debugging, outputs, reporting
+from nkic.cli.nki_run.options import CommandLine, lines_of
+from nkic.cli.nki_run.outputs import Writer
+from nkic.driver.figures import figures, run_options
 from nkic.machine.clock.machine_file import load_machine
-from nkic.machine.operators import ORDERS
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load
 from nkic.neff.read import open_file
 from nkic.report import run_report
-from nkic.report.insight.verdict import Insight
+from nkic.report.insight.verdict import QUESTION_EVENTS, Insight, insight
 from nkic.report.resources import executions, resources
 from nkic.report.run_report import RunReport
 from nkic.report.views import profile
@@ -47,13 +47,15 @@ from nkic.simulate.options import MAX_ITERATIONS
 from nkic.simulate.stage import plain
 from nkic.simulate.storage.footprint import check_memory
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
 OUTPUTS_DIFFER = 1
 JSON: dict[str, Any] = {"indent": 1, "allow_nan": False, "ensure_ascii": True}
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def run_kernel(line: CommandLine, session: Session) -> int:
-    """Run the kernel of the command line, and return the exit code. Raises `NkicError`."""
     lines = lines_of(line)
     wanted = [_wanted(each) for each in lines]
     options, fail_on = _options(line, session), _fail_on(line.fail_if)
@@ -61,7 +63,8 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     jobs = [first, *(first.of(command_line) for command_line in lines[1:])]
     bound = [job.bind(requested) for job, requested in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
-    observers = _observers(lines, first)
+    asked = line.dump or line.expect_at or line.changes or line.stop_at
+    observers = debugging.Debugging(lines, session, first.settings) if asked else None
     arrays = [each.arrays for each in bound]
     started = time.perf_counter()
     try:
@@ -70,7 +73,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         session.status("the run ended at the prompt; nothing was written")
         return 0
     seconds = time.perf_counter() - started if line.time else None
-    process_limits.lift_time_limit()
+    session.lift_time_limit()
     divergences = _write(jobs, results, observers)
     done = []
     for job, bound_inputs, result, reference in zip(jobs, bound, results, expected, strict=True):
@@ -89,13 +92,6 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     return code if passed and not divergences else OUTPUTS_DIFFER
 
 
-def _observers(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
-    """Return the debugging observers of the run; None if no option asks for any."""
-    line = lines[0]
-    requested = (line.dump, line.expect_at, line.changes, line.stop_at)
-    return debugging.Debugging(lines, job.session, job.settings) if any(requested) else None
-
-
 def _simulated(
     job: _RunCommand,
     arrays: Sequence[Arrays],
@@ -106,7 +102,7 @@ def _simulated(
     total = executions(job.executable)
     make = observers.make if observers is not None else plain
     try:
-        with progress.shown(job.session, total and total * len(arrays)) as bar:
+        with shown(job.session, total and total * len(arrays)) as bar:
             watched = replace(options, watch=bar) if bar is not None else options
             return simulate_ranks(job.executable, arrays, watched, make)
     except ProgramFault as fault:
@@ -139,7 +135,7 @@ def _races(job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions) -> l
     """Return the races that other orders of the run reveal, if --fuzz-order is given."""
     if job.line.fuzz_order is None:
         return []
-    return fuzzing.fuzz(job.session, job.executable, arrays, options, job.line.fuzz_order)
+    return debugging.fuzz(job.session, job.executable, arrays, options, job.line.fuzz_order)
 
 
 def _report(done: list[Done], line: CommandLine) -> int:
@@ -165,15 +161,15 @@ class _RunCommand:
     def __init__(self, line: CommandLine, session: Session) -> None:
         self.line = line
         self.session = session
-        self.settings = tolerances.settings(line)
+        self.settings = outputs.tolerances_of(line)
         self.data = open_file(line.artifact)
         self.executable = load(self.data)
         session.sources = self.executable.sources.get
         self.signature = signature_of(self.executable)
         if not line.expect_at:  # with it, tolerances may be those of any tensor
-            tolerances.refuse_ignored(self.settings, self.signature)
+            outputs.refuse_ignored(self.settings, self.signature)
         self.writer = Writer(line, session, self.signature)
-        if line.source or insights.wants_reports(line):
+        if line.source or wants_reports(line):
             reporting.check(line, self.executable)
         self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}
         self.insight: Insight | None = None
@@ -187,7 +183,6 @@ class _RunCommand:
         return job
 
     def bind(self, wanted: Wanted) -> BoundInputs:
-        """Return the inputs, and report how they were converted."""
         memory = self.session.limits.get("memory")
         check_memory(self.executable, int(memory) if memory else None, self.line.ranks)
         bound = bind(self.signature, wanted)
@@ -201,20 +196,15 @@ class _RunCommand:
             self.session.report(remarks)
 
     def expected(self) -> dict[str, Numbers]:
-        """Return the reference outputs; they are read before the run, to report their errors
-        early.
-        """
         if self.line.expected is None:
             return {}
         skipped = [name for name, rule in self.rules.items() if rule.mode == "skip"]
         return load_expected(self.signature, self.line.expected, skipped)
 
     def program_id(self) -> str:
-        """Return the id of the program in the file."""
         return info(self.data).artifact_id
 
     def compare(self, outputs: Arrays, expected: Mapping[str, Numbers]) -> list[Comparison]:
-        """Compare every output for which there is a reference."""
         return [
             compare(p.name, outputs[p.name], p.dtype, expected[p.name], self.rules[p.name])
             for p in self.signature.outputs
@@ -241,12 +231,11 @@ class _RunCommand:
         options: RunOptions,
         seconds: float | None,
     ) -> RunReport:
-        """Return the figures of the run."""
         comparisons = [compare_report.as_json(comparison) for comparison in compared]
         run = figures(
             self.executable, self.program_id(), bound, result, options, comparisons, seconds
         )
-        self.insight = insights.insight_of(result, self.line, self.session)
+        self.insight = insight_of(result, self.line, self.session)
         if self.insight is None or not self.line.verdict:
             return run
         return replace(run, verdict=self.insight.verdict.as_json())
@@ -268,7 +257,7 @@ class _RunCommand:
         if not self.line.json:
             self._tell(run, compared)
         code = 0
-        if self.insight is not None and insights.wants_reports(self.line):
+        if self.insight is not None and wants_reports(self.line):
             code = reporting.write(self.line, self.session, self.insight, run)
         wrong = [
             compare_report.diagnostic(comparison, self.cause)
@@ -280,10 +269,20 @@ class _RunCommand:
         return code
 
     def _tell(self, run: RunReport, compared: list[Comparison]) -> None:
-        self._tell_prints(run)
+        for text in run.prints:
+            self.session.tell("print", text.lines(self.executable.cores), **vars(text))
+        if left := run_report.left_out_line(run):
+            self.session.tell("prints-left-out", left, count=run.prints_left_out)
         if not self.line.outputs and self.line.bless is None and self.session.verbosity >= 0:
             files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
-        self._tell_bounds(run)
+        for row in run.outputs:
+            if row.error_bound is not None:
+                bound = vars(row.error_bound)
+                self.session.tell("error-bound", row.bound_line, output=row.name, **bound)
+        for instruction in run.unbounded:
+            self.session.tell(
+                "unbounded", f"no error bound after {clean(instruction)}", instruction=instruction
+            )
         used = resources(self.executable)
         self.session.tell("resources", used.used, resources=used.as_json())
         lines = [run_report.cycles_line(run, TARGETS[run.target]), run_report.device_line(run)]
@@ -297,27 +296,12 @@ class _RunCommand:
             machine=run.machine,
         )
         if self.insight is not None and self.line.verdict:
-            insights.tell_verdict(self.insight, self.session)
+            verdict = self.insight.verdict
+            self.session.tell("verdict", "\n".join(verdict.lines), verdict=verdict.as_json())
         for comparison in compared:
             if comparison.passed:
                 facts = compare_report.as_json(comparison)
                 self.session.tell("compare", compare_report.verdict(comparison), **facts)
-
-    def _tell_bounds(self, run: RunReport) -> None:
-        for row in run.outputs:
-            if row.error_bound is not None:
-                facts = vars(row.error_bound)
-                self.session.tell("error-bound", row.bound_line, output=row.name, **facts)
-        for instruction in run.unbounded:
-            self.session.tell(
-                "unbounded", f"no error bound after {clean(instruction)}", instruction=instruction
-            )
-
-    def _tell_prints(self, run: RunReport) -> None:
-        for row in run.prints:
-            self.session.tell("print", row.lines(self.executable.cores), **vars(row))
-        if left := run_report.left_out_line(run):
-            self.session.tell("prints-left-out", left, count=run.prints_left_out)
 
 
 Done = tuple[_RunCommand, RunReport, list[Comparison]]
@@ -328,25 +312,19 @@ def _passed(compared: Sequence[Comparison]) -> bool:
 
 
 def _options(line: CommandLine, session: Session) -> RunOptions:
-    precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
     cycles, iterations = session.limit("cycles"), session.limit("iterations")
-    return RunOptions(
-        check_init=line.init_check,
-        precise=precise,
+    return run_options(
+        vars(line),
+        os.environ,
         max_cycles=int(cycles) if cycles is not None else None,
         timeout_s=session.limit("time"),
         max_iterations=int(iterations or MAX_ITERATIONS),
-        check_races=line.race_check,
-        accumulate=next((order for order in ORDERS if order == line.accumulate), None),
-        blas_threads=blas_threads(os.environ),
-        report_bounds=line.report_error_bound,
         machine=load_machine(line.machine) if line.machine else None,
-        trace=insights.events_wanted(line, session),
+        trace=events_wanted(line, session),
     )
 
 
 def _wanted(line: CommandLine) -> Wanted:
-    """Return the requested inputs. Raises `UsageFailed`."""
     files = line.input_files
     if len(files) > 1:
         raise bad_value("--inputs names two files", "put all arrays into one, or write NAME=@FILE")
@@ -373,3 +351,94 @@ def _refuse_values(run: RunReport, fail_on: list[str]) -> None:
     ]
     if diagnostics:
         raise ProgramFault(diagnostics)
+
+
+MAX_EVENTS = 100_000  # per rank; longer runs have no verdict
+MAX_REPORTED = 1_000_000  # the same if a report was requested
+MAX_QUESTION_EVENTS = 2_000_000  # events that are then run again, over all questions
+
+
+def wants_reports(line: CommandLine) -> bool:
+    """Whether an option needs the trace of the run."""
+    return bool(line.report or line.against or line.baseline or ">" in (line.fail_if or ""))
+
+
+def events_wanted(line: CommandLine, session: Session) -> int:
+    """Return how many events a run has to keep for the requested reports."""
+    if wants_reports(line):
+        return MAX_REPORTED
+    return MAX_EVENTS if session.verbosity >= 0 or line.json else 0  # for the likely error
+
+
+def insight_of(result: Result, line: CommandLine, session: Session) -> Insight | None:
+    """Return the analysis of a run; None for a run that was too long to be recorded."""
+    recorded = result.recorded
+    needs_verdict = line.verdict and (session.verbosity >= 0 or line.json)
+    if not needs_verdict and not wants_reports(line):
+        return None
+    if recorded is None or not (recorded.trace.events or wants_reports(line)):
+        return None
+    if not recorded.trace.complete:
+        if wants_reports(line):
+            text = f"the run has more than {MAX_REPORTED:,} events, too many for a report"
+            help = "report on a smaller shape, or on fewer iterations of a loop"
+            raise LimitHit([make("memory-limit", text, help=help)])
+        session.status(f"no verdict: more than {events_wanted(line, session):,} events")
+        return None
+    max_events = MAX_QUESTION_EVENTS if wants_reports(line) else QUESTION_EVENTS
+    return insight(recorded.trace, recorded.again if recorded.can_repeat else None, max_events)
+
+
+AFTER = 1.0  # seconds until the bar appears
+
+
+class Bar:
+    """A progress bar that appears once the run has lasted long enough.
+
+    `total` is the number of instructions, None if it is determined at run time.
+    """
+
+    def __init__(self, stream: TextIO, total: int | None, after: float = AFTER) -> None:
+        self.stream = stream
+        self.total = total
+        self.begin = time.monotonic() + after
+        self.progress: Progress | None = None
+
+    def __call__(self, done: int) -> None:
+        if time.monotonic() < self.begin:
+            return
+        if self.progress is None:
+            self.progress = self._make_progress()
+            self.progress.start()
+        self.progress.update(self.progress.task_ids[0], completed=done)
+
+    def _make_progress(self) -> Progress:
+        # Imported here because most runs are over before there is anything to show.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        console = Console(file=self.stream, highlight=False, emoji=False, markup=False)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn())
+        counters = (MofNCompleteColumn(), Remaining())
+        progress = Progress(
+            *columns, *counters, console=console, transient=True, refresh_per_second=4
+        )
+        progress.add_task("instructions", total=self.total)
+        return progress
+
+    def close(self) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+
+
+@contextmanager
+def shown(session: Session, total: int | None) -> Iterator[Bar | None]:
+    """Show a bar on standard error if that is a terminal that a person reads."""
+    is_interactive = session.verbosity >= 0 and session.format == "human"
+    bar = Bar(sys.stderr, total) if is_interactive and sys.stderr.isatty() else None
+    try:
+        yield bar
+    finally:
+        if bar is not None:
+            bar.close()

@@ -6,10 +6,12 @@ The compiler is imported on first use, so that `--version`, `--help` and `--expl
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run
-from nkic.cli.common.lazy import bind_lazily
+from nkic.cli.common.main import bind_lazily
+from nkic.cli.common.tool import Act
 from nkic.cli.nkic.options import (
     OLD,
     CommandLine,
@@ -36,9 +38,8 @@ EXAMPLES = (
 LAZY_MODULES = (
     *("nkic.ir.read_text", "nkic.neff.listing.assemble", "nkic.neff.listing.disassemble"),
     *("nkic.report.allocation_picture", "nkic.report.allocations", "nkic.report.compare.budget"),
-    *("nkic.specialise.native", "nkic.spill", "nkic.cli.nkic.reports"),
+    *("nkic.specialise.native", "nkic.spill", "nkic.cli.nkic.prints"),
     *("nkic.driver.changes", "nkic.driver.remarks", "nkic.report.remarks"),
-    *("nkic.cli.nkic.prints", "nkic.cli.nkic.records", "nkic.cli.nkic.settings"),
     "nkic.parse.lexical_errors",
 )
 HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
@@ -63,22 +64,16 @@ def _compile(line: CommandLine, session: Session) -> int:
     return carry_out(line, session, cached)
 
 
-def _evaluate(line: EvaluateLine, session: Session) -> int:
-    from nkic.cli.nkic.evaluating import evaluate  # see above
+def _judging(name: str) -> Act:
+    """Return what carries out a command in the function of this name."""
 
-    return evaluate(line, session)
+    def act(line: Any, session: Session) -> int:
+        from nkic.cli.nkic import judging  # see above
 
+        code: int = getattr(judging, name)(line, session)
+        return code
 
-def _tune(line: TuneLine, session: Session) -> int:
-    from nkic.cli.nkic.tuning import tuned  # see above
-
-    return tuned(line, session)
-
-
-def _serve(line: ServeLine, session: Session) -> int:
-    from nkic.cli.nkic.serving import serve  # see above
-
-    return serve(line, session)
+    return act
 
 
 def _serve_editor(line: LspLine, session: Session) -> int:
@@ -115,9 +110,9 @@ command = Tool(
     examples=EXAMPLES,
     old=OLD,
     commands={
-        "evaluate": Tool(EvaluateLine, _evaluate, EVALUATE),
-        "tune": Tool(TuneLine, _tune, TUNE),
-        "serve": Tool(ServeLine, _serve, SERVE),
+        "evaluate": Tool(EvaluateLine, _judging("evaluate"), EVALUATE),
+        "tune": Tool(TuneLine, _judging("tuned"), TUNE),
+        "serve": Tool(ServeLine, _judging("serve"), SERVE),
         "lsp": Tool(LspLine, _serve_editor, LSP),
     },
 )

@@ -1,4 +1,4 @@
-"""Carry out a command line: read, compile, write, report."""
+"""Carry out a command line: check its options together, read, compile, write, report."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ from nkic.base.diagnostics import (
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
-from nkic.cli.common import Session, pages, process_limits
-from nkic.cli.common.conflicts import given_options
-from nkic.cli.nkic import outputs, prints, records, reports, settings
-from nkic.cli.nkic.conflicts import CONFIG, IR, KERNELS, PRINTED, refuse_conflicts
+from nkic.cli.common import Session, streams
+from nkic.cli.common.options import (
+    Given,
+    fail,
+    given_options,
+    refuse,
+    refuse_by_table,
+    refuse_excluded,
+    refuse_pair,
+    rows,
+)
+from nkic.cli.nkic import outputs, prints
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.cli.nkic.replay import CachedRun
@@ -34,6 +42,7 @@ from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.driver.forms import FORMS
 from nkic.driver.loader import MAX_BYTES, Loader
+from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
 from nkic.driver.request import find_profile, parse_options, request_for
 from nkic.limits import places, table
 from nkic.machine.clock.machine_file import load_machine
@@ -55,14 +64,14 @@ def carry_out(line: CommandLine, session: Session, cached: CachedRun | None = No
     Raises `NkicError` with all errors found.
     """
     refuse_conflicts(line, given_options())
-    process_limits.warn_of_settings(session)
+    session.warn_of_settings()
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))
         return 0
     if line.print not in (None, KERNELS):
         files.write(STANDARD, prints.table(str(line.print), session.color, as_json=line.json))
         return 0
-    process_limits.set_limits(session)
+    session.set_limits()
     job = _CompileCommand(line, session)
     with job.failures_shown(), confined(job.loader.folders):
         if line.migrate is not None:
@@ -81,19 +90,19 @@ def _config(line: CommandLine, session: Session) -> str:
     job = _CompileCommand(line, session)
     with job.failures_shown():
         source = job.source() if line.source is not None else None
-        head, *rows = settings.rows(_request_options(line), source, session)
+        head = ("setting", "value", "from")
+        rows = [*prints.config_rows(job.requested(), source, session)]
         if line.json:
-            return records.document(CONFIG, records.settings(rows))
-        return pages.table([head, *rows], session.color)
+            return prints.document(CONFIG, [dict(zip(head, row, strict=True)) for row in rows])
+        return streams.table([head, *rows], session.color)
 
 
 class _CompileCommand:
-    """The compilation of one kernel file."""
-
     def __init__(self, line: CommandLine, session: Session) -> None:
         self.line = line
         self.session = session
-        self.path = _path(line)
+        from_stdin = line.source == STANDARD
+        self.path = line.stdin_name or STDIN_NAME if from_stdin else str(line.source)
         self.loader = Loader.beside(self.path, line.include, _modules(line.module))
         session.sources = self.loader.source
         session.max_errors = int(session.limit("errors") or 0)
@@ -110,11 +119,15 @@ class _CompileCommand:
     # ---- reading ---------------------------------------------------------------------------
 
     def source(self) -> SourceFile:
-        """Read the kernel's file."""
         data = files.read_bytes(STANDARD, MAX_BYTES) if self.line.source == STANDARD else None
         if data is not None and not self.path.endswith(PRINTED):
             _refuse_printed(data)
         return self.loader.main(self.path, data)
+
+    def requested(self) -> RequestOptions:
+        """Return the requested arguments and target of the kernel. Raises `UsageFailed`."""
+        line = self.line
+        return parse_options(args=line.arg, consts=line.const, **vars(line))
 
     def list_kernels(self) -> None:
         """Print the signatures, which are the same in every version of NKI."""
@@ -123,25 +136,24 @@ class _CompileCommand:
         kernels = pipeline.list_kernels(self.source())
         text = "".join(f"{kernel.signature}\n" for kernel in kernels)
         if self.line.json:
-            text = records.document(KERNELS, records.kernels(kernels))
+            records = [{"name": kernel.name, "signature": kernel.signature} for kernel in kernels]
+            text = prints.document(KERNELS, records)
         files.write(STANDARD, text)
 
     def migrate(self, version: str) -> int:
-        """Rewrite the source for another version, and return the exit code."""
         need_library()
-        from nkic.cli.nkic.migrating import Migration  # libcst
+        from nkic.cli.nkic.rewriting import Migration  # libcst
 
         source = self.source()
-        request = request_for(source, _request_options(self.line), os.environ)
+        request = request_for(source, self.requested(), os.environ)
         task = Migration(self.line, self.session, source, request)
         return task.carry_out(find_profile(version, "--migrate"), self.loader)
 
     def advise(self) -> int:
-        """Follow the advice on the kernel, and return the exit code."""
-        from nkic.cli.nkic.advising import Advising  # NumPy is slow to import
+        from nkic.cli.nkic.rewriting import Advising  # NumPy is slow to import
 
         source = self.source()
-        request = request_for(source, _request_options(self.line), os.environ)
+        request = request_for(source, self.requested(), os.environ)
         return Advising(self.line, self.session, source, request).carry_out(self.options(()))
 
     # ---- compiling -------------------------------------------------------------------------
@@ -150,8 +162,8 @@ class _CompileCommand:
         """Compile, write the requested outputs, report them, and cache the artifact in `cached`."""
         line = self.line
         wanted = self.outputs()
-        limits = reports.rules(line.fail_if) if line.fail_if is not None else []
-        wanted_reports = reports.wanted(line.report) if line.report else []
+        limits = outputs.rules(line.fail_if) if line.fail_if is not None else []
+        wanted_reports = outputs.wanted_reports(line.report) if line.report else []
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
@@ -160,12 +172,13 @@ class _CompileCommand:
         if cached is not None:
             cached.note(self.loader.probes)
         self.compile(source, options, compiled)
-        process_limits.lift_time_limit()
+        self.session.lift_time_limit()
         warnings = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
         for report in wanted_reports:
-            reports.write(report, self.session.color, compiled, options.level, self.loader.shown)
-        diagnostics = reports.exceeded(limits, compiled) if limits else []
+            colour, shown = self.session.color, self.loader.shown
+            outputs.write_report(report, colour, compiled, options.level, shown)
+        diagnostics = outputs.exceeded(limits, compiled) if limits else []
         if diagnostics:
             raise CompileFailed(diagnostics)
         for output in wanted:
@@ -174,20 +187,17 @@ class _CompileCommand:
             self.keep(cached, wanted[0].path, compiled, warnings)
 
     def outputs(self) -> Sequence[Output]:
-        """Return the requested outputs. Raises `UsageFailed`."""
         if self.line.check:
             return ()
         stem = Path(self.path).stem.strip("<>")
         return outputs.outputs(self.line.emit, self.line.output, stem)
 
     def last_stage(self, wanted: Sequence[Output]) -> str:
-        """Return the last stage that the outputs and reports need."""
         if self.line.fail_if is not None or self.line.report or self.line.advise:
             return FORMS["neff"].stage
         return pipeline.LAST_CHECK if self.line.check else outputs.last_stage(wanted)
 
     def options(self, wanted: Sequence[Output]) -> CompileOptions:
-        """Return the compile options for these outputs. Raises `UsageFailed`."""
         line, seconds = self.line, self.session.limit("time")
         read = frozenset(
             FORMS[output.kind].stage for output in wanted if output.kind != outputs.DEPS
@@ -232,7 +242,7 @@ class _CompileCommand:
             if self.path.endswith(PRINTED):
                 pipeline.compile_text(source, self.loader.neighbour, options, compiled)
                 return
-            request = request_for(source, _request_options(self.line), os.environ)
+            request = request_for(source, self.requested(), os.environ)
             pipeline.compile_source(source, request, self.loader, options, compiled)
         except NkicError:
             raise
@@ -273,9 +283,9 @@ class _CompileCommand:
         return warnings
 
     def write(self, output: Output, compiled: Compiled, wanted: Sequence[Output]) -> None:
-        """Write one output, and report it to people or programs."""
         if output.kind == outputs.DEPS:
-            content: str | bytes = outputs.dependencies(_target(wanted), self.inputs())
+            target = next((each.path for each in wanted if each.kind != outputs.DEPS), "all")
+            content: str | bytes = outputs.dependencies(target, self.inputs())
         else:
             content = FORMS[output.kind].make(compiled)
         files.write(output.path, content, force=self.line.force)
@@ -294,11 +304,6 @@ class _CompileCommand:
         return [*self.loader.files, *named]
 
 
-def _target(wanted: Sequence[Output]) -> str:
-    """Return the target of the dependency rule."""
-    return next((output.path for output in wanted if output.kind != outputs.DEPS), "all")
-
-
 def _refuse_printed(data: bytes) -> None:
     """Raise `UsageFailed` for a printed program or listing on standard input without its name."""
     form = next((form for form, head in _PRINTED_HEADS.items() if head.match(data)), None)
@@ -308,26 +313,6 @@ def _refuse_printed(data: bytes) -> None:
         advice = f"say so by its name: --stdin-name x{suffix}"
         advice += f", or x{pipeline.SCHEDULE} if it is a schedule" if suffix == IR else ""
         raise UsageFailed([make("bad-usage", text, help=advice)])
-
-
-def _path(line: CommandLine) -> str:
-    if line.source == STANDARD:
-        return line.stdin_name or STDIN_NAME
-    return str(line.source)
-
-
-def _request_options(line: CommandLine) -> RequestOptions:
-    """Return the requested arguments and target of the kernel. Raises `UsageFailed`."""
-    return parse_options(
-        line.kernel,
-        target=line.target,
-        nki=line.nki,
-        grid=line.grid,
-        lnc=line.lnc,
-        args=line.arg,
-        consts=line.const,
-        like=line.like,
-    )
 
 
 def _modules(values: Sequence[str]) -> dict[str, str]:
@@ -340,3 +325,64 @@ def _modules(values: Sequence[str]) -> dict[str, str]:
             raise bad_value(text, advice)
         modules[name] = path
     return modules
+
+
+IR = ".ir"
+PRINTED = (IR, SCHEDULE, ASSEMBLY)  # the suffixes of programs in the text form
+CONFIG, KERNELS = "config", "kernels"  # the tables of --print about the rest of the command line
+_FOR_RUNNER = ("neff",)
+TABLE = rows(CommandLine)
+
+
+def refuse_conflicts(line: CommandLine, given: Given) -> None:
+    if line.print == CONFIG:
+        return
+    if line.json and line.print is None:
+        fail("`--json` is for `--print`", "messages are JSON with `--message-format json`")
+    refuse_by_table(TABLE, given, KERNELS if line.print == KERNELS else "")
+    if line.print in (None, KERNELS):
+        _refuse_for(_source_path(line), line, given)
+    refuse_excluded(TABLE, given)
+    if line.in_place and line.source == STANDARD:
+        refuse_pair("--in-place", STANDARD, "standard input cannot be replaced")
+
+
+def _source_path(line: CommandLine) -> str:
+    """Return the path of the kernel's file. Raises `UsageFailed` if none is given."""
+    if line.source is not None:
+        return line.source
+    advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
+    if line.migrate is not None and line.migrate.endswith(".py"):
+        advice = f"the file comes first: `nkic {line.migrate} --migrate`"
+    raise UsageFailed([make("missing-argument", "missing the kernel's file", help=advice)])
+
+
+def _refuse_for(source: str, line: CommandLine, given: Given) -> None:
+    """Reject options that do not apply to a source of this name."""
+    if source != STANDARD:
+        why = "`--stdin-name` names a kernel that is read from standard input"
+        refuse(given, source, ["stdin_name"], why)
+    _refuse_generated(source)
+    if source.endswith(PRINTED):
+        why = "a printed program already has its kernel, target and arguments"
+        about = ["print"] if line.print == KERNELS else []
+        refuse(given, source, [*about, "migrate", *_about("source")], why)
+    if source.endswith((SCHEDULE, ASSEMBLY)):
+        refuse(given, source, _about("schedule"), "a printed schedule is not scheduled again")
+
+
+def _about(what: str) -> Iterator[str]:
+    return (name for name, row in TABLE.items() if row.about == what)
+
+
+def _refuse_generated(source: str) -> None:
+    """Raise `UsageFailed` for a file that nkic wrote but cannot read."""
+    matching = [(kind, form) for kind, form in FORMS.items() if source.endswith(form.suffix)]
+    if source.endswith(PRINTED) or not matching:
+        return
+    kind, form = matching[0]
+    advice = "nkic takes what `--emit ir`, `lowered`, `allocated` and `sched` print"
+    if kind in _FOR_RUNNER:
+        advice = f"`nki-run {source}` takes it"
+    text = f"`{source}` is what `--emit {kind}` writes ({form.meaning}), not a kernel"
+    raise UsageFailed([make("bad-usage", text, help=advice)])

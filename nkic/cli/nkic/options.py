@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from nkic.base import profiles
-from nkic.cli.common.table import Values, after_equals, option, whole
+from nkic.cli.common.options import Values, after_equals, option, whole
 
 LATEST = profiles.LABELS[max(profiles.LABELS)]
 EMITS = {
@@ -50,9 +50,9 @@ TARGETS = {"trn1": "", "trn2": "", "trn3": ""}
 
 # Modes, in which the command does something other than compile to an artifact.
 _FILES, _ALWAYS = "check migrate advise kernels", "check migrate advise kernels print"
-_kernel = partial(option, group="Kernel", modes="check migrate advise")
+_kernel = partial(option, group="Kernel", modes="check migrate advise", about="source")
 _output, _migrate = partial(option, group="Output"), partial(option, group="Migrate")
-_source = partial(option, group="Finding source", modes="check migrate advise")
+_source = partial(option, group="Finding source", modes="check migrate advise", about="source")
 _show = partial(option, group="Show")
 
 
@@ -102,6 +102,7 @@ class CommandLine:
         "neuronxcc]",
         group="Kernel",
         modes=_FILES,
+        about="source",
         complete=_versions,
     )
     target: str | None = _kernel(
@@ -121,7 +122,11 @@ class CommandLine:
         common=True,
     )
     emit: tuple[str, ...] = _output(
-        "--emit KIND[=PATH],…", "What to write instead of the artifact.", values=EMITS, common=True
+        "--emit KIND[=PATH],…",
+        "What to write instead of the artifact.",
+        values=EMITS,
+        common=True,
+        more=True,
     )
     check: bool = _output(
         "--check",
@@ -134,22 +139,27 @@ class CommandLine:
         "0: keep program order on each engine; 1: reorder instructions and reallocate addresses "
         "where that makes it faster; 2: try many orders and addresses.  [default: 1]",
         modes="advise",
+        about="schedule",
         between=(0, 2),
     )
     serial: bool = _output(
-        "--serial", "Keep program order, and run one instruction at a time: slow, for comparison."
+        "--serial",
+        "Keep program order, and run one instruction at a time: slow, for comparison.",
+        about="schedule",
     )
     spill: bool = _output(
         "--spill",
         "Spill tiles to HBM if SBUF has no room for all that are live; report which ones, and how "
         "many bytes that moves.",
         modes="check advise",
+        about="schedule",
     )
     machine: str | None = _output(
         "--machine FILE.toml",
         "Use timing figures other than the target's own; `nki-run calibrate --print machine` lists"
         " them.",
         modes="advise",
+        about="schedule",
     )
     embed_source: bool = _output("--embed-source", "Store the source text in the artifact.")
     no_cache: bool = _output(
@@ -157,6 +167,7 @@ class CommandLine:
         "Compile even if nothing has changed since the last compilation, and cache nothing. [env: "
         "NKIC_CACHE=0]",
         modes=_ALWAYS,
+        more=True,
     )
     force: bool = _output("--force", "Write binary data even to a terminal.")
     advise: bool = _output(
@@ -181,6 +192,7 @@ class CommandLine:
         "Replace the file with the new source.",
         modes="migrate advise",
         needs=("migrate", "advise"),
+        excludes={"output": "both say where to write the new source"},
     )
     verify: bool = _migrate(
         "--verify",
@@ -197,6 +209,7 @@ class CommandLine:
         "The name that messages give to a kernel read from standard input.",
         group="Finding source",
         modes=_FILES,
+        more=True,
     )
     print: str | None = _show(
         "--print WHAT", "Print a table and exit.", values=PRINTS, does="prints a table and exits"
@@ -206,22 +219,26 @@ class CommandLine:
         "Print what is to be printed as one JSON object.",
         modes="kernels print",
         needs=("print",),
+        more=True,
     )
     report: tuple[str, ...] = _show(
         "--report KIND[=FILE]",
         "Write a report, by default to standard output.",
         values=REPORTS,
         writes=after_equals,
+        more=True,
     )
     fail_if: str | None = _show(
         "--fail-if RULES",
         "Fail if a figure exceeds a limit: sbuf_peak>90%,sbuf_peak>20MiB,psum_banks>6 (exit code "
         "1).",
+        more=True,
     )
     time: bool = _show(
         "--time",
         "Report how long the work took on this machine: each stage, and its memory.",
         modes="check",
+        more=True,
     )
 
 
@@ -244,7 +261,7 @@ _judge = partial(option, group="Judging", common=True)
 
 
 def _jobs(given: Callable[..., Any], what: str) -> Any:
-    text = f"Judge N {what} at a time.  [default: 1]"
+    text = f"Judge N {what} at a time."
     return given("-j, --jobs N", text, default=1, between=(1, 1024))
 
 
@@ -318,20 +335,17 @@ class TuneLine:
     )
     trials: int = _tune(
         "--trials N",
-        "Compile at most N points; a larger space is searched, which needs the package optuna.  "
-        "[default: 200]",
+        "Compile at most N points; a larger space is searched, which needs the package optuna.",
         default=200,
         between=(1, 1_000_000),
     )
     best: int = _tune(
         "--best N",
-        "Run and compare points until N of the fastest are right.  [default: 8]",
+        "Run and compare points until N of the fastest are right.",
         default=8,
         between=(1, 1_000_000),
     )
-    seed: int = _tune(
-        "--seed N", "Seed of the search.  [default: 0]", default=0, between=(0, 2**32 - 1)
-    )
+    seed: int = _tune("--seed N", "Seed of the search.", default=0, between=(0, 2**32 - 1))
     jobs: int = _jobs(_tune, "points")
     budget: str | None = _tune(
         "--budget TIME", "Begin nothing after this time, such as 90s, 10m or 2h."
@@ -362,12 +376,10 @@ class ServeLine:
     cluster: str | None = _cluster(_serve)
     host: str = _serve(
         "--host ADDRESS",
-        "The address to listen on; another one needs a token.  [default: 127.0.0.1]",
+        "The address to listen on; another one needs a token.",
         default="127.0.0.1",
     )
-    port: int = _serve(
-        "--port N", "The port to listen on.  [default: 8017]", default=8017, between=(1, 65535)
-    )
+    port: int = _serve("--port N", "The port to listen on.", default=8017, between=(1, 65535))
     token: str | None = _serve(
         "--token FILE",
         "Whoever asks must have a token of this file, one a line; NKIC_TOKEN is another way.",
@@ -375,13 +387,13 @@ class ServeLine:
     )
     queue: int = _serve(
         "--queue N",
-        "Take N candidates that are not done, then answer 429.  [default: 1024]",
+        "Take N candidates that are not done, then answer 429.",
         default=1024,
         between=(1, 1_000_000),
     )
     grace: int = _serve(
         "--grace SECONDS",
-        "When told to end, finish what runs for so long.  [default: 30]",
+        "When told to end, finish what runs for so long.",
         default=30,
         between=(0, 3600),
     )

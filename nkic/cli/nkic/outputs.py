@@ -1,16 +1,29 @@
-"""The files to write: --emit and -o, parsed before anything is compiled."""
+"""What is written: --emit and -o, parsed before anything is compiled; --report; and the limits of
+--fail-if.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base import files
+from nkic.base.diagnostics import Diagnostic, UsageFailed, bad_value, make
 from nkic.base.files import STANDARD, real
 from nkic.base.suggest import suggestion
+from nkic.base.text import clean
+from nkic.cli.common import streams
+from nkic.cli.nkic.options import REPORTS
+from nkic.driver import changes, remarks
+from nkic.driver.compiled import Compiled
 from nkic.driver.forms import FORMS
 from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
+from nkic.report import allocation_picture, allocations
+from nkic.report import remarks as forms
+from nkic.report.compare import budget
+from nkic.report.resources import resources
 
 DEPS = "deps"  # describes the run, not the kernel, so it is not among the forms
 KINDS = (*FORMS, DEPS)
@@ -19,8 +32,6 @@ _NEXT = re.compile(rf",(?=(?:{'|'.join(KINDS)})(?:=|,|$))")  # a path may contai
 
 
 class Output(NamedTuple):
-    """A file to write."""
-
     kind: str
     path: str
 
@@ -31,7 +42,11 @@ def outputs(emit: Sequence[str], output: str | None, stem: str) -> tuple[Output,
     Raises `UsageFailed` for unknown kinds and for paths used twice.
     """
     wanted = [_kind(kind) for value in emit for kind in _NEXT.split(value)] or [("neff", None)]
-    files = tuple(Output(*pair) for pair in _with_paths(wanted, output, stem))
+    named = _named_by_output([kind for kind, path in wanted if path is None], output)
+    files = tuple(
+        Output(kind, path or (output if kind == named and output else stem + _SUFFIXES[kind]))
+        for kind, path in wanted
+    )
     for number, first in enumerate(files):
         for second in files[number + 1 :]:
             if first.path == second.path or first.kind == second.kind:
@@ -47,7 +62,6 @@ def last_stage(wanted: Sequence[Output]) -> str:
 
 
 def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:
-    """Raise `UsageFailed` if an output would replace a file that was read."""
     read = {real(path) for path in inputs}
     for output in wanted:
         if output.path != STANDARD and real(output.path) in read:
@@ -84,16 +98,6 @@ def _kind(request: str) -> tuple[str, str | None]:
     return kind, path or None
 
 
-def _with_paths(
-    wanted: Sequence[tuple[str, str | None]], output: str | None, stem: str
-) -> Iterator[tuple[str, str]]:
-    without_path = [kind for kind, path in wanted if path is None]
-    named_kind = _named_by_output(without_path, output)
-    for kind, path in wanted:
-        default = output if kind == named_kind and output is not None else stem + _SUFFIXES[kind]
-        yield kind, path or default
-
-
 def _named_by_output(without_path: Sequence[str], output: str | None) -> str:
     """Return the kind that -o names: the artifact, or the only one without a path."""
     if output is None:
@@ -119,3 +123,67 @@ def _clash(first: Output, second: Output) -> None:
 
 def _bad(message: str, help: str = "") -> UsageFailed:
     return UsageFailed([make("conflicting-options", message, help=help)])
+
+
+FIGURES = ("sbuf_peak", "psum_banks")  # the figures that are known without a run
+# The formats that file names request beside text.
+_FORMATS: dict[str, tuple[str, ...]] = {
+    "resources": (".json", ".svg"),
+    "remarks": (".json",),
+    "changes": (),
+}
+_OTHER = (".json", ".svg", ".yaml", ".yml", ".html")
+
+
+class Report(NamedTuple):
+    kind: str
+    path: str
+
+
+def wanted_reports(values: Sequence[str]) -> list[Report]:
+    return [_wanted_report(value) for value in values]
+
+
+def _wanted_report(value: str) -> Report:
+    kind, equals, path = value.partition("=")
+    if kind not in REPORTS or (equals and not path):
+        text = f"--report {clean(value)}: there is no such report"
+        raise bad_value(text, suggestion(kind, REPORTS))
+    formats = _FORMATS[kind]
+    if path.endswith(_OTHER) and not path.endswith(formats):
+        text = f"--report {clean(value)}: {kind} are not written in this format"
+        raise bad_value(text, f"end the file's name in {', '.join((*formats, '.txt'))}")
+    return Report(kind, path or STANDARD)
+
+
+def write_report(
+    report: Report, colour: str, compiled: Compiled, level: int, shown: Callable[[str], str]
+) -> None:
+    """Write a report. `shown` maps a path to the user's spelling of it."""
+    path = report.path
+    if report.kind == "changes":
+        text = clean("".join(changes.changes(compiled)), keep="\n")
+        text = streams.difference(text, colour) if path == STANDARD else text
+    elif report.kind == "remarks":
+        form = forms.as_json if path.endswith(".json") else forms.text
+        text = form(remarks.remarks(compiled, level), shown)
+    elif path.endswith(".svg"):
+        text = allocation_picture.svg(compiled.executable)
+    elif path.endswith(".json"):
+        text = json.dumps(allocations.as_json(compiled.executable), indent=1) + "\n"
+    else:
+        text = allocations.text(compiled.executable)
+    files.write(path, text)
+
+
+def rules(text: str | None) -> list[budget.Rule]:
+    return budget.rules(text, FIGURES)
+
+
+def exceeded(limits: Sequence[budget.Rule], compiled: Compiled) -> list[Diagnostic]:
+    """Return an error for each figure of the kernel above its limit."""
+    used = resources(compiled.executable)
+    figures = {"sbuf_peak": used.sbuf_bytes, "psum_banks": used.psum_banks}
+    capacities = {"sbuf_peak": used.sbuf_limit, "psum_banks": used.psum_limit}
+    help = "nkic --report resources shows which tensors use them, and when"
+    return budget.broken(limits, figures, None, capacities, help)

@@ -26,20 +26,14 @@ from nkic.cache.folder import folder
 from nkic.cache.messages import from_json, to_json
 from nkic.cache.stamp import here, stamp
 from nkic.cache.store import MAX_ENTRY, Entry, Store
-from nkic.cli.common import Session, process_limits
+from nkic.cli.common import Session
+from nkic.cli.common.options import rows
 from nkic.cli.nkic.options import CommandLine
 
-# Options that request more than the file; calls with one of them are not cached.
-_UNCACHED_OPTIONS = (
-    *("emit", "check", "migrate", "print", "json", "time", "report", "fail_if"),
-    *("stdin_name", "no_cache"),
-)
 _FORMAT = 1  # version of the stored facts
 
 
 class CachedRun:
-    """The cache entry of one command line's artifact."""
-
     def __init__(self, line: CommandLine, session: Session, store: Store) -> None:
         self.line = line
         self.session = session
@@ -56,14 +50,14 @@ class CachedRun:
         try:
             facts = entry.facts
             read = unchanged(facts["places"], facts["contents"])
-            if read is None or _overwrites(facts["path"], read):
-                return False
+            if read is None or led_to(facts["path"]) in {*map(led_to, read)} - {""}:
+                return False  # also if the output would replace a file that was read
             warnings = from_json(facts["warnings"])
             path = str(facts["path"])
         except (ValueError, LookupError, TypeError, AttributeError):
             return False
-        process_limits.warn_of_settings(self.session)
-        process_limits.set_limits(self.session)
+        self.session.warn_of_settings()
+        self.session.set_limits()
         self.session.sources = lambda name: _source(name, read.get(name))
         self._report(facts, warnings)
         self._write(path, entry)
@@ -111,7 +105,7 @@ def cached_run(line: CommandLine, session: Session) -> CachedRun | None:
     if (
         not is_cacheable
         or line.output == STANDARD
-        or any(getattr(line, name) for name in _UNCACHED_OPTIONS)
+        or any(getattr(line, n) for n, row in rows(CommandLine).items() if row.more or row.does)
     ):
         return None
     path = folder(os.environ)
@@ -132,11 +126,6 @@ def _is_small(path: str) -> bool:
         return Path(path).stat().st_size <= MAX_ENTRY
     except OSError:
         return False
-
-
-def _overwrites(path: str, read: dict[str, bytes]) -> bool:
-    """Whether the output would replace a file that was read."""
-    return led_to(path) in {led_to(name) for name in read} - {""}
 
 
 def _source(name: str, content: bytes | None) -> SourceFile | None:

@@ -10,15 +10,13 @@ import pytest
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.cli.common import Session
-from nkic.cli.common.conflicts import given_options, refuse_by_table
-from nkic.cli.common.help import Tool
-from nkic.cli.common.options import Shared
-from nkic.cli.common.table import filled, rows
+from nkic.cli.common.options import Shared, filled, given_options, refuse_by_table, rows
+from nkic.cli.common.tool import Tool
 from nkic.cli.nki_run import command as nki_run
-from nkic.cli.nki_run.conflicts import refuse_conflicts as refuse_in_run
 from nkic.cli.nki_run.options import CommandLine as RunLine
+from nkic.cli.nki_run.options import refuse_conflicts as refuse_in_run
 from nkic.cli.nkic import command as nkic
-from nkic.cli.nkic.conflicts import refuse_conflicts as refuse_in_nkic
+from nkic.cli.nkic.carry_out import refuse_conflicts as refuse_in_nkic
 
 MODES = {
     "nki-run": {

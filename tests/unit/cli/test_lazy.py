@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nkic.cli.common.lazy import bind_lazily
+from nkic.cli.common.main import bind_lazily
 from nkic.cli.nki_run import LAZY_MODULES
 from tests.cli.nki_run_fixtures import artifact, folder
 
@@ -26,20 +26,9 @@ print(code, *names, file=sys.stderr)
 # The modules that a plain run loads of the rooms for rare requests.
 PLAIN = {
     "nkic.cli": {
-        *("common", "common.conflicts", "common.help", "common.main", "common.options"),
-        *(
-            "common.pages",
-            "common.lazy",
-            "common.old",
-            "common.table",
-            "common.session",
-            "common.streams",
-            "common.usage",
-            "common.process_limits",
-        ),
-        *("nki_run", "nki_run.carry_out", "nki_run.conflicts", "nki_run.insights"),
-        *("nki_run.options", "nki_run.progress", "nki_run.running"),
-        *("nki_run.tolerances", "nki_run.writing"),
+        *("common", "common.main", "common.options", "common.session", "common.streams"),
+        *("common.tool", "nki_run", "nki_run.carry_out", "nki_run.options", "nki_run.outputs"),
+        "nki_run.running",
     },
     "nkic.report": {
         *("insight", "insight.costs", "insight.critical", "insight.exposure", "insight.memory"),
@@ -85,7 +74,7 @@ def test_looking_at_a_file_loads_no_simulator(folder: Path) -> None:
     [
         (("profile",), "nkic.cli.nki_run.reporting"),
         (("debug", "--changes", "a"), "nkic.cli.nki_run.debugging"),
-        (("debug", "--fuzz-order", "1"), "nkic.cli.nki_run.fuzzing"),
+        (("debug", "--fuzz-order", "1"), "nkic.cli.nki_run.debugging"),
         (("inspect",), "nkic.cli.nki_run.inspecting"),
     ],
 )

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import click
 import pytest
 
+from nkic.api.options import Calling, Running
 from nkic.base.diagnostics import UsageFailed
 from nkic.cli.common import Session
-from nkic.cli.common.help import Tool
-from nkic.cli.common.old import REFUSED, translated
-from nkic.cli.common.options import Shared
-from nkic.cli.common.table import Option, Row, rows
-from nkic.cli.common.usage import diagnostic
+from nkic.cli.common.options import Option, Row, Shared, filled, rows
+from nkic.cli.common.tool import REFUSED, Tool, diagnostic, translated
 from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nki_run import options as of_runner
 from nkic.cli.nki_run.reporting import TRACES
 from nkic.cli.nkic import command as nkic
 from nkic.cli.nkic import options as of_compiler
-from nkic.cli.nkic import prints, records
+from nkic.cli.nkic import prints
 from nkic.cli.nkic.outputs import KINDS
+from nkic.driver.figures import OPTIONS, run_options
 from nkic.driver.forms import FORMS
 from nkic.limits import table as limits
 from nkic.machine.operators import ORDERS
 from nkic.machine.targets import TARGETS
+from nkic.simulate import RunOptions
 from tests.harness.bless import blessing
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/commands.md"
@@ -79,7 +81,7 @@ def test_values_are_those_that_the_code_knows() -> None:
     assert {*of_compiler.EMITS} == {*KINDS}
     for kind, form in FORMS.items():
         assert of_compiler.EMITS[kind] == form.meaning
-    tables = {*prints.TABLES, *records.TABLES}
+    tables = {*prints.TABLES}
     assert tables | {"schema", "config", "kernels", "completion"} == {*of_compiler.PRINTS}
     assert {*of_runner.ACCUMULATE} == {*ORDERS}
     assert {*of_runner.TARGETS} == {*of_compiler.TARGETS} == {*TARGETS}
@@ -229,3 +231,27 @@ def test_every_option_has_a_row_with_a_sentence(tool: str) -> None:
         for param in command.table:
             row = param.row if isinstance(param, Option) else None
             assert row is None or (row.help[:1].isupper() or row.help[0] in "0f"), param.name
+
+
+# Options whose values are text or files in a command, and Python's own in a call.
+OTHER_TYPES = {"grid", "machine", "optimise", "dump", "expect_at", "rtol", "atol"}
+
+
+def test_options_of_calls_are_those_of_the_commands() -> None:
+    """An option that both a command and Python take is of one type."""
+    calls = get_type_hints(Calling)
+    lines = fields(of_compiler.CommandLine) + fields(of_runner.CommandLine)
+    shared = {field.name: eval(str(field.type)) for field in lines if field.name in calls}
+    assert {"target", "lnc", "spill", "init_check", "precise_fp", "accumulate"} <= shared.keys()
+    differing = {name for name, kind in shared.items() if kind != calls[name]}
+    assert differing == OTHER_TYPES
+
+
+def test_options_of_a_run_have_one_name_and_one_default() -> None:
+    plain, table = RunOptions(), rows(of_runner.CommandLine)
+    assert OPTIONS.keys() <= Running.__annotations__.keys()
+    assert {"init_check", "race_check", "accumulate"} <= OPTIONS.keys() & table.keys()
+    line = filled(of_runner.CommandLine, {})
+    assert run_options(vars(line), {}) == plain
+    for name, field in OPTIONS.items():
+        assert vars(run_options({name: "other"}, {})) == {**vars(plain), field: "other"}

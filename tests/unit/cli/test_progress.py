@@ -9,8 +9,8 @@ import pytest
 import nkic
 from nkic.base.source import SourceFile
 from nkic.cli.common import Session
-from nkic.cli.nki_run import progress
-from nkic.cli.nki_run.progress import Bar
+from nkic.cli.nki_run import running
+from nkic.cli.nki_run.running import Bar
 from nkic.report.resources import executions
 from nkic.simulate import machine, rerun
 from tests.harness.traced import HEAD, SAMPLES, run
@@ -69,5 +69,5 @@ def test_only_people_at_a_terminal_see_it(monkeypatch: pytest.MonkeyPatch) -> No
     cases += [(Terminal(), Session("nki-run", format="json"), False)]
     for stream, session, expected in cases:
         monkeypatch.setattr("sys.stderr", stream)
-        with progress.shown(session, 10) as bar:
+        with running.shown(session, 10) as bar:
             assert (bar is not None) is expected

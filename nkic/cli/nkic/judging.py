@@ -1,8 +1,11 @@
-"""`nkic evaluate`: candidates of a task, ranked, as a table and as lines of JSON."""
+"""`nkic evaluate`, `nkic tune` and `nkic serve`: candidates judged."""
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,7 +18,7 @@ from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import aligned, clean, plural
 from nkic.cli.common import Session
-from nkic.cli.nkic.options import EvaluateLine
+from nkic.cli.nkic.options import EvaluateLine, ServeLine, TuneLine
 from nkic.judge import (
     Candidate,
     Evaluation,
@@ -27,6 +30,7 @@ from nkic.judge import (
     read_task,
     traces,
 )
+from nkic.limits import watcher
 
 NO, YES = 1, 0
 MAX_SECRET = 4096  # bytes
@@ -55,7 +59,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     found, records = list[Evaluation](), list[Any]()
     right = 0
     with ExitStack() as stack:
-        write = _lines(line.jsonl, stack)
+        write = _jsonl(line.jsonl, stack)
         pool = stack.enter_context(pool_of(line.cluster, line.jobs))
         for evaluation in judge.evaluate_all(map(read, sources), pool=pool):
             if suite and line.traces is not None:
@@ -90,7 +94,6 @@ def _read_solution(source: str | Candidate) -> Candidate:
 
 
 def secret_of(path: str | None) -> bytes:
-    """Return the secret of a file."""
     if path is None:
         return b""
     secret = files.read_bytes(path, MAX_SECRET).strip()
@@ -100,7 +103,6 @@ def secret_of(path: str | None) -> bytes:
 
 
 def pool_of(cluster: str | None, jobs: int) -> Pool:
-    """Return where candidates are judged."""
     if cluster is None:
         return LocalPool(jobs)
     from nkic.judge.cluster import ClusterPool  # Dask
@@ -108,7 +110,7 @@ def pool_of(cluster: str | None, jobs: int) -> Pool:
     return ClusterPool(cluster)
 
 
-def _lines(path: str | None, stack: ExitStack) -> Callable[[str], object]:
+def _jsonl(path: str | None, stack: ExitStack) -> Callable[[str], object]:
     """Return what writes a line to the file of JSON lines."""
     if path is None:
         return str
@@ -148,3 +150,123 @@ def _row(evaluation: Evaluation) -> tuple[str, str, str, str]:
     if not told and evaluation.verdict:
         told = [evaluation.verdict[0]]
     return clean(evaluation.candidate), evaluation.status, time, clean("; ".join(told))
+
+
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def tuned(line: TuneLine, session: Session) -> int:
+    """Tune, report, and return the exit code: 0 if a point is right."""
+    from nkic.tuning import tune
+
+    if session.limits:
+        raise bad_value("`--limit` is about this process", "write [limits] into the task")
+    found = tune(
+        line.kernel,
+        line.task,
+        _wishes(line.vary),
+        jobs=line.jobs,
+        trials=line.trials,
+        best=line.best,
+        seed=line.seed,
+        budget=_seconds(line.budget),
+        results=line.results,
+        told=session.status,
+    )
+    source = found.text if found.best is not None else None
+    for kind, path, text in (
+        ("jsonl", line.jsonl, found.jsonl()),
+        ("plot", line.plot, found.svg),
+        ("source", line.write, source),
+    ):
+        if path is not None and text is not None:
+            files.write(path, text)
+            if path != STANDARD:
+                session.wrote(kind, path)
+    if line.jsonl != STANDARD and session.verbosity >= 0:
+        files.write(STANDARD, found.table)
+    return YES if found.best is not None else NO
+
+
+def _wishes(words: tuple[str, ...]) -> dict[str, str]:
+    wishes: dict[str, str] = {}
+    for word in words:
+        name, equals, values = word.partition("=")
+        if not equals or not name.strip():
+            raise bad_value(f"--vary {word}: no NAME=VALUES", "as in --vary tile=128,256")
+        if name.strip() in wishes:
+            raise bad_value(f"--vary {word}: `{name}` is varied twice", "give all its values once")
+        wishes[name.strip()] = values
+    return wishes
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise bad_value(f"--budget: `{text}` is no time", "write 90s, 10m or 2h")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+MAX_TOKENS = 1 << 20  # bytes of the file of tokens
+SHORTEST = 16  # characters of a token
+LATEST = 10.0  # seconds after the end of all that runs, when the process is killed
+EXTRA = {"starlette", "uvicorn", "prometheus_client"}
+
+
+def serve(line: ServeLine, session: Session) -> int:
+    try:
+        from nkic.serve.app import Service
+        from nkic.serve.limits import Limits
+        from nkic.serve.run import run
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA:
+            raise
+        text = f"`nkic serve` needs the package `{package}`"
+        raise bad_value(text, "pip install starlette uvicorn prometheus_client") from None
+    if not line.tasks:
+        raise bad_value("no task is given", "nkic serve TASK.toml")
+    if session.limits:
+        raise bad_value("`--limit` is about this process", "write [limits] into the tasks")
+    tokens = _tokens(line)
+    if not tokens and not _is_here(line.host):
+        text = f"--host {line.host}: whoever reaches it could use it"
+        raise bad_value(text, "give --token FILE, or NKIC_TOKEN in the environment")
+    results = Results(line.results) if line.results is not None else None
+    secret = secret_of(line.secret)
+    judges = [Judge(read_task(path), secret=secret, results=results) for path in line.tasks]
+    names = [judge.task.name for judge in judges]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise bad_value(f"two tasks are called `{twice}`", "write name = '…' into one")
+    page = watcher.page()
+    if page is not None:
+        page.grace = line.grace + max(judge.task.seconds for judge in judges) + LATEST
+    with pool_of(line.cluster, line.jobs) as pool:
+        limits = Limits(queue=line.queue, grace=line.grace)
+        session.status(f"serving {', '.join(names)} on http://{line.host}:{line.port}")
+        run(Service(judges, pool, tokens, limits), line.host, line.port)
+    return 0
+
+
+def _tokens(line: ServeLine) -> list[str]:
+    given = os.environ.get("NKIC_TOKEN", "")
+    if line.token is not None:
+        given = files.read_bytes(line.token, MAX_TOKENS).decode("utf-8", "replace")
+        if not given.strip():
+            raise bad_value(f"--token: `{line.token}` is empty", "write a token into it")
+    tokens = [token.strip() for token in given.splitlines() if token.strip()]
+    if any(len(token) < SHORTEST for token in tokens):
+        help = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
+        raise bad_value(f"a token has fewer than {SHORTEST} characters", help)
+    return tokens
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,10 +1,12 @@
-"""Writing outputs to files and to standard output."""
+"""The outputs of a run: where they are written, and how they are compared (--compare, --rtol,
+--atol).
+"""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,15 +16,15 @@ from nkic import __version__
 from nkic.arrays.npz import write_npz
 from nkic.arrays.offers import natural
 from nkic.base import files
-from nkic.base.diagnostics import bad_value
+from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.suggest import suggestion
 from nkic.cli.common import Session
-from nkic.cli.common.table import is_named
+from nkic.cli.common.options import is_named
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
 from nkic.machine.dtypes import DType
-from nkic.simulate.comparison.tolerance import ToleranceSettings
+from nkic.simulate.comparison.tolerance import EVERY, MODES, ToleranceSettings
 from nkic.simulate.io.signature import ArrayParameter, Signature
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -30,7 +32,6 @@ SIDECAR = ".json"  # appended to the whole name of a blessed file
 
 
 def parse_outputs(values: Sequence[str], signature: Signature) -> dict[str, list[str]]:
-    """Return the paths of every `NAME=PATH` by output name. Raises `UsageFailed`."""
     names = [p.name for p in signature.outputs]
     paths: dict[str, list[str]] = {}
     for request in filter(is_named, values):
@@ -47,8 +48,6 @@ def parse_outputs(values: Sequence[str], signature: Signature) -> dict[str, list
 
 
 class Writer:
-    """Writes the outputs of one run, in storage type, where the command line requests them."""
-
     def __init__(self, line: CommandLine, session: Session, signature: Signature) -> None:
         self.line = line
         self.session = session
@@ -78,7 +77,7 @@ class Writer:
         arrays, types = {}, {}
         for p in self.signature.outputs:
             arrays[p.name] = presented(outputs[p.name], p.dtype, readable)
-            types[p.name] = "float32" if readable and _changes(p.dtype) else p.dtype.name
+            types[p.name] = "float32" if readable and _is_converted(p.dtype) else p.dtype.name
         self._file(path, "npz", lambda stream: write_npz(stream, arrays, types))
 
     def _single(self, path: str, output: NDArray[Any], parameter: ArrayParameter) -> None:
@@ -115,12 +114,108 @@ def presented(output: NDArray[Any], dtype: DType, readable: bool) -> NDArray[Any
     """Return an output as a NumPy array: with its bytes, or as numbers that NumPy can show."""
     if readable and dtype.lanes > 1:
         return codecs.unpack(output, dtype)
-    if readable and _changes(dtype):
+    if readable and _is_converted(dtype):
         return codecs.decode(output, dtype)
     element = natural(dtype)
     return np.ascontiguousarray(output).view(f"{element.kind}{element.size}")
 
 
-def _changes(dtype: DType) -> bool:
+def _is_converted(dtype: DType) -> bool:
     """Whether --outputs-as f32 converts the dtype: a float, or packed floats, that NumPy lacks."""
     return natural(dtype).kind == "V" or dtype.lanes > 1
+
+
+# The fields of a rule that have an option, with the range of their values.
+_NUMBERS = {
+    "rtol": (0.0, 1e300),
+    "atol": (0.0, 1e300),
+    "max_ulp": (0.0, 2.0**32),
+    "min_cosine": (-1.0, 1.0),
+    "max_l2": (0.0, 1e300),
+    "min_pass_rate": (0.0, 1.0),
+}
+_RULES = {
+    "max-ulp": "max_ulp",
+    "min-cosine": "min_cosine",
+    "max-l2": "max_l2",
+    "pass-rate": "min_pass_rate",
+}
+_EQUAL_NAN = "equal-nan"
+
+
+def tolerances_of(line: CommandLine) -> ToleranceSettings:
+    by_key: dict[str, dict[str, Any]] = {}
+    equal_nan = False
+    for name, rule in _rules(line):
+        key, value = _parsed(rule)
+        if key == _EQUAL_NAN:
+            if name != EVERY:
+                raise bad_value(
+                    f"--compare {name}={rule}: it is for all outputs", "leave out the name"
+                )
+            equal_nan = True
+            continue
+        if name in by_key.setdefault(key, {}):
+            about = f" for `{name}`" if name else ""
+            raise bad_value(f"{_option(key)} is given twice{about}")
+        by_key[key][name] = value
+    return ToleranceSettings(by_key, equal_nan)
+
+
+def _rules(line: CommandLine) -> Iterator[tuple[str, str]]:
+    """Yield each rule with the name of its output: `ulp`, `max-ulp:4`, `rtol:1e-3`."""
+    for option, values, prefix in (
+        *(("--compare", line.compare, ""), ("--rtol", line.rtol, "rtol:")),
+        ("--atol", line.atol, "atol:"),
+    ):
+        for text in values:
+            name, equals, rules = text.rpartition("=")
+            if equals and not name:
+                raise bad_value(f"{option} {text}: an output's name is missing before `=`")
+            yield from ((name or EVERY, f"{prefix}{rule}") for rule in rules.split(","))
+
+
+def _parsed(rule: str) -> tuple[str, Any]:
+    word, colon, number = rule.partition(":")
+    key = _RULES.get(word, word)
+    if colon and key in _NUMBERS:
+        return key, _number(key, number)
+    if word in MODES and not colon:
+        return "mode", word
+    if word != _EQUAL_NAN:
+        names = (*MODES, *(f"{name}:" for name in _RULES), _EQUAL_NAN)
+        raise bad_value(f"--compare: there is no rule `{rule}`", suggestion(rule, names))
+    return _EQUAL_NAN, True
+
+
+def _option(key: str) -> str:
+    rule = next((name for name, field in _RULES.items() if field == key), None)
+    return f"--compare {rule}" if rule else "--compare" if key == "mode" else f"--{key}"
+
+
+def _number(key: str, text: str) -> float:
+    low, high = _NUMBERS[key]
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        limits = f"from {low:g} to {high:g}" if high < 1e300 else f"of at least {low:g}"
+        raise bad_value(f"{_option(key)}: `{text}` is not a number {limits}")
+    return value
+
+
+def refuse_ignored(settings: ToleranceSettings, signature: Signature) -> None:
+    modes = {p.name: settings.rule(p.name, p.dtype).mode for p in signature.outputs}
+    for key, values in settings.by_name.items():
+        for name in values:
+            if name != EVERY and name not in modes:
+                text = f"{_option(key)}: there is no output `{name}`"
+                raise bad_value(text, suggestion(name, modes, "there are"))
+            affected = [n for n, mode in modes.items() if key == "mode" or key in MODES[mode]]
+            if not affected or (name != EVERY and name not in affected):
+                mode = modes.get(name, next(iter(modes.values()), "close"))
+                text = f"`{_option(key)}` does not apply to `--compare {mode}`"
+                used = ", ".join(_option(key) for key in MODES[mode])
+                help = f"{mode} uses only {used}" if used else f"{mode} uses no other option"
+                raise UsageFailed([make("conflicting-options", text, help=help)])

@@ -1,21 +1,84 @@
-"""A command: parsed by its table of options, with help in two sizes: -h fits on a screen, --help
-is complete.
+"""A command: parsed by its list of options, with help in two sizes: -h fits on a screen, --help
+is complete; spellings of earlier releases; errors about a command line, with the nearest option.
+
+A table of earlier spellings maps an option to its new words: {} is a value, {name} and {rest} are
+the parts of a value NAME=REST. A first word without a dash is the subcommand that takes them now.
+What cannot be translated begins with `REFUSED`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import click
 
 from nkic import __version__
 from nkic.base import explain
-from nkic.cli.common import old, pages
-from nkic.cli.common.options import Shared
+from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.cli.common import streams
+from nkic.cli.common.options import Option, Shared, filled, parameters
 from nkic.cli.common.session import Session
-from nkic.cli.common.table import Option, filled, parameters
+
+REFUSED = "!"
+
+
+class Translated(NamedTuple):
+    """Words of a command line, the subcommand that they need, and warnings."""
+
+    words: list[str]
+    command: str
+    warnings: list[Diagnostic]
+
+
+def translated(tool: str, words: Sequence[str], old: Mapping[str, str]) -> Translated:
+    """Return the words in today's spelling. Raises `UsageFailed`."""
+    found: list[str] = []
+    command, warnings, left = "", list[Diagnostic](), iter(words)
+    for word in left:
+        if word == "--":
+            found += [word, *left]
+            break
+        name = word[:2] if word[1:2] != "-" else word.partition("=")[0]
+        if name not in old:
+            found.append(word)
+            continue
+        now = old[name]
+        count = now.count("{}") + now.count("{rest}")
+        attached = [word[len(name) :].removeprefix("=")] if word != name else []
+        values = attached if attached and count else [*islice(left, count)]
+        if now.startswith(REFUSED) or len(values) < count:
+            raise UsageFailed([_renamed(name, spelt(tool, now), Level.ERROR)])
+        new = [_filled_word(part, values) for part in now.split()]
+        if attached and not count:  # an option whose value could be left out
+            new[-1] += f"={attached[0]}"
+        warnings.append(_renamed(name, spelt(tool, " ".join(new)), Level.WARNING))
+        if not new[0].startswith("-"):
+            command = new.pop(0)
+        found += new
+    return Translated(found, command, warnings)
+
+
+def _filled_word(part: str, values: list[str]) -> str:
+    name, equals, rest = values[0].rpartition("=") if values else ("", "", "")
+    part = part.replace("{name}", name + equals).replace("{rest}", rest)
+    return part.replace("{}", values.pop(0)) if "{}" in part else part
+
+
+def spelt(tool: str, now: str) -> str:
+    now = now.removeprefix(REFUSED).replace("{name}", "").replace("{rest}", "{}")
+    return now.replace("{}", "…") if now.startswith("-") else f"{tool} {now}".replace("{}", "…")
+
+
+def _renamed(name: str, now: str, level: Level) -> Diagnostic:
+    advice = "write the new spelling; the next release does not take the old one"
+    advice = advice if level is Level.WARNING else f"write `{now}`"
+    return make("old-spelling", f"`{name}` is now spelt `{now}`", help=advice, level=level)
+
 
 EXIT_CODES = (
     ("0", "success"),
@@ -62,7 +125,6 @@ class Tool(click.Command):
 
     @cached_property
     def table(self) -> list[click.Parameter]:
-        """The options and arguments."""
         return [*parameters(self.line, self.only), *parameters(Shared)]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -78,7 +140,7 @@ class Tool(click.Command):
         if args and args[0] in self.commands:
             name = f"{info_name} {args[0]}"
             return self.commands[args[0]].make_context(name, args[1:], parent, **extra)
-        words, command, warnings = old.translated(str(info_name), args, self.old)
+        words, command, warnings = translated(str(info_name), args, self.old)
         if isinstance(extra.get("obj"), Session):
             extra["obj"].renamed += warnings
         if command:
@@ -103,9 +165,8 @@ class Tool(click.Command):
         return left
 
     def _answer(self, ctx: click.Context, shared: Shared, session: Session) -> str | None:
-        """Return the text that an option of the group Help asks for."""
         if shared.explain is not None:
-            return pages.markdown(explain.page(shared.explain), session.color)
+            return streams.markdown(explain.page(shared.explain), session.color)
         if shared.version:
             return f"{session.tool} {__version__}"
         if shared.h or (shared.help and self.plain):
@@ -113,11 +174,9 @@ class Tool(click.Command):
         return ctx.get_help() if shared.help else None
 
     def invoke(self, ctx: click.Context) -> int:
-        """Carry out the command line, and return the exit code."""
         return self.act(filled(self.line, ctx.params), ctx.ensure_object(Session)) or 0
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> Any:
-        """Return the subcommands and options that begin like the incomplete word."""
         from click.shell_completion import CompletionItem  # the shell waits: only when it asks
 
         names = [name for name in self.commands if incomplete and name.startswith(incomplete)]
@@ -150,7 +209,6 @@ class Tool(click.Command):
             formatter.write_dl(EXIT_CODES)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return the words of the usage line."""
         pieces = super().collect_usage_pieces(ctx)
         return ["[COMMAND]", *pieces] if self.commands else pieces
 
@@ -165,7 +223,9 @@ class Tool(click.Command):
     def _write_commands(self, formatter: click.HelpFormatter) -> None:
         if self.commands:
             with formatter.section("Commands"):
-                formatter.write_dl([(n, _first(str(c.help))) for n, c in self.commands.items()])
+                texts = [(n, " ".join(str(c.help).split())) for n, c in self.commands.items()]
+                first = [(n, t.partition(". ")[0].partition(": ")[0]) for n, t in texts]
+                formatter.write_dl([(n, sentence.rstrip(".")) for n, sentence in first])
 
     def _write_options(
         self, ctx: click.Context, formatter: click.HelpFormatter, *, common_only: bool
@@ -187,6 +247,56 @@ class Tool(click.Command):
                 formatter.write_dl(entries)
 
 
-def _first(text: str) -> str:
-    """Return the first sentence."""
-    return " ".join(text.split()).partition(". ")[0].partition(": ")[0].rstrip(".")
+_ARRAYS = re.compile(r"unexpected extra argument \((\S+\.npz)\)")
+
+
+def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
+    """Return Click's error as a diagnostic, with the nearest option if one was misspelt."""
+    context = getattr(error, "ctx", None)
+    advice = f"`{context.command_path if context else tool} --help` shows every option"
+    if isinstance(error, click.NoSuchOption):
+        near = context and isinstance(context.command, Tool) and _near(error, context.command, tool)
+        text = f"no such option: `{error.option_name}`"
+        return make("unknown-option", text, help=near or advice)
+    if isinstance(error, click.MissingParameter):
+        return make("missing-argument", f"missing {_name(error)}", help=advice)
+    if isinstance(error, click.BadParameter):
+        return make("bad-value", f"{_name(error)}: {_sentence(error.message)}", help=advice)
+    text = _sentence(error.format_message().removeprefix("Got "))
+    arrays = _ARRAYS.fullmatch(text)
+    if arrays and context and "--inputs" in _names(context.command):
+        advice = f"arrays are given with `--inputs {arrays[1]}`"
+    return make("bad-usage", text, help=advice)
+
+
+def _near(error: click.NoSuchOption, command: Tool, tool: str) -> str:
+    """Return where an unknown option belongs: to a subcommand, to an option that takes it as a
+    value, or to the nearest name.
+    """
+    name, word = error.option_name, error.option_name.lstrip("-")
+    for other, subcommand in command.suite.commands.items():
+        if name in _names(subcommand):
+            return f"it is an option of `{tool} {other}`"
+    if (now := command.suite.old.get(name)) is not None:
+        return f"it is now spelt `{spelt(tool, now)}`"
+    for param in command.table:
+        row = param.row if isinstance(param, Option) else None
+        if row is not None and word in row.listed(tool):
+            value = str(row.metavar).partition("=")[2].strip("]…,")
+            return f"did you mean `{row.name} {word}{'=' * bool(value)}{value}`?"
+    return did_you_mean(name, _names(command))
+
+
+def _names(command: Tool) -> list[str]:
+    return [name for param in command.table for name in (*param.opts, *param.secondary_opts)]
+
+
+def _name(error: click.BadParameter) -> str:
+    """Return `--color`, or the argument's name as in the usage line."""
+    hint = error.param_hint or (error.param.get_error_hint(error.ctx) if error.param else "value")
+    return (hint if isinstance(hint, str) else " / ".join(hint)).replace("'", "`")
+
+
+def _sentence(text: str) -> str:
+    """Return Click's sentence in the style of nkic's messages: no capital, no full stop."""
+    return text[:1].lower() + text[1:].rstrip().removesuffix(".")
