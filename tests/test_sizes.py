@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 LONGEST_FUNCTION = 60  # lines of code
 LONGEST_FILE, LONGEST_LINE = 800, 100
 # The size of nkic/. A change that needs more raises a number, and its commit says what that bought.
-MOST_LINES, MOST_FILES, MOST_ROOMS = 124_746, 804, 38
+MOST_LINES, MOST_FILES, MOST_ROOMS = 124_155, 803, 38
 
 PACKAGE = sorted((PROJECT / "nkic").rglob("*.py"))
 # Kernels in the style of users, with long lines.

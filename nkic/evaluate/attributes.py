@@ -25,6 +25,7 @@ from nkic.evaluate.objects import (
     Property,
     StaticMethod,
     Super,
+    Written,
 )
 from nkic.syntax import names
 
@@ -145,7 +146,7 @@ def _is_data_descriptor(member: Any) -> bool:
 
 def _of_class(m: Machine, owner: Class, name: str) -> Any:
     member = owner.find(name)
-    if member is UNSET or member.__class__ is Getter:
+    if member is UNSET or member.__class__ is Getter or member.__class__ is Property:
         getter = _CLASS_GETTERS.get(name)
         if getter is not None:
             return getter(m, owner)
@@ -304,6 +305,8 @@ def of_provided(m: Machine, module: Provided, name: str) -> Any:
     if value is not UNSET:
         return value
     value = module.space.get(m, name)
+    if value.__class__ is Written:
+        value = module.world.written(value)
     if value is not UNSET:
         if module.space.keeps(name):
             module.memo[name] = value

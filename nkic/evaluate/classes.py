@@ -80,7 +80,9 @@ def make(
     m.allocate(800 + 100 * len(space))
     cls = of_members(m, code.qualname, bases, space, body.fields, options)
     cls.module = runtime.module.name
-    if runtime.world.is_defining:
+    if runtime.is_library:
+        seal(cls)
+    elif runtime.world.is_defining:
         runtime.world.note(cls)
     frame[code.names["__class__"][0]][0] = cls
     return cls

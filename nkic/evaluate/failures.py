@@ -414,7 +414,7 @@ def _type_error(failure: Failure) -> _Reason:
         return _Reason("wrong-call", text, advice)
     function = next(_computed(failure, call.func), None)
     owner = function.function if isinstance(function, Method) else function
-    if isinstance(owner, Builtin) and owner.call.__module__.startswith("nkic.evaluate"):
+    if owner is not None and _is_librarys(owner):
         name = owner.name.rpartition(".")[2]
         text = f"`{name}` is called with the wrong number or names of arguments"
         return reason._replace(message=text)
@@ -426,6 +426,12 @@ def _type_error(failure: Failure) -> _Reason:
     listed = ", ".join(parameter_names)
     help = suggestion or f"its parameters are {listed or 'none'}"
     return _Reason("wrong-call", text, help, unknown[1] if unknown else "")
+
+
+def _is_librarys(function: Any) -> bool:
+    if isinstance(function, Builtin):
+        return function.call.__module__.startswith("nkic.evaluate")
+    return isinstance(function, Function) and function.runtime.is_library
 
 
 def _import_error(failure: Failure) -> _Reason:

@@ -199,7 +199,9 @@ class Interpreter:
 
     def loop_context(self) -> list[Label]:
         """Label the current iterations of the loops around the current node and its callers."""
-        places = [failures.ActiveNode(frame, frame[1]) for frame in reversed(self.machine.stack)]
+        places = [
+            failures.ActiveNode(frame, frame[1]) for frame in reversed(self.machine.users_frames())
+        ]
         user_places = [p for p in places if not p.span.path.startswith(STDLIB)]
         return failures.iterations_of(user_places[: failures.MAX_CALLS], self.resolved)
 

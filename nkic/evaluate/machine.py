@@ -16,7 +16,7 @@ from nkic.evaluate import attributes, classes, compare, containers, exceptions, 
 from nkic.evaluate.border import admitting
 from nkic.evaluate.budget import CALL_COST, CLASS_COST, Budget, BudgetExhausted
 from nkic.evaluate.calls import bind, enter_cells, without_machine
-from nkic.evaluate.code import AT, Code, Frame
+from nkic.evaluate.code import AT, FUNCTION, Code, Frame
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import (
     INSTANCES,
@@ -69,8 +69,8 @@ class Machine(Budget):
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
         *("opaque", "formatting", "callables", "vectorcalls", "hints", "items"),
-        *("_serials", "_ranks", "_chains", "_nodes", "_top", "_places", "_below"),
-        *("show", "quiet", "refused"),
+        *("_serials", "_ranks", "_chains", "_nodes", "_top", "_user", "_places", "_below"),
+        *("show", "quiet", "refused", "writing", "runs_library"),
     )
 
     def __init__(self, limits: Limits, table: Mapping[type, Class]) -> None:
@@ -91,14 +91,19 @@ class Machine(Budget):
         self.refused: tuple[type, ...] = ()
         self.builtins: dict[Str, Any] = {}
         self.show: Callable[[Str], None] = lambda text: None
+        self.runs_library = False  # whether a frame may be one of the library's source
+        # The values that a text is being made of, while the library's own `__repr__` runs.
+        self.writing: set[int] | None = None
         self._serials = 0
         # By the id of an object without a serial number, which is kept alive.
         self._ranks: dict[int, tuple[int, Any]] = {}
         # By the id of the caller's chain and that of the node, which `_nodes` keeps alive.
         self._chains: dict[int, dict[int, CallChain]] = {}
         self._nodes: list[nodes.Node] = []
-        # A frame that was on top, and the chains above those below it, which do not change.
+        # A frame that was on top; the innermost that is not the library's, and the chains above
+        # those below it, which do not change.
         self._top: Frame | None = None
+        self._user: Frame = []
         self._places: dict[int, CallChain] = {}
         self._below: CallChain | None = None
 
@@ -130,17 +135,24 @@ class Machine(Budget):
         top = self.stack[-1]
         if top is not self._top:
             self._enter(top)
-        node = top[AT]
+        node = self._user[AT]
         chain = self._places.get(id(node))
         return self._chain(node, self._below) if chain is None else chain
 
     def _enter(self, top: Frame) -> None:
-        """Find the call chain of the frames below a new top."""
+        """Find the call chain of the user's frames below a new top."""
         below = None
-        for frame in self.stack[:-1]:
+        frames = self.users_frames()
+        for frame in frames[:-1]:
             below = self._chain(frame[AT], below)
-        self._top, self._below = top, below
+        self._top, self._user, self._below = top, frames[-1], below
         self._places = self._chains.setdefault(id(below), {})
+
+    def users_frames(self) -> list[Frame]:
+        """Return the frames of the active calls but those inside the library."""
+        if not self.runs_library:
+            return self.stack
+        return [f for f in self.stack if not f[FUNCTION].runtime.is_library] or self.stack
 
     def _chain(self, node: nodes.Node, below: CallChain | None) -> CallChain:
         places = self._chains.setdefault(id(below), {})
@@ -173,7 +185,7 @@ class Machine(Budget):
     def note(self, error: BaseException) -> None:
         """Attach the active frames to an exception, the first time that it is seen."""
         if not hasattr(error, "nkic_frames"):
-            frames = [(frame, frame[AT]) for frame in reversed(self.stack)]
+            frames = [(frame, frame[AT]) for frame in reversed(self.users_frames())]
             error.nkic_frames = frames  # type: ignore[attr-defined]
 
     # ---- calls -----------------------------------------------------------------------------

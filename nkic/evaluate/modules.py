@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from nkic.base.diagnostics import Label
-from nkic.base.source import Span
+from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.base.suggest import did_you_mean
 from nkic.evaluate import attributes
 from nkic.evaluate.attributes import ModuleNamespace, Provided, of_provided
@@ -22,7 +22,7 @@ from nkic.evaluate.code import Code, Frame
 from nkic.evaluate.compile.functions import compile_expression, compile_function, compile_statement
 from nkic.evaluate.errors import ImportFailed, KernelError, Missing
 from nkic.evaluate.machine import CALLABLES
-from nkic.evaluate.objects import UNSET, Class, Function
+from nkic.evaluate.objects import UNSET, Class, Function, Written
 from nkic.syntax import names, nodes, scopes
 from nkic.syntax.bindings import (
     Binding,
@@ -155,6 +155,7 @@ class World:
         self.is_defining = False  # whether a module-level statement runs
         self._runtimes: dict[str, Runtime] = {}
         self._values: dict[str, Provided] = {}
+        self._written: dict[str, WrittenRuntime] = {}
         self._noted: list[Class | Function] = []
 
     def runtime(self, module: SourceModule) -> Runtime:
@@ -163,6 +164,13 @@ class World:
         if path not in self._runtimes:
             self._runtimes[path] = Runtime(self, module)
         return self._runtimes[path]
+
+    def written(self, value: Written) -> Any:
+        """Return the value of a name of the library that is kernel source."""
+        runtime = self._written.get(value.module)
+        if runtime is None:
+            runtime = self._written[value.module] = WrittenRuntime(self, value)
+        return runtime.get(value.name)
 
     @contextmanager
     def defining(self) -> Iterator[None]:
@@ -277,6 +285,8 @@ class ModuleBody:
 
 class Runtime:
     """One module: its globals, and the set of its statements that have run."""
+
+    is_library = False  # whether messages and instructions leave out the frames of its code
 
     def __init__(self, world: World, module: SourceModule) -> None:
         self.world = world
@@ -451,6 +461,34 @@ class Runtime:
     def import_member(self, soft: bool, request: str, member: str) -> Any:
         """Execute `from request import member` from a statement of this module."""
         return self.world.member(Import(request, member), self.module, soft=soft)
+
+
+_CHARACTER_STEPS = 12  # steps for parsing and compiling a character of the library's source
+
+
+class WrittenRuntime(Runtime):
+    """A library module that is kernel source: a definition is parsed and run when it is used."""
+
+    is_library = True
+
+    def __init__(self, world: World, value: Written) -> None:
+        self.files = value.files
+        source = SourceFile(f"{SHIPPED}.library>/{value.module}.py", "")
+        module = SourceModule(value.module, source, nodes.Module(NOWHERE, ()), {}, trusted=True)
+        super().__init__(world, module)
+        self.globals |= value.natives
+        self.machine.runs_library = True
+
+    def defines(self, name: str) -> bool:
+        return name in self.files
+
+    def find(self, name: str) -> Any:
+        file = self.files[name]
+        self.machine.charge(_CHARACTER_STEPS * len(file.text))
+        tree = self.world.library.add(self.module.name, file, trusted=True).tree
+        for statement in tree.body:
+            self.run(compile_statement(file, statement))
+        return self.globals[name]
 
 
 def _circular(binding: Binding) -> KernelError:

@@ -8,10 +8,11 @@ are in the table of the value's class, `Class.members`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from nkic.base.source import SourceFile
 from nkic.evaluate.code import UNSET as UNSET
 from nkic.evaluate.code import Code
 from nkic.evaluate.errors import KernelError
@@ -69,6 +70,24 @@ def shared_instance(cls: Class, **fields: Any) -> Instance:
     instance = Instance()
     instance.cls, instance.fields, instance.serial = cls, fields, 0
     return seal(instance)
+
+
+class Written:
+    """A name of a library module that is kernel source, which each evaluation reads for itself.
+
+    `files` holds the module's definitions by name, each a file of its own, so that only those that
+    a kernel uses are parsed; `natives` are the values of the interpreter that only they see.
+    """
+
+    __slots__ = ("files", "module", "name", "natives")
+
+    def __init__(
+        self, module: str, name: str, files: Mapping[str, SourceFile], natives: Mapping[str, Any]
+    ) -> None:
+        self.module = module
+        self.name = name
+        self.files = files
+        self.natives = natives
 
 
 # ---- classes ------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from nkic.evaluate.objects import (
     Class,
     ClassMethod,
     ErrorInstance,
+    Function,
     Method,
     StaticMethod,
     Super,
@@ -116,7 +117,7 @@ class Writer:
         self._limit = limit
         self._parts: list[str] = []
         self._length = 0
-        self._open: set[int] = set()
+        self._open: set[int] = set() if m.writing is None else m.writing
 
     def write(self, value: Any) -> str:
         """Return the text of `value`."""
@@ -161,7 +162,7 @@ class Writer:
             if method.__class__ is Builtin:
                 method.call(self.m, value, self)
             elif method is not UNSET:
-                self.add(_returned(self.m, "__repr__", self.m.call(method, (value,), {})))
+                self.add(self._returned(value, method))
             elif brackets is not None and isinstance(value, list | tuple | dict):
                 self.container(value, *brackets)
             else:
@@ -174,6 +175,16 @@ class Writer:
             self.container(value, *brackets)
         else:
             self._other(value)
+
+    def _returned(self, value: Any, method: Any) -> str:
+        """Return what `__repr__` returns. What the library's writes is a part of the same text."""
+        m, outer = self.m, self.m.writing
+        is_library = method.__class__ is Function and method.runtime.is_library
+        m.writing = self._open if is_library else None
+        try:
+            return _returned(m, "__repr__", m.call(method, (value,), {}))
+        finally:
+            m.writing = outer
 
     def _other(self, value: Any) -> None:
         kind = value.__class__

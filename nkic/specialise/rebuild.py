@@ -8,7 +8,7 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
-from nkic.evaluate import attributes, library
+from nkic.evaluate import attributes
 from nkic.evaluate.classes import blank
 from nkic.evaluate.modules import OpaqueImport
 from nkic.evaluate.objects import Class
@@ -20,7 +20,6 @@ from nkic.specialise import runtime_values
 from nkic.specialise.closed import World
 from nkic.specialise.numpy.values import host, wrapped
 
-_PARTIAL = library.modules()["functools"]["partial"]
 NKI = "nki"
 _NOT_MADE = object()
 _SEARCHED = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
@@ -180,7 +179,8 @@ class Rebuilder:
     def _partial(self, description: runtime_values.Partial) -> Any:
         named = {name: self.value(argument) for name, argument in description.named}
         function, values = self.value(description.function), map(self.value, description.values)
-        return self.machine.call(_PARTIAL, (function, *values), named)
+        partial = self.interpreter.lookup("functools", "partial")
+        return self.machine.call(partial, (function, *values), named)
 
 
 def _no_source(description: runtime_values.Named) -> KernelError:

@@ -17,7 +17,7 @@ from nkic.base.profiles import Profile
 from nkic.evaluate import builtins, library
 from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.library import forms
-from nkic.evaluate.objects import Class, Getter
+from nkic.evaluate.objects import Class, Getter, Written
 from nkic.language import library as stdlib
 from nkic.language import provide
 from nkic.language.binder import Binder
@@ -119,8 +119,7 @@ def targets(profile: Profile) -> tuple[Target, ...]:
                 continue
             if module not in ("typing_extensions", "__future__"):
                 found[f"{module}.{name}"] = Target(module, name, (), {})
-                methods = value.members.items() if isinstance(value, Class) else ()
-                for method, member in methods:
+                for method, member in _members(value):
                     if isinstance(member, NOT_CALLED) or method == "@keep":
                         continue
                     path = f"{name}.{method}"
@@ -129,6 +128,17 @@ def targets(profile: Profile) -> tuple[Target, ...]:
         for method in METHODS:
             found[f"{tensor}.{method}"] = Target(tensor, method, (), {})
     return tuple(found.values())
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the members of a class; of one that is kernel source, with None in their places."""
+    if isinstance(value, Class):
+        yield from value.members.items()
+    if isinstance(value, Written) and value.files[value.name].text.startswith("class"):
+        defined = re.findall(r"(?m)^    (?:def )?(\w+)(?:\(| = )", value.files[value.name].text)
+        yield from (
+            (name, None) for name in defined if not name.startswith("__") or name[-1] == "_"
+        )
 
 
 METHODS = names.words("""

@@ -13,9 +13,9 @@ from nkic.evaluate.compile import expressions, statements
 from nkic.evaluate.compile.expressions import NAMESPACE
 from nkic.evaluate.compile.generators import Generators, yields
 from nkic.evaluate.compile.targets import Run
-from nkic.evaluate.compile.units import Unit, captured_names, check_name, hidden
+from nkic.evaluate.compile.units import Unit, captured_names, check_name
 from nkic.evaluate.objects import UNSET, Function
-from nkic.syntax import names, nodes, scopes
+from nkic.syntax import nodes, scopes
 
 _FUNCTION_WEIGHT = 80  # steps for the bytes of a function
 Decorators = list[tuple[Evaluate, nodes.Node]]
@@ -28,8 +28,7 @@ class Functions(Generators):
         """Compile `def`."""
         if node.is_async:
             raise self.no_async(node.name_span)
-        if names.is_special(node.name) and not names.may_define(node.name):
-            raise hidden(node.name, node.name_span)
+        check_name(node.name, node.name_span)
         decorators = self._decorators(node)
         make = self._maker(node, node.name)
         store = self.store_name(self.unit.mangled(node.name), node)
@@ -65,7 +64,7 @@ class Functions(Generators):
                 {key: value(f) for key, value in named},
                 tuple([f[slot] for slot in outer_slots]),
             )
-            if runtime.world.is_defining:
+            if runtime.world.is_defining and not runtime.is_library:
                 runtime.world.note(function)
             return function
 

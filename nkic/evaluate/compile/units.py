@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nkic.base.source import SourceFile, Span
+from nkic.base.source import SHIPPED, SourceFile, Span
 from nkic.evaluate.code import FIRST
 from nkic.evaluate.errors import Refused
 from nkic.syntax import names, nodes, scopes
@@ -158,8 +158,9 @@ def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
 
 
 def check_name(name: str, span: Span) -> None:
-    """Raise `Refused` for special names, which belong to Python itself."""
-    if names.is_special(name) and name not in names.ASSIGNABLE and not names.may_define(name):
+    """Raise `Refused` for special names, which belong to Python itself, outside nkic's source."""
+    may = name in names.ASSIGNABLE or names.may_define(name) or span.path.startswith(SHIPPED)
+    if names.is_special(name) and not may:
         raise hidden(name, span)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
 from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.library import abcs
-from nkic.evaluate.library.collections.namedtuples import NAMED_TUPLE
+from nkic.evaluate.library.namedtuples import NAMED_TUPLE
 from nkic.evaluate.library.support import unsupported
 from nkic.evaluate.objects import (
     INSTANCES,
@@ -78,9 +79,10 @@ MODULE: dict[str, Any] = {
 }
 
 
-def alias(name: str, cls: Class) -> None:
-    """Add an alias of a class of another module."""
-    MODULE[name] = Alias(name, cls)
+def aliases(collections: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of `typing` for the classes of `collections`, which are the classes."""
+    names = {"deque": "Deque", "defaultdict": "DefaultDict"}
+    return {names.get(name, name): cls for name, cls in collections.items()}
 
 
 # ---- unions -------------------------------------------------------------------------------------

@@ -1,43 +1,34 @@
-"""`functools`."""
+"""The parts of `functools` that kernels call often, or that change attributes of functions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes
-from nkic.evaluate.compare import COMPARISONS, compare
+from nkic.evaluate.compare import hash_key
 from nkic.evaluate.errors import KernelError
-from nkic.evaluate.library.caches import CACHED_PROPERTY, cache, lru_cache
+from nkic.evaluate.library.namedtuples import make_class
 from nkic.evaluate.library.support import (
+    Hidden,
     charge_arguments,
     final,
     is_instance_of,
-    kernel_class,
     library_class,
     methods,
     new_instance,
     repr_of,
     unsupported,
 )
-from nkic.evaluate.objects import (
-    INSTANCES,
-    UNSET,
-    Builtin,
-    Class,
-    Function,
-    Method,
-)
-from nkic.evaluate.tables import OBJECT, builtin
+from nkic.evaluate.objects import INSTANCES, Builtin, Function, Getter, Method
+from nkic.evaluate.tables import builtin
 from nkic.evaluate.types.lazy import is_callable
+from nkic.evaluate.types.shared import number_of
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.texts import Writer
 
 MODULE: dict[str, Any] = {
-    "cache": cache,
-    "lru_cache": lru_cache,
-    "cached_property": CACHED_PROPERTY,
     "partialmethod": unsupported("partialmethod", "define a method that calls the other one"),
     "singledispatchmethod": unsupported("singledispatchmethod", "dispatch with `isinstance`"),
     "get_cache_token": unsupported("get_cache_token", "kernels have no abstract base class caches"),
@@ -94,98 +85,132 @@ def _show(m: Machine, owner: Any, writer: Writer) -> None:
     writer.named("functools.partial", [*parts, *fields.get("keywords", {}).items()])
 
 
-# ---- reduce and comparison ----------------------------------------------------------------------
+# ---- lru_cache ---------------------------------------------------------------------------------
+
+CACHED = final(library_class("_lru_cache_wrapper", "functools"))
+_STATE = Hidden("_state")
+_ENTRY_STEPS = 100  # steps for the bytes of an entry
 
 
-@builtin("reduce", MODULE)
-def _reduce(m: Machine, function: Any, iterable: Any, /, *initial: Any) -> Any:
-    if len(initial) > 1:
-        raise TypeError(f"reduce expected at most 3 arguments, got {2 + len(initial)}")
-    try:
-        remaining = iter(m.iterate(iterable))
-    except TypeError as error:
-        if "is not iterable" not in str(error):
-            raise
-        raise TypeError("reduce() arg 2 must support iteration") from None
-    result = initial[0] if initial else next(remaining, UNSET)
-    if result is UNSET:
-        raise TypeError("reduce() of empty iterable with no initial value")
-    for value in remaining:
-        m.charge(2)
-        result = m.call(function, (result, value), None)
-    return result
+class _State:
+    """The results of a function by its arguments, the most recently used last."""
+
+    def __init__(self, function: Any, maxsize: int | None, typed: bool) -> None:
+        self.function = function
+        self.maxsize = maxsize
+        self.typed = typed
+        self.results: dict[Any, Any] = {}
+        self.hits = self.misses = 0
 
 
-KEY = final(library_class("KeyWrapper", "functools"))
+class _Separator:
+    """A separator in keys that has the same hash in every process, unlike a plain object."""
+
+    def __hash__(self) -> int:
+        return 7
 
 
-@builtin("cmp_to_key", MODULE)
-def _cmp_to_key(m: Machine, mycmp: Any) -> Any:
-    return Builtin("KeyWrapper", lambda m, obj: new_instance(m, KEY, compare=mycmp, obj=obj))
+_SEPARATOR = _Separator()
 
 
-def _key_order(symbol: str) -> Any:
-    def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        if not is_instance_of(owner, KEY) or not is_instance_of(other, KEY):
-            raise TypeError("other argument must be K instance")
-        fields = owner.fields
-        order = m.call(fields["compare"], (fields["obj"], other.fields["obj"]), None)
-        return compare(m, symbol, order, 0)
-
-    return call
+def _wrapped(m: Machine, function: Any, maxsize: int | None, typed: bool) -> Any:
+    wrapper = new_instance(m, CACHED, __wrapped__=function)
+    attributes.write_field(m, wrapper, _STATE, _State(function, maxsize, typed))
+    return wrapper
 
 
-for _symbol, _name in COMPARISONS.items():
-    if _symbol != "!=":
-        KEY.members[_name] = Builtin(_name, _key_order(_symbol))
-KEY.members["__hash__"] = None
+def _lru_cache(m: Machine, maxsize: Any = 128, typed: Any = False) -> Any:
+    if maxsize is None or isinstance(maxsize, int):
+        limit = None if maxsize is None else max(0, int(number_of(maxsize)))
+        decides = m.truth(typed)
+        return Builtin("lru_cache", lambda m, function, /: _wrapped(m, function, limit, decides))
+    if maxsize.__class__ in m.callables or callable(maxsize):
+        return _wrapped(m, maxsize, 128, m.truth(typed))
+    raise TypeError("Expected first argument to be an integer, a callable, or None")
 
 
-# ---- total_ordering -----------------------------------------------------------------------------
-
-# The derived methods of each root method: whether the root's result is negated, and the test that
-# the result is combined with.
-_DERIVED = {
-    "__lt__": {"__gt__": (True, "and !="), "__le__": (False, "or =="), "__ge__": (True, "")},
-    "__le__": {"__ge__": (True, "or =="), "__lt__": (False, "and !="), "__gt__": (True, "")},
-    "__gt__": {"__lt__": (True, "and !="), "__ge__": (False, "or =="), "__le__": (True, "")},
-    "__ge__": {"__le__": (True, "or =="), "__gt__": (False, "and !="), "__lt__": (True, "")},
-}
+def _cache(m: Machine, user_function: Any, /) -> Any:
+    return _wrapped(m, user_function, None, False)
 
 
-@builtin("total_ordering", MODULE)
-def _total_ordering(m: Machine, cls: Any, /) -> Any:
-    target_class = kernel_class(m, cls, "total_ordering")
-    roots = [name for name in _DERIVED if _defined(target_class, name)]
-    if not roots:
-        raise ValueError("must define at least one ordering operation: < > <= >=")
-    root = next(name for name in ("__lt__", "__le__", "__gt__", "__ge__") if name in roots)
-    for name, (negated, combined) in _DERIVED[root].items():
-        if name not in roots:
-            m.allocate(300)
-            target_class.members[name] = Builtin(name, _derived(root, negated, combined))
-    return target_class
+MODULE |= {"lru_cache": Builtin("lru_cache", _lru_cache), "cache": Builtin("cache", _cache)}
 
 
-def _defined(cls: Class, name: str) -> bool:
-    return any(name in ancestor.members for ancestor in cls.mro if ancestor is not OBJECT)
+def _key(m: Machine, state: _State, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    charge_arguments(m, args, named)
+    key: Any = args
+    if named:
+        key = (*args, _SEPARATOR, *(part for pair in named.items() for part in pair))
+    if state.typed:
+        key = (*key, _SEPARATOR, *(m.class_of(value) for value in (*args, *named.values())))
+    elif len(key) == 1 and key[0].__class__ in (int, str):
+        key = key[0]
+    m.check_key(key, len(state.results))
+    return key
 
 
-def _derived(root: str, negated: bool, combined: str) -> Any:
-    def call(m: Machine, owner: Any, other: Any, /) -> Any:
-        result = m.call(m.class_of(owner).find(root), (owner, other), None)
-        if result is NotImplemented:
-            return result
-        answer = m.truth(result)
-        answer = not answer if negated else answer
-        if not combined or answer is combined.startswith("or"):
-            return answer
-        return m.truth(compare(m, combined.split()[1], owner, other))
+@methods(CACHED, "__call__")
+def _cached_call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
+    state: _State = owner.fields[_STATE]
+    results, key = state.results, _key(m, state, args, named)
+    if key in results:
+        state.hits += 1
+        value = results[key]
+        if state.maxsize is not None:
+            results[key] = results.pop(key)
+        return value
+    hash_key(m, key)  # raises `TypeError` if an argument is unhashable
+    state.misses += 1
+    value = m.call(state.function, args, named)
+    if state.maxsize == 0:
+        return value
+    m.charge(_ENTRY_STEPS)
+    m.allow_length(len(results) + 1, "the cache")
+    if state.maxsize is not None and key not in results and len(results) >= state.maxsize:
+        del results[next(iter(results))]
+    results[key] = value
+    return value
 
-    return call
+
+def _of_function(name: str) -> Getter:
+    return Getter(name, lambda m, owner: m.attribute(owner.fields[_STATE].function, name))
 
 
-# ---- wraps --------------------------------------------------------------------------------------
+for _name in ("__name__", "__qualname__", "__doc__", "__module__"):
+    CACHED.members[_name] = _of_function(_name)
+
+
+@methods(CACHED, "cache_clear")
+def _clear(m: Machine, owner: Any) -> None:
+    state: _State = owner.fields[_STATE]
+    state.results.clear()
+    state.hits = state.misses = 0
+
+
+@methods(CACHED, "cache_info")
+def _info(m: Machine, owner: Any) -> Any:
+    state: _State = owner.fields[_STATE]
+    cls = make_class(m, "CacheInfo", ("hits", "misses", "maxsize", "currsize"), {}, {})
+    return m.call(cls, (state.hits, state.misses, state.maxsize, len(state.results)), None)
+
+
+@methods(CACHED, "cache_parameters")
+def _parameters(m: Machine, owner: Any) -> dict[str, Any]:
+    state: _State = owner.fields[_STATE]
+    return {"maxsize": state.maxsize, "typed": state.typed}
+
+
+@methods(CACHED, "__get__")
+def _bound(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
+    return owner if holder is None else Method(owner, holder)
+
+
+@repr_of(CACHED)
+def _show_cached(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.add("<functools._lru_cache_wrapper object>")
+
+
+# ---- wraps -------------------------------------------------------------------------------------
 
 
 @builtin("update_wrapper", MODULE)
@@ -228,46 +253,3 @@ def _wraps(m: Machine, wrapped: Any, assigned: Any = None, updated: Any = None) 
         "update_wrapper",
         lambda m, wrapper, /: _update_wrapper(m, wrapper, wrapped, assigned, updated),
     )
-
-
-# ---- singledispatch -----------------------------------------------------------------------------
-
-DISPATCH = final(library_class("singledispatch", "functools"))
-
-
-@builtin("singledispatch", MODULE)
-def _singledispatch(m: Machine, func: Any) -> Any:
-    return new_instance(m, DISPATCH, function=func, registry={m.builtins["object"]: func})
-
-
-@methods(DISPATCH, "register")
-def _register(m: Machine, owner: Any, cls: Any, func: Any = None) -> Any:
-    if not isinstance(cls, Class):
-        raise TypeError(
-            "Invalid first argument to `register()`: kernels never evaluate annotations; give "
-            "the class, `@f.register(int)`"
-        )
-    if func is None:
-        return Builtin("register", lambda m, func, /: _register(m, owner, cls, func))
-    m.put_item(owner.fields["registry"], cls, func)
-    return func
-
-
-@methods(DISPATCH, "dispatch")
-def _dispatch(m: Machine, owner: Any, cls: Any) -> Any:
-    registry = owner.fields["registry"]
-    if not isinstance(cls, Class) or not isinstance(registry, dict):
-        raise TypeError("dispatch() takes a class")
-    return next(registry[ancestor] for ancestor in cls.mro if ancestor in registry)
-
-
-@methods(DISPATCH, "__call__")
-def _dispatched(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
-    if not args:
-        raise TypeError("the function requires at least 1 positional argument")
-    return m.call(_dispatch(m, owner, m.class_of(args[0])), args, named)
-
-
-@methods(DISPATCH, "__get__")
-def _bound(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
-    return owner if holder is None else Method(owner, holder)

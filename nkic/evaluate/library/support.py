@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nkic.evaluate import classes
 from nkic.evaluate.code import Code
 from nkic.evaluate.errors import KernelError
-from nkic.evaluate.objects import INSTANCES, Builtin, Class, Instance
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, Frozen, Instance
 from nkic.evaluate.tables import OBJECT
 from nkic.evaluate.texts import Writer
 
@@ -172,7 +172,7 @@ def kernel_class(m: Machine, cls: Any, decorator: str) -> Class:
     """Return the class that a decorator changes. Raises unless it is one of the kernel's own."""
     if not isinstance(cls, Class):
         raise TypeError(f"{decorator} takes a class, not a value of type '{m.class_of(cls).name}'")
-    if cls.machine is not m:
+    if cls.machine is not m or cls.members.__class__ is Frozen:
         raise KernelError(
             "hidden-attribute",
             f"`{decorator}` cannot change the class `{cls.name}`",

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from nkic.base.evaluation import Limits
-from nkic.evaluate import library
-from tests.harness.metalanguage import body
+from nkic.evaluate import library, objects
+from tests.harness.metalanguage import body, run
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "library_modules.txt"
 PROGRAMS = DATA.read_text("utf-8").split("\n---\n")
@@ -138,6 +138,61 @@ LATER = [
 def test_functions_of_later_pythons(expression: str, shown: str) -> None:
     done = body(f"import itertools, math, operator\nprint({expression})")
     assert (done.printed, done.slugs) == (f"{shown}\n", [])
+
+
+# ---- modules that are kernel source -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "slug", "message", "place"),
+    [
+        ("d = deque()\nd.pop()", "wrong-index", "pop from an empty deque", (9, 5)),
+        ("d = deque()\nd.append(1, 2)", "wrong-type", "`append` is called with the wrong", (9, 5)),
+        ("functools.reduce(lambda a, b: a / b, [1, 0])", "wrong-value", "division by", (8, 35)),
+        ("with suppress(KeyError):\n    [][1]", "wrong-index", "list index out of", (9, 9)),
+    ],
+)
+def test_messages_point_at_the_users_call(
+    code: str, slug: str, message: str, place: tuple[int, int]
+) -> None:
+    head = "import functools\nfrom collections import deque\nfrom contextlib import suppress\n"
+    done = body(head + code)
+    (said,) = done.said
+    assert (said.code.slug, *done.places) == (slug, place)
+    assert said.message.startswith(message)
+    assert {label.span.path for label in said.labels} <= {"k.py"}
+
+
+def test_an_instruction_is_recorded_at_the_users_calls() -> None:
+    chains: list[list[int]] = []
+
+    def note(value: Any) -> None:
+        chains.append([span.line for span in objects.active().here().frames()])
+
+    text = """
+        import functools
+        import nki
+        @nki.jit
+        def kernel(note):
+            f = lambda a, b: note(a)
+            f(1, 2); functools.reduce(f, [1, 2]); functools.partial(f, 1)(2)
+    """
+    done = run(textwrap.dedent(text), arguments={"note": objects.HostFunction("note", note)})
+    assert done.slugs == []
+    assert chains == [[6, 7]] * 3
+
+
+def test_a_container_inside_itself_is_written_shortly() -> None:
+    code = """
+        from collections import ChainMap, OrderedDict, deque
+        d = deque([1])
+        d.append(d)
+        c = ChainMap({})
+        c['c'] = [c]
+        print(d, [d], c)
+    """
+    done = body(textwrap.dedent(code))
+    assert done.printed == "deque([1, [...]]) [deque([1, [...]])] ChainMap({'c': [...]})\n"
 
 
 # ---- NKIObject ----------------------------------------------------------------------------------
