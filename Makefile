@@ -49,8 +49,8 @@ fuzz: $(STAMP)  ## fuzz what reads strangers' files: make fuzz [TARGET=parse] [S
 
 # Pages of tests/data that are made by asking the code (docs/mutation.md).
 PAGES := tests/property/test_stage_pages.py tests/unit/machine/test_cost_pages.py \
-	tests/unit/machine/instructions/test_rule_limits.py tests/unit/neff/test_verify_fields.py \
-	tests/unit/allocate/test_addresses.py tests/unit/cli/test_options.py
+	tests/unit/machine/instructions/test_rule_limits.py tests/unit/artifact/test_verify_fields.py \
+	tests/unit/compiler/test_addresses.py tests/unit/cli/test_options.py
 
 bless: $(STAMP)  ## accept the present output as expected; review it with git diff
 	NKIC_BLESS=1 $(PY) -m pytest -n 0 tests/test_files.py $(PAGES) $(ARGS)
@@ -107,7 +107,7 @@ accuracy: $(STAMP)  ## worst errors of public kernels: make accuracy NKISAMPLES=
 		$(if $(NKILIB),--library '$(NKILIB)') $(ARGS)
 
 grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/nki.lark
-	$(PY) -m nkic.parse.generate
+	$(PY) -m nkic.source.generate
 
 docs: $(STAMP)  ## write the pages that are made from the tables
 	$(PY) -m nkic.machine.instructions.listing > docs/instructions.md

@@ -1,6 +1,6 @@
 """nkic: compile and simulate AWS Trainium NKI kernels without a Trainium.
 
-The functions of `nkic.api`, `nkic.install` of `nkic.nki` and `nkic.tune` of `nkic.tuning` are
+The functions of `nkic.api`, `nkic.install` of `nkic.nki` and `nkic.tune` of `nkic.judge.tuning` are
 re-exported here. They are imported on first use.
 """
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         run,
         run_ranks,
     )
+    from nkic.judge.tuning import tune
     from nkic.nki import install
-    from nkic.tuning import tune
 
 __version__ = "0.1.0"
 __all__ = [
@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'nkic' has no attribute {name!r}")
     from importlib import import_module
 
-    homes = {"install": "nkic.nki", "tune": "nkic.tuning"}
+    homes = {"install": "nkic.nki", "tune": "nkic.judge.tuning"}
     return getattr(import_module(homes.get(name, "nkic.api")), name)
 
 

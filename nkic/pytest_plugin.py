@@ -74,7 +74,7 @@ def _check_options(target: str | None, nki: str | None) -> None:
         return
     from nkic.api.options import CALLS
     from nkic.base.diagnostics import UsageFailed
-    from nkic.driver.request import find_profile, find_target
+    from nkic.compiler.request import find_profile, find_target
 
     try:
         if target is not None:

@@ -1,4 +1,4 @@
-"""Programs for the tests of single stages, written in the text form of nkic.ir.text.
+"""Programs for the tests of single stages, written in the text form of nkic.program.text.
 
 Source places may be omitted: line n of the text then represents line n of a file `k.py`.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from nkic.ir.program import Instruction, Program, instructions
-from nkic.ir.read_text import read_program
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
+from nkic.program.program import Instruction, Program, instructions
+from nkic.program.read_text import read_program
 
 
 def program(text: str, target: str = "trn2") -> Program:

@@ -13,7 +13,7 @@ import pytest
 import nkic
 from nkic.base.source import SourceFile
 from nkic.machine.instructions import BY_OPCODE, ROWS
-from nkic.simulate.decode import SEMANTICS
+from nkic.simulate.plans import SEMANTICS
 
 PROJECT = Path(__file__).resolve().parents[1]
 TEXT = (PROJECT / "docs/add-an-instruction.md").read_text("utf-8")

@@ -13,7 +13,7 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Attribute, AttributeKind, Row
 from nkic.machine.operators import ALU
 from nkic.machine.rules import violations
-from nkic.simulate.decode import RENDEZVOUS, SEMANTICS
+from nkic.simulate.plans import RENDEZVOUS, SEMANTICS
 from tests.bench.instructions import NUMPY, prepared, target_of
 from tests.harness.instruction import Call
 from tests.harness.model import Given, facts
@@ -143,10 +143,11 @@ def test_a_row_is_documented(name: str) -> None:
 # Files that may name rows: the instruction table, the semantics and the error bounds, kernel
 # source, and the tables of versions.
 SPEAKS_OF_ROWS = (
-    *("machine/", "simulate/semantics/", "simulate/bounds/rules.py", "stdlib/", "stubs/"),
+    *("machine/", "simulate/semantics/", "simulate/bounds/follow.py", "stdlib/", "stubs/"),
     "simulate/field/rules.py",
     *("language/versions/", "language/beta1/"),  # other forms of instructions
-    "check/advice.py",  # what to write instead
+    "compiler/check.py",  # what to write instead
+    "report/probes.py",  # a microkernel for each
 )
 # Names of rows that have other meanings too: operators, generators of data, options of `run`,
 # parameters of every instruction, fields of nkic's own classes, a device's names of engines, and
@@ -155,24 +156,22 @@ HOMONYMS = {
     "evaluate/library/itertools.py": {"accumulate"},
     "api/running.py": {"accumulate"},
     "cli/nki_run/options.py": {"iota"},
-    "driver/figures.py": {"accumulate"},
+    "report/figures.py": {"accumulate"},
     "judge/reference.py": {"iota"},
-    "judge/schemas.py": {"integer"},
-    "judge/traces.py": {"axes"},
+    "judge/schemas.py": {"axes", "integer"},
     "language/enums.py": {"perf_mode"},
-    "language/meanings.py": {"reciprocal", "topk"},
+    "language/namespace.py": {"reciprocal", "topk"},
     "language/names.py": {"tile_size"},
-    "language/scalars.py": {"scalar_compute"},  # which no kernel calls by name
-    "report/compare/measured.py": {"activation"},
-    "simulate/bounds/algebra.py": {"reciprocal"},
+    "language/isa.py": {"scalar_compute"},  # which no kernel calls by name
+    "report/measured.py": {"activation"},
+    "simulate/bounds/values.py": {"reciprocal"},
     "simulate/field/decide.py": {"iota"},
-    "simulate/field/functions.py": {"reciprocal"},
-    "simulate/storage/definedness.py": {"shuffle_mask"},
-    "simulate/io/fills.py": {"iota"},
-    "specialise/descriptors.py": {"dge_mode"},  # as the binder spells it
-    "specialise/numpy/values.py": {"integer"},
-    "simulate/numerics/activation.py": {"reciprocal"},
-    "simulate/numerics/alu.py": {"reciprocal"},
+    "simulate/field/elements.py": {"reciprocal"},
+    "simulate/unwritten.py": {"shuffle_mask"},
+    "simulate/inputs.py": {"iota"},
+    "specialise/outputs.py": {"dge_mode"},  # as the binder spells it
+    "specialise/numpy.py": {"integer"},
+    "simulate/numerics/elementwise.py": {"reciprocal"},
 }
 COMMON = {"axis", "cores", "engine", "n", "op", "pattern", "priority", "value"}
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nkic
-from nkic.driver.request import parse_options
+from nkic.compiler.request import parse_options
 from samples import run
 from tests.harness import directives, two_ways
 from tests.harness.kernels import words_of

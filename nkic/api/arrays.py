@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.api.errors import refuse
-from nkic.arrays.failures import CALL
-from nkic.arrays.offers import Offer, natural
-from nkic.base.suggest import did_you_mean
+from nkic.artifact.archive import CALL
+from nkic.artifact.arrays import Offer, natural
+from nkic.base.diagnostics import did_you_mean
 from nkic.machine import dtypes
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import BOOL, DType
@@ -94,7 +94,7 @@ def type_of(array: Array, name: str) -> TensorType:
 def offer(array: Array) -> Offer:
     dtype = dtype_of(array.dtype)
     if dtype is None:  # reported when the signature is bound, in the words of the run
-        from nkic.arrays.npy import Element
+        from nkic.artifact.arrays import Element
 
         element = Element(array.dtype.kind, array.dtype.itemsize)
         return Offer(CALL, element, array.shape, None, lambda: array)

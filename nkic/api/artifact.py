@@ -10,15 +10,14 @@ from html import escape
 from pathlib import Path
 
 from nkic.api.errors import RunError, raising
+from nkic.artifact.disassemble import dump
+from nkic.artifact.info import info
+from nkic.artifact.read import load, open_file
+from nkic.artifact.records import Executable
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
-from nkic.ir.program import Returned
-from nkic.neff.info import info
-from nkic.neff.listing.disassemble import dump
-from nkic.neff.load import load
-from nkic.neff.read import open_file
-from nkic.neff.records import Executable
-from nkic.simulate.io.signature import Signature, signature_of
+from nkic.program.program import Returned
+from nkic.simulate.inputs import Signature, signature_of
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -1,5 +1,5 @@
 """Call a kernel with the values of a running program; its artifact is cached in this process
-and, in a folder (`nkic.cache`), across processes.
+and, in a folder (`nkic.base.cache`), across processes.
 
 An artifact is looked up by the request (kernel, types, constants, target, options) and used if
 every file that was read for it still has the same content.
@@ -33,12 +33,9 @@ from nkic.api.errors import CompileError, boundary, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.api.options import Calling, Compiling, Preparing, Running
 from nkic.api.running import Result, run, run_ranks
-from nkic.base import confine
+from nkic.base import files
+from nkic.base.cache import Store, folder, from_json, here, stamp, to_json
 from nkic.base.diagnostics import NkicError
-from nkic.cache.folder import folder
-from nkic.cache.messages import from_json, to_json
-from nkic.cache.stamp import here, stamp
-from nkic.cache.store import Store
 
 MAX_ENTRIES = 256  # artifacts kept in the process; the least recently used is dropped first
 _LOCK = threading.Lock()
@@ -139,7 +136,7 @@ def _key(job: SourceCompilation) -> str:
 def _data(path: str) -> str:
     """Return the hash of a data file, as in `Artifact.reads`; empty if it cannot be read."""
     try:
-        with confine.opened(path) as stream:
+        with files.opened(path) as stream:
             return sha256(stream.read()).hexdigest()
     except (OSError, ValueError):
         return ""

@@ -15,19 +15,17 @@ from nkic.api.calling import Called
 from nkic.api.errors import RunError, no_sources, raising, refuse
 from nkic.api.running import Result, wanted
 from nkic.base.render import render
-from nkic.ir.program import Returned
 from nkic.machine.codecs import storage
-from nkic.report.compare.ranking import Ranking, Timed, ranked
-from nkic.simulate.comparison import compare_report
-from nkic.simulate.comparison.compare import Comparison, compare
-from nkic.simulate.comparison.tolerance import ToleranceSettings
-from nkic.simulate.comparison.transposed import transposed_input
+from nkic.program.program import Returned
+from nkic.report.compare import Ranking, Timed, ranked
+from nkic.simulate import compare
+from nkic.simulate.compare import Comparison, ToleranceSettings
+from nkic.simulate.compare import compare as compare_compare
 from nkic.simulate.field.decide import Equality
 from nkic.simulate.field.decide import equal as decided
-from nkic.simulate.io.bind import bind
-from nkic.simulate.io.numbers import Numbers, numbers, stored, unpacked_shape
-from nkic.simulate.io.signature import ArrayParameter
-from nkic.simulate.options import RunOptions
+from nkic.simulate.inputs import ArrayParameter, Numbers, bind, numbers, to_storage, unpacked_shape
+from nkic.simulate.outcome import RunOptions
+from nkic.simulate.transposed import transposed_input
 
 
 def compared(
@@ -55,7 +53,7 @@ def compared(
         output = (outputs or called.result.outputs)[name].view(storage(parameter.dtype))
         rule = settings.rule(name, parameter.dtype)
         comparisons.append(
-            compare(name, output, parameter.dtype, _numbers(reference, parameter), rule)
+            compare_compare(name, output, parameter.dtype, _numbers(reference, parameter), rule)
         )
     return comparisons
 
@@ -68,7 +66,7 @@ def differences(
     if not wrong:
         return ""
     cause = _cause(called, lambda outputs: compared(called, expected, rtol, atol, outputs))
-    found = [compare_report.diagnostic(comparison, cause) for comparison in wrong]
+    found = [compare.diagnostic(comparison, cause) for comparison in wrong]
     return render(found, "human", no_sources)
 
 
@@ -119,7 +117,7 @@ def equal(
                     f"`{name}` is not an integer input of the shape {np.shape(array)}",
                     "give integer inputs alone: others are elements of a field",
                 )
-            given[name] = stored(np.asarray(array, np.float64), kinds[name].dtype)
+            given[name] = to_storage(np.asarray(array, np.float64), kinds[name].dtype)
         return decided(first.executable, second.executable, given, seed)
 
 

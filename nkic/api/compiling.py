@@ -21,24 +21,23 @@ from nkic.api.describe import Describer, shown
 from nkic.api.errors import CompileError, boundary, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.api.options import Compiling
+from nkic.base.cache import here, stamp
 from nkic.base.diagnostics import NkicError
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
-from nkic.cache.stamp import here, stamp
-from nkic.driver import pipeline
-from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
-from nkic.driver.loader import Loader
-from nkic.driver.request import block_of, request_for, request_options
-from nkic.ir.text import program_text
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
+from nkic.compiler.loader import Loader
+from nkic.compiler.request import block_of, request_for, request_options
 from nkic.language.enums import Operator
 from nkic.language.hosted import plain
 from nkic.language.trace import active
 from nkic.machine import dtypes
-from nkic.specialise.arguments import parse_type
+from nkic.program.text import program_text
+from nkic.specialise.inline import parse_type
+from nkic.specialise.live_values import KEEP, Copier
 from nkic.specialise.native import LiveKernel
-from nkic.specialise.native.values import KEEP, Copier
-from nkic.specialise.request import Request, RequestOptions, TensorType
-from nkic.specialise.runtime_values import RuntimeValue
+from nkic.specialise.request import Request, RequestOptions, RuntimeValue, TensorType
 
 _TENSOR = object()
 

@@ -30,14 +30,13 @@ import numpy as np
 from nkic.api import functions
 from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.errors import refuse
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import UsageFailed
-from nkic.base.kernel_errors import KernelError
-from nkic.language.tensors.constant_data import data_of
-from nkic.specialise import runtime_values
-from nkic.specialise.native.values import fields
-from nkic.specialise.request import TensorType
-from nkic.specialise.runtime_values import LiveEntry, Named
-from nkic.specialise.shown import short
+from nkic.language.creation import data_of
+from nkic.specialise import request
+from nkic.specialise.live_values import fields
+from nkic.specialise.outputs import short
+from nkic.specialise.request import LiveEntry, Named, TensorType
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType})
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
@@ -68,9 +67,9 @@ class Describer:
         finally:
             self._is_captured = before
 
-    def argument(self, value: Any, path: str) -> runtime_values.RuntimeValue:
+    def argument(self, value: Any, path: str) -> request.RuntimeValue:
         """Return the description of an argument; `path` is its name."""
-        return runtime_values.RuntimeValue(self.value(value, path), shown(value))
+        return request.RuntimeValue(self.value(value, path), shown(value))
 
     def value(self, value: Any, path: str) -> Any:
         """Return the description of a value. Raises `UsageFailed`."""
@@ -97,7 +96,7 @@ class Describer:
             return self._member(value, path)
         described = self._described.get((id(value), self._is_captured))
         if described is not None:
-            return runtime_values.BackReference(described[1])
+            return request.BackReference(described[1])
         return self._content(value, path)
 
     def _content(self, value: Any, path: str) -> Any:
@@ -121,12 +120,12 @@ class Describer:
 
     # ---- containers ----------------------------------------------------------------------------
 
-    def _tensor(self, value: Any, array: Array, path: str) -> runtime_values.InnerTensor:
+    def _tensor(self, value: Any, array: Array, path: str) -> request.InnerTensor:
         name = self.tensors.name(value, array, path)
         if name == path:
             self.parts[name] = type_of(array, path)
             self.arrays[name] = array
-        return runtime_values.InnerTensor(name)
+        return request.InnerTensor(name)
 
     def _tuple(self, value: tuple[Any, ...], path: str) -> Any:
         fields = getattr(type(value), "_fields", None) or range(len(value))
@@ -134,26 +133,26 @@ class Describer:
         values = tuple(self.value(element, f"{path}.{name}") for name, element in pairs)
         if type(value) is tuple:
             return values
-        return runtime_values.Record(self._class(type(value), path), values)
+        return request.Record(self._class(type(value), path), values)
 
-    def _collection(self, value: Any, path: str) -> runtime_values.Collection:
+    def _collection(self, value: Any, path: str) -> request.Collection:
         number, kind = self._number(value), "list"
         elements = list(value)
         if not isinstance(value, list):
             kind = "frozenset" if isinstance(value, frozenset) else "set"
             elements.sort(key=repr)  # Python's order varies between processes
         values = tuple(self.value(element, f"{path}.{n}") for n, element in enumerate(elements))
-        return runtime_values.Collection(number, kind, values)
+        return request.Collection(number, kind, values)
 
-    def _table(self, value: dict[Any, Any], path: str) -> runtime_values.Table:
+    def _table(self, value: dict[Any, Any], path: str) -> request.Table:
         number = self._number(value)
         items = (
             (self.value(key, f"{path} (a key)"), self.value(element, f"{path}.{key}"))
             for key, element in value.items()
         )
-        return runtime_values.Table(number, tuple(items))
+        return request.Table(number, tuple(items))
 
-    def _made(self, value: Any, path: str) -> runtime_values.Made:
+    def _made(self, value: Any, path: str) -> request.Made:
         """Describe a container of the module `collections` by a call that makes it."""
         number, kind = self._number(value), type(value)
         owner = self._class(kind, path)
@@ -163,7 +162,7 @@ class Describer:
             first = (value.default_factory,) if isinstance(value, defaultdict) else ()
             arguments = (*first, dict(value))
         described = (self.value(one, f"{path}.{n}") for n, one in enumerate(arguments))
-        return runtime_values.Made(number, owner, tuple(described))
+        return request.Made(number, owner, tuple(described))
 
     def _slice(self, value: slice, path: str) -> Any:
         bounds = (value.start, value.stop, value.step)
@@ -173,12 +172,12 @@ class Describer:
 
     # ---- objects that source defines ------------------------------------------------------------
 
-    def _member(self, value: enum.Enum, path: str) -> runtime_values.Member:
+    def _member(self, value: enum.Enum, path: str) -> request.Member:
         owner = self._class(type(value), path)
         name = getattr(value, "_name_", None)
         single = isinstance(name, str) and "|" not in name
         content = value.value if type(value.value) in _PLAIN else None
-        return runtime_values.Member(owner, name if single and name else "", content)
+        return request.Member(owner, name if single and name else "", content)
 
     def _class(self, value: type, path: str) -> Any:
         named = functions.named_nki(value)
@@ -194,15 +193,15 @@ class Describer:
         if "<locals>" in value.__qualname__:
             return self._refused(value, path, "its class is defined inside a function")
         self.found.append(value)
-        return runtime_values.Named(functions.module_of_class(value), value.__qualname__)
+        return request.Named(functions.module_of_class(value), value.__qualname__)
 
-    def _method(self, value: types.MethodType, path: str) -> runtime_values.BoundAttribute:
-        return runtime_values.BoundAttribute(self.value(value.__self__, path), value.__name__)
+    def _method(self, value: types.MethodType, path: str) -> request.BoundAttribute:
+        return request.BoundAttribute(self.value(value.__self__, path), value.__name__)
 
-    def _module(self, value: types.ModuleType, path: str) -> runtime_values.Named:
-        return runtime_values.Named(value.__name__, "")
+    def _module(self, value: types.ModuleType, path: str) -> request.Named:
+        return request.Named(value.__name__, "")
 
-    def _partial(self, value: functools.partial[Any], path: str) -> runtime_values.Partial:
+    def _partial(self, value: functools.partial[Any], path: str) -> request.Partial:
         function = self.value(value.func, f"{path}.func")
         values = tuple(
             self.value(argument, f"{path}.args.{n}") for n, argument in enumerate(value.args)
@@ -210,7 +209,7 @@ class Describer:
         named = (
             (key, self.value(argument, f"{path}.{key}")) for key, argument in value.keywords.items()
         )
-        return runtime_values.Partial(function, values, tuple(named))
+        return request.Partial(function, values, tuple(named))
 
     def _builtin(self, value: Any, path: str) -> Any:
         known = (
@@ -226,12 +225,12 @@ class Describer:
             return self._refused(value, path, f"kernels cannot use `{value.__module__}`")
         self.found.append(value)
         if functions.is_found_by_name(value):
-            return runtime_values.Named(value.__module__, value.__qualname__)
+            return request.Named(value.__module__, value.__qualname__)
         if not linecache.getlines(value.__code__.co_filename):
             return self._refused(value, path, "its source cannot be found")
         return self.function(value, path)
 
-    def function(self, value: types.FunctionType, path: str) -> runtime_values.Function:
+    def function(self, value: types.FunctionType, path: str) -> request.Function:
         """Describe a function by its place, with its closure and its defaults."""
         self.found.append(value)
         number = self._number(value)
@@ -247,7 +246,7 @@ class Describer:
         around = code.co_qualname.rpartition(".<locals>.")[0]
         place = (functions.module_of(value), code.co_name, around, *functions.place(value))
         attributes = tuple(self._attributes(value, path))
-        return runtime_values.Function(number, *place, cells, defaults, attributes)
+        return request.Function(number, *place, cells, defaults, attributes)
 
     def _attributes(self, function: types.FunctionType, path: str) -> Iterator[tuple[str, Any]]:
         """Yield what `functools.wraps` and assignments have set in a function."""
@@ -261,7 +260,7 @@ class Describer:
     def _instance(self, value: Any, path: str) -> Any:
         kind = type(value)
         if kind is object and self._is_captured:  # a mark, compared by identity
-            return runtime_values.Made(self._number(value), self._class(kind, path), ())
+            return request.Made(self._number(value), self._class(kind, path), ())
         if kind.__module__ == "builtins":
             self._refused(value, path, "kernels have no such values")
         if isinstance(value, BaseException) or functions.is_host(kind.__module__):
@@ -271,7 +270,7 @@ class Describer:
         described_fields = (
             (name, self.value(content, f"{path}.{name}")) for name, content in fields(value)
         )
-        return runtime_values.Instance(number, owner, tuple(described_fields))
+        return request.Instance(number, owner, tuple(described_fields))
 
     def _refused(self, value: Any, path: str, reason: str) -> Any:
         refuse(
@@ -287,7 +286,7 @@ def _constant(array: Array, path: str) -> Any:
     if found.dtype.name in _WIDE:  # which the kernel computes with, and narrows where it stores
         data = found.astype(found.dtype.newbyteorder("<")).tobytes()
         digest = sha256(data).hexdigest()
-        return runtime_values.ConstantData(found.dtype.name, found.shape, digest, data)
+        return request.ConstantData(found.dtype.name, found.shape, digest, data)
     try:
         constant = data_of(found)
     except KernelError as error:
@@ -295,7 +294,7 @@ def _constant(array: Array, path: str) -> Any:
     assert constant is not None  # it is an array
     digest = sha256(constant.data).hexdigest()
     shape = constant.shape
-    return runtime_values.ConstantData(constant.dtype.name, shape, digest, constant.data)
+    return request.ConstantData(constant.dtype.name, shape, digest, constant.data)
 
 
 def shown(value: Any) -> str:
@@ -317,8 +316,8 @@ def shown(value: Any) -> str:
 
 _NUMBERED = frozenset(
     {
-        *(runtime_values.Collection, runtime_values.Table, runtime_values.Made),
-        *(runtime_values.Instance, runtime_values.Function),
+        *(request.Collection, request.Table, request.Made),
+        *(request.Instance, request.Function),
     }
 )
 _KINDS: tuple[tuple[Any, Callable[[Describer, Any, str], Any]], ...] = (
@@ -411,7 +410,7 @@ class _Program:
         found = {
             name: described
             for name, described in found.items()
-            if described is not _SOURCE and not isinstance(described, runtime_values.Unavailable)
+            if described is not _SOURCE and not isinstance(described, request.Unavailable)
         }
         if found and "<" not in function.__qualname__:
             self.attributes.setdefault((module, function.__qualname__), {}).update(found)
@@ -469,7 +468,7 @@ class _Program:
         except UsageFailed as refused:
             found = refused.diagnostics[0]
             text = f"the closed world cannot take `{place[1]}` from the running program: "
-            return runtime_values.Unavailable(text + found.message, found.help)
+            return request.Unavailable(text + found.message, found.help)
         return _SOURCE if described == Named(*place) else described
 
     def _is_sources(self, value: Any, kind: type) -> bool:

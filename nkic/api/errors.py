@@ -16,8 +16,8 @@ from types import ModuleType, TracebackType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from nkic.base.diagnostics import Diagnostic, Level, NkicError, bad_argument
-from nkic.base.render import Sources, render
-from nkic.base.source import SHIPPED, Span
+from nkic.base.render import render
+from nkic.base.source import SHIPPED, Sources, Span
 
 
 def no_sources(path: str) -> None:

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from nkic.api.errors import refuse
-from nkic.base import project
+from nkic.base import files
 from nkic.evaluate import builtins as kernel_builtins
 from nkic.evaluate import library
 from nkic.machine import dtypes
-from nkic.specialise.runtime_values import Named
+from nkic.specialise.request import Named
 
 DTYPES = "dtypes"  # stands for a module: NKI's own element types
 _NKI = "nki"
@@ -274,7 +274,7 @@ def chosen(argument: str | None) -> str | None:
     for choice, origin in (
         (argument, "evaluate="),
         (os.environ.get(VARIABLE) or None, f"{VARIABLE} in the environment"),
-        (project.setting("evaluate"), project.origin("evaluate")),
+        (files.setting("evaluate"), files.origin("evaluate")),
     ):
         if choice is None:
             continue

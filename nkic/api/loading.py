@@ -22,8 +22,8 @@ from nkic.api import functions
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.source import SourceFile
-from nkic.driver.loader import MAX_BYTES, PACKAGE
-from nkic.parse import decode
+from nkic.compiler.loader import MAX_BYTES, PACKAGE
+from nkic.source.parser import decode
 
 
 @dataclass

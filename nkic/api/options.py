@@ -10,12 +10,11 @@ from operator import index
 from typing import Annotated, Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
 
 from nkic.api.errors import CompileError, RunError, raising, refuse
-from nkic.base import evaluation
-from nkic.base.diagnostics import bad_value
+from nkic.base import limits
+from nkic.base import limits as table
+from nkic.base.diagnostics import bad_value, did_you_mean
 from nkic.base.levels import Settings, Wish, selected
-from nkic.base.suggest import did_you_mean
-from nkic.limits import table
-from nkic.machine.clock.machine_file import MachineFile, figures_of, load_machine
+from nkic.machine.machine_file import MachineFile, figures_of, load_machine
 from nkic.specialise.request import Spread
 
 
@@ -201,7 +200,7 @@ def machine_of(machine: Machine) -> MachineFile | None:
     return load_machine(os.fspath(machine))
 
 
-def limits_of(limits: Mapping[str, int] | None) -> evaluation.Limits | None:
+def limits_of(limits: Mapping[str, int] | None) -> limits.Limits | None:
     """Return the limits on evaluating a kernel, None for the defaults. Raises `UsageFailed`."""
     if limits is None:
         return None

@@ -19,38 +19,39 @@ from nkic.api.artifact import Artifact, table
 from nkic.api.errors import RunError, raising, refuse
 from nkic.api.loading import with_cells
 from nkic.api.options import Running
-from nkic.arrays.offers import Offer
+from nkic.artifact.arrays import Offer
+from nkic.artifact.disassemble import source_place
+from nkic.artifact.records import Executable
 from nkic.base import levels
-from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFailed, bad_value, make
+from nkic.base.diagnostics import (
+    Diagnostic,
+    NkicError,
+    ProgramFault,
+    UsageFailed,
+    bad_value,
+    did_you_mean,
+    make,
+)
 from nkic.base.levels import DEFAULT, Settings
-from nkic.base.suggest import did_you_mean
-from nkic.driver.figures import figures, run_options
 from nkic.machine.operators import ORDERS
 from nkic.machine.targets import TARGETS
-from nkic.neff.listing.text import source
-from nkic.neff.records import Executable
 from nkic.report import run_report, timeline
-from nkic.report.insight.verdict import Insight, insight
-from nkic.report.page.page import page
+from nkic.report.figures import figures, run_options
+from nkic.report.page import page
 from nkic.report.run_report import RunReport
 from nkic.report.timeline import Stretch
+from nkic.report.verdict import Insight, insight
 from nkic.simulate import EngineUse, RunOptions, simulate_ranks
 from nkic.simulate import Result as Simulated
-from nkic.simulate.comparison.tolerance import ToleranceSettings
-from nkic.simulate.debug.dumps import Dump, Dumps, Tap
-from nkic.simulate.debug.expectations import Expectations, Expected
-from nkic.simulate.debug.fuzz import Fuzz
-from nkic.simulate.debug.observed import Observed, Observer
-from nkic.simulate.debug.parts import part
-from nkic.simulate.debug.raced import diagnostic
-from nkic.simulate.debug.watches import Watches, text
-from nkic.simulate.debug.writes import Region
-from nkic.simulate.io.bind import BoundInputs, Wanted, bind
-from nkic.simulate.io.specs import Spec, Value, parse_fill
-from nkic.simulate.result import Busy
+from nkic.simulate.compare import ToleranceSettings
+from nkic.simulate.expectations import Expectations, Expected
+from nkic.simulate.fuzz import Fuzz, diagnostic
+from nkic.simulate.inputs import BoundInputs, Spec, Value, Wanted, bind, parse_fill
+from nkic.simulate.memory import check_memory
+from nkic.simulate.observed import Observed, Observer, Region, part
+from nkic.simulate.result import Busy, Recorded
 from nkic.simulate.stage import MachineMaker, plain
-from nkic.simulate.storage.footprint import check_memory
-from nkic.simulate.tracing.replay import Recorded
+from nkic.simulate.watching import Dump, Dumps, Tap, Watches, text
 
 EVERYTHING = "all"
 
@@ -456,6 +457,6 @@ def _result(
 
 
 def _stretch(executable: Executable, busy: Busy) -> Stretch:
-    row, line = busy.record.row, with_cells(source(executable, busy.record.place))
+    row, line = busy.record.row, with_cells(source_place(executable, busy.record.place))
     name = row.name if row is not None else ""
     return Stretch(busy.stream, busy.start / 1000, busy.end / 1000, name, line)

@@ -8,15 +8,82 @@ from __future__ import annotations
 import errno
 import io
 import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nkic.base.diagnostics import Diagnostic, LimitHit, NkicError, UsageFailed, make
-from nkic.base.suggest import did_you_mean
-from nkic.base.text import grouped
+from nkic.base.diagnostics import (
+    Diagnostic,
+    Level,
+    LimitHit,
+    NkicError,
+    UsageFailed,
+    bad_argument,
+    bad_value,
+    did_you_mean,
+    make,
+)
+from nkic.base.text import clean, grouped
+
+# ---- The table of all environment variables that nkic reads -------------------------------------
+
+PREFIX = "NKIC_"
+VARIABLES = {
+    "NEURON_PLATFORM_TARGET_OVERRIDE": "the target, if neither an option nor the inline block "
+    "names one",
+    "NKIC_NKI": "the version of NKI, if neither an option nor the inline block names one",
+    "NKI_COMPILER_FRONTEND": "custom: NKI 0.6, if nothing above names a version",
+    "NEURON_LOGICAL_NC_CONFIG": "1 or 2: the number of cores, if a launch does not give it; since "
+    "NKI 0.7 a launch cannot give another number",
+    "NEURON_CC_FLAGS": "`--lnc` in it, as above; `--disable-dge`, which the file records; from "
+    "Python also `--target`, if NEURON_PLATFORM_TARGET_OVERRIDE is not set",
+    "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as with --no-precise-fp",
+    "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",
+    "NKIC_CACHE": "0: compiled kernels are not cached for other processes, as with --no-cache",
+    "NKIC_CACHE_DIR": "the folder of cached kernels, instead of nkic in "
+    "XDG_CACHE_HOME or ~/.cache (macOS: ~/Library/Caches)",
+    "NKIC_EVALUATE": "from Python: native or closed, how live kernels are evaluated",
+    "NKIC_CRASH_DIR": "the folder of reports of internal errors; by default the one for temporary "
+    "files (TMPDIR)",
+    "NKIC_BACKTRACE": "1: show where in nkic an internal error occurred",
+    "NKIC_INSTALL": "1: under pytest, `import nki` gives nkic's modules, as with --nkic",
+    "NKIC_TOKEN": "the tokens of `nkic serve`, if --token does not name a file of them",
+    "NKIC_BLESS": "1: nkic's own tests accept their current output as expected",
+    "NKIC_BLAS_THREADS": "threads that a run may use for matrix products, 1 by default",
+    "OPENBLAS_NUM_THREADS": "threads for NumPy's sums, 1 by default; a larger number removes the "
+    "limit on processes",
+    "NO_COLOR": "any value: no colour",
+    "FORCE_COLOR": "not 0: colour, also in a pipe; CLICOLOR_FORCE is the same",
+    "TERM": "dumb: no colour",
+    "_NKIC_COMPLETE": "set by the shell, with COMP_WORDS, for --print completion=SHELL; "
+    "_NKI_RUN_COMPLETE for nki-run",
+}
+
+
+def is_on(name: str, environ: Mapping[str, str]) -> bool:
+    """Whether a variable is 1 or not set, and not 0. Raises `UsageFailed` for other values."""
+    value = environ.get(name, "")
+    if value not in ("", "0", "1"):
+        raise bad_value(f"{name}={value} in the environment: expected 0 or 1", f"unset {name}")
+    return value != "0"
+
+
+def unknown(names: Iterable[str]) -> Iterator[Diagnostic]:
+    """Yield a warning for each unknown variable with nkic's prefix."""
+    own_names = [name for name in VARIABLES if name.startswith(PREFIX)]
+    for name in sorted(names):
+        if name.startswith(PREFIX) and name not in VARIABLES:
+            advice = did_you_mean(name, own_names) or "`nkic --print env` lists the variables"
+            text = f"the environment sets `{name}`, which nkic does not read"
+            yield make("unknown-variable", text, help=advice, level=Level.WARNING)
+
+
+# --------------------------------------------------------------------------------------------------
 
 STANDARD = "-"
 _LIMITS = {
@@ -196,3 +263,124 @@ def _names_in(folder: Path) -> list[str]:
         return [entry.name for entry in folder.iterdir()]
     except OSError:
         return []
+
+
+# ------------------------------------------------------------------------------------------------
+# Reading of files named by a kernel's source, confined to folders that the user allows.
+# An untrusted kernel must not decide which files nkic reads. Only regular files are read: a pipe
+# could block the reader, a device may have side effects, and `-` is an ordinary file name here.
+
+_folders: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=None)
+
+
+@contextmanager
+def confined(folders: Sequence[Path]) -> Iterator[None]:
+    """Inside the block, restrict `read` to files in these folders.
+
+    Outside, all files are allowed: the kernel is then part of the running program.
+    """
+    before = _folders.set(tuple(folders))
+    try:
+        yield
+    finally:
+        _folders.reset(before)
+
+
+def read(path: str, limit: int) -> bytes:
+    """Return the contents of a file that a kernel names. Raises `UsageFailed`."""
+    folders = _folders.get()
+    if folders is not None and not is_inside(Path(path), folders):
+        text = f"`{clean(path)}` is neither in the kernel's folder nor in one that --include names"
+        advice = "name its folder with --include"
+        raise UsageFailed([make("cannot-read", text, help=advice)])
+    return read_regular(path, limit)
+
+
+def is_inside(path: Path, folders: Sequence[Path]) -> bool:
+    """Return whether the file is in one of the folders, after resolving links in both."""
+    try:
+        resolved = real(path)
+        return any(resolved.is_relative_to(real(folder)) for folder in folders)
+    except (OSError, ValueError):  # a NUL in the path
+        return False
+
+
+def read_regular(path: str, limit: int) -> bytes:
+    """Return the contents of a regular file of at most `limit` bytes. Raises `UsageFailed`."""
+    try:
+        with opened(path) as stream:
+            data = stream.read(limit + 1)
+    except (OSError, ValueError) as error:
+        raise refused(error, cannot_read(path, error)) from error
+    if len(data) > limit:
+        text = f"`{clean(path)}` is larger than the limit of {grouped(limit)} bytes"
+        raise UsageFailed([make("cannot-read", text)])
+    return data
+
+
+@contextmanager
+def opened(path: str, *, follow: bool = True) -> Iterator[BinaryIO]:
+    """Open a regular file.
+
+    Raises `OSError` for any other, without waiting for the writer of a pipe, and for a symbolic
+    link unless `follow`.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    number = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
+    with os.fdopen(number, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(None, "it is not a regular file")
+        yield stream
+
+
+# ---- `[tool.nkic]` in pyproject.toml: settings for all kernels of a project ---------------------
+# The file is in the working directory, or in the nearest folder above that has one.
+
+FILE = "pyproject.toml"
+KEYS = ("evaluate", "nki")
+MAX_BYTES = 1 << 20  # maximum size of the file
+
+
+def setting(name: str) -> Any:
+    """Return the value of one of `KEYS`, or None. Raises `UsageFailed`."""
+    for path in candidates():
+        if path.is_file():
+            return _table(str(path), path.stat().st_mtime_ns).get(name)
+    return None
+
+
+def candidates() -> list[Path]:
+    """Return the possible paths of the file; the first existing one is used."""
+    folder = Path.cwd()
+    return [parent / FILE for parent in (folder, *folder.parents)]
+
+
+def origin(name: str) -> str:
+    """Return a description of the setting for messages."""
+    return f"{name} under [tool.nkic] in {FILE}"
+
+
+@lru_cache(maxsize=64)
+def _table(path: str, changed: int) -> dict[str, Any]:
+    """Return the checked section; `changed` is the file's modification time, a cache key."""
+    section: Any = _read_settings(path)
+    for name in ("tool", "nkic"):
+        section = section.get(name, {})
+        if not isinstance(section, dict):
+            raise bad_argument(f"{path}: `{name}` is not a table", "write [tool.nkic]")
+    for key in section:
+        if key not in KEYS:
+            help = did_you_mean(key, KEYS) or f"known are: {', '.join(KEYS)}"
+            raise bad_argument(f"{path}: [tool.nkic] has an unknown key `{key}`", help)
+    return dict(section)
+
+
+def _read_settings(path: str) -> dict[str, Any]:
+    try:
+        with Path(path).open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it has more than {grouped(MAX_BYTES)} bytes")
+        return toml(data.decode())
+    except (OSError, ValueError) as error:
+        raise bad_argument(f"{path} cannot be read for [tool.nkic]: {error}") from error

@@ -2,7 +2,7 @@
 
 The entry points are here, where nothing is imported yet: an interrupt while the rest is loading
 ends the process with the exit code of an interrupt and without a traceback, and a second process is
-forked that enforces the time limits (`nkic.limits.watcher`).
+forked that enforces the time limits (`nkic.base.watcher`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _start(tool: str, module: str) -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not under nohup
         signal.signal(signal.SIGINT, _leave)
     # After the handler is set: even this import takes time.
-    from nkic.limits import watcher
+    from nkic.base import watcher
 
     ended = watcher.fork()
     if ended is not None and ended.reason is watcher.Reason.ITSELF:

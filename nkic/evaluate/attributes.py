@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nkic.base.suggest import did_you_mean
-from nkic.evaluate.errors import KernelError, Missing
+from nkic.base.device import KernelError, Missing
+from nkic.base.diagnostics import did_you_mean
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -27,7 +27,7 @@ from nkic.evaluate.objects import (
     Super,
     Written,
 )
-from nkic.syntax import names
+from nkic.source import bindings
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -330,10 +330,10 @@ NONE_ADVICE = "a function without `return` returns None; a field without a value
 
 def hidden(name: str) -> Missing | None:
     """Return the error about a special name that kernels cannot reach; None for other names."""
-    if not names.is_hidden(name):
+    if not bindings.is_hidden(name):
         return None
     text = f"`{name}` is not accessible to kernel code"
-    return Missing("hidden-attribute", text, name, names.instead_of(name))
+    return Missing("hidden-attribute", text, name, bindings.instead_of(name))
 
 
 def missing(m: Machine, owner: Any, name: str) -> Exception:
@@ -377,7 +377,7 @@ def put(m: Machine, owner: Any, name: str, value: Any) -> None:
             put_field(m, owner, name, value)
     elif kind is Class:
         _put_in_class(m, owner, name, value)
-    elif kind is Function and not names.is_special(name):
+    elif kind is Function and not bindings.is_special(name):
         if owner.attributes is None:
             owner.attributes = {}
         m.allocate(100)
@@ -446,7 +446,11 @@ def remove_field(m: Machine, owner: Any, name: str) -> None:
 def _put_in_class(m: Machine, owner: Class, name: str, value: Any) -> None:
     if owner.machine is None:
         raise _not_assignable(m, owner, name)
-    if names.is_special(name) and not names.may_define(name) and name not in names.ASSIGNABLE:
+    if (
+        bindings.is_special(name)
+        and not bindings.may_define(name)
+        and name not in bindings.ASSIGNABLE
+    ):
         raise _not_assignable(m, owner, name)
     check = owner.hook("check_put")
     if check is not None:
@@ -480,9 +484,9 @@ def remove(m: Machine, owner: Any, name: str) -> None:
 
 
 def _not_assignable(m: Machine, owner: Any, name: str) -> KernelError:
-    if names.is_special(name) or names.is_hidden(name):
+    if bindings.is_special(name) or bindings.is_hidden(name):
         text = f"`{name}` is not accessible to kernel code"
-        return KernelError("hidden-attribute", text, help=names.instead_of(name))
+        return KernelError("hidden-attribute", text, help=bindings.instead_of(name))
     return KernelError(
         "hidden-attribute",
         f"attribute `{name}` of {describe(m, owner)} cannot be assigned",

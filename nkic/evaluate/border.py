@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate.iteration import KernelFrozenSet, KernelSet, unordered
 from nkic.evaluate.objects import DictInstance, ListInstance, TupleInstance
-from nkic.evaluate.sets import KernelFrozenSet, KernelSet, unordered
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from math import inf
 
-from nkic.base.evaluation import DEFAULT_LIMITS, Limits
+from nkic.base.device import KernelError
+from nkic.base.limits import DEFAULT_LIMITS, Limits
 from nkic.base.text import grouped, size
-from nkic.evaluate.errors import KernelError
 
 BYTES_PER_STEP = 4
 POINTER = 8  # bytes of an element in its container

@@ -16,12 +16,10 @@ from nkic.evaluate.compare import compare, stable_hash
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class, Frozen, seal
 from nkic.evaluate.operators import NUMBERS, OPERATIONS, Union, add
 from nkic.evaluate.tables import OBJECT, builtin
-from nkic.evaluate.types.functions import NONE
-from nkic.evaluate.types.lazy import LAZY, is_callable
-from nkic.evaluate.types.root import attribute_name
+from nkic.evaluate.types.functions import LAZY, NONE, attribute_name, is_callable
 from nkic.evaluate.types.sequences import sort_values
 from nkic.evaluate.types.shared import call_host, check_call, number_of, text_of
-from nkic.syntax import names
+from nkic.source import bindings
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -332,7 +330,7 @@ def _delattr(m: Machine, obj: Any, name: Any, /) -> None:
 
 def _assignable(m: Machine, owner: Any, name: Any) -> str:
     attribute = attribute_name(m, name)
-    if names.is_hidden(attribute):
+    if bindings.is_hidden(attribute):
         raise attributes._not_assignable(m, owner, attribute)
     if not attribute.isidentifier():
         m.charge(len(attribute))

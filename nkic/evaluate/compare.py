@@ -11,10 +11,9 @@ from binascii import crc32
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.errors import KernelError
-from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
+from nkic.base.device import KernelError
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES, KernelFrozenSet, unordered
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ErrorInstance, Function, Instance, Method
-from nkic.evaluate.sets import KernelFrozenSet, unordered
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

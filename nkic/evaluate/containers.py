@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.budget import POINTER
-from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, KernelFrozenSet, KernelSet, unordered
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ClassMethod, Function, Method
-from nkic.evaluate.sets import KernelFrozenSet, KernelSet, unordered
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

@@ -10,16 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nkic.base.device import KernelError
 from nkic.evaluate import attributes
-from nkic.evaluate.code import AT, Frame
-from nkic.evaluate.errors import KernelError
-from nkic.evaluate.objects import (
-    UNSET,
-    Builtin,
-    Class,
-    ErrorInstance,
-    Getter,
-)
+from nkic.evaluate.objects import AT, UNSET, Builtin, Class, ErrorInstance, Frame, Getter
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

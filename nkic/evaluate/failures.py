@@ -13,30 +13,28 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from nkic.base.diagnostics import Diagnostic, Label, make
-from nkic.base.kernel_errors import SECOND_WAY
+from nkic.base.device import SECOND_WAY, KernelError
+from nkic.base.diagnostics import Diagnostic, Label, did_you_mean, make, respelt
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
-from nkic.base.suggest import did_you_mean, respelt
 from nkic.evaluate import attributes, exceptions
-from nkic.evaluate.calls import argument_of, is_languages, parameters, passed_on
-from nkic.evaluate.classes import TypingForm
-from nkic.evaluate.code import Frame
-from nkic.evaluate.errors import KernelError, Refused
+from nkic.evaluate.classes import TypingForm, argument_of, is_languages, parameters, passed_on
 from nkic.evaluate.machine import Machine
 from nkic.evaluate.modules import ModuleBody, ModuleValue, OpaqueImport
 from nkic.evaluate.objects import (
     Builtin,
     Class,
     ErrorInstance,
+    Frame,
     Function,
     HostFunction,
     Instance,
     Method,
+    Refused,
 )
 from nkic.evaluate.texts import brief
-from nkic.syntax import names, nodes
-from nkic.syntax.bindings import Resolved, SourceModule
-from nkic.syntax.walk import walk
+from nkic.source import bindings, nodes
+from nkic.source.bindings import Resolved, SourceModule
+from nkic.source.nodes import walk
 
 MAX_CALLS = 8  # the most calls of a chain that are examined
 _MAX_SHOWN = 4  # the most values, or notes, that are shown
@@ -318,10 +316,10 @@ def _name_error(failure: Failure) -> _Reason:
     if failure.is_a("UnboundLocalError"):
         text = f"`{name}` is used before it has a value"
         return _Reason("unset-variable", text, "assign a value to it on every path that leads here")
-    refused = names.REFUSED_BUILTINS.get(name)
+    refused = bindings.REFUSED_BUILTINS.get(name)
     if refused:
         return _Reason("unknown-name", f"`{name}` is not available", refused)
-    advice = names.customary(name) or did_you_mean(name, _visible(failure))
+    advice = bindings.customary(name) or did_you_mean(name, _visible(failure))
     return _Reason("unknown-name", f"`{name}` is not defined", advice)
 
 
@@ -496,7 +494,7 @@ def _computed(failure: Failure, node: nodes.Expression) -> Iterator[Any]:
     while isinstance(node, nodes.Attribute):
         path.insert(0, node.attr)
         node = node.value
-    if not isinstance(node, nodes.Name) or any(map(names.is_hidden, path)):
+    if not isinstance(node, nodes.Name) or any(map(bindings.is_hidden, path)):
         return
     inner = failure.inner
     variables = {**inner.body.globals, **inner.locals()} if inner is not None else {}

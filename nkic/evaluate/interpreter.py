@@ -11,17 +11,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import CompileFailed, Label, NkicError, Reporter
-from nkic.base.evaluation import DEFAULT_LIMITS, Limits
+from nkic.base.limits import DEFAULT_LIMITS, Limits
 from nkic.base.source import SourceFile
 from nkic.evaluate import builtins, failures, library, objects, types
 from nkic.evaluate.attributes import ModuleNamespace
-from nkic.evaluate.errors import KernelError
 from nkic.evaluate.machine import Machine
 from nkic.evaluate.modules import INSTEAD, Table, World
 from nkic.evaluate.objects import Function
-from nkic.syntax import nodes, scopes
-from nkic.syntax.bindings import STDLIB, Import, Resolved, SourceModule
+from nkic.source import nodes, scopes
+from nkic.source.bindings import STDLIB, Import, Resolved, SourceModule
 
 Show = Callable[[str], None]
 MISSING = object()  # a parameter without default
@@ -209,10 +209,8 @@ class Interpreter:
 # Modules whose functions kernel code calls, and the modules that stand in for NumPy.
 _BOUNDARY = frozenset(
     {
-        "nkic.specialise.surface",
-        "nkic.specialise.numpy.values",
-        "nkic.specialise.numpy.functions",
-        "nkic.specialise.numpy.names",
+        "nkic.specialise.closed",
+        "nkic.specialise.numpy",
     }
 )
 

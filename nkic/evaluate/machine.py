@@ -10,21 +10,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from nkic.base.evaluation import Limits
+from nkic.base.device import KernelError
+from nkic.base.limits import Limits
 from nkic.base.source import NOWHERE, CallChain
 from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
 from nkic.evaluate.border import admitting
 from nkic.evaluate.budget import CALL_COST, CLASS_COST, Budget, BudgetExhausted
-from nkic.evaluate.calls import bind, enter_cells, without_machine
-from nkic.evaluate.code import AT, FUNCTION, Code, Frame
-from nkic.evaluate.errors import KernelError
+from nkic.evaluate.classes import bind, enter_cells, without_machine
 from nkic.evaluate.objects import (
+    AT,
+    FUNCTION,
     INSTANCES,
     UNSET,
     Builtin,
     Class,
     ClassMethod,
+    Code,
     ErrorInstance,
+    Frame,
     Function,
     Generator,
     HostFunction,
@@ -33,7 +36,7 @@ from nkic.evaluate.objects import (
     StaticMethod,
     Super,
 )
-from nkic.syntax import nodes
+from nkic.source import nodes
 
 Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]

@@ -13,18 +13,16 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from nkic.base.diagnostics import Label
+from nkic.base.device import KernelError, Missing
+from nkic.base.diagnostics import Label, did_you_mean
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
-from nkic.base.suggest import did_you_mean
 from nkic.evaluate import attributes
 from nkic.evaluate.attributes import ModuleNamespace, Provided, of_provided
-from nkic.evaluate.code import Code, Frame
 from nkic.evaluate.compile.functions import compile_expression, compile_function, compile_statement
-from nkic.evaluate.errors import ImportFailed, KernelError, Missing
 from nkic.evaluate.machine import CALLABLES
-from nkic.evaluate.objects import UNSET, Class, Function, Written
-from nkic.syntax import names, nodes, scopes
-from nkic.syntax.bindings import (
+from nkic.evaluate.objects import UNSET, Class, Code, Frame, Function, ImportFailed, Written
+from nkic.source import bindings, nodes, scopes
+from nkic.source.bindings import (
     Binding,
     BindingKind,
     HostModule,
@@ -522,10 +520,10 @@ def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
     runtime = module.runtime
     if name in ("__name__", "__doc__"):
         return runtime.module.name if name == "__name__" else None
-    if runtime.defines(name) and not names.is_hidden(name):
+    if runtime.defines(name) and not bindings.is_hidden(name):
         return runtime.get(name)
     source = runtime.module
-    if source.source.path.endswith("__init__.py") and not names.is_special(name):
+    if source.source.path.endswith("__init__.py") and not bindings.is_special(name):
         inner = runtime.world.library.find(f".{name}", source)
         if isinstance(inner, SourceModule):
             return runtime.world.runtime(inner).value

@@ -9,18 +9,112 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from nkic.base.source import SourceFile
-from nkic.evaluate.code import UNSET as UNSET
-from nkic.evaluate.code import Code
-from nkic.evaluate.errors import KernelError
+from nkic.base.device import KernelError
+from nkic.base.source import NOWHERE, SourceFile, Span
+from nkic.source import nodes
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.modules import Runtime
 
+
+# ---- Errors that end the evaluation of a kernel -------------------------------------------------
+
+
+class Refused(KernelError):
+    """A construct that kernels do not support, found while source is compiled to closures."""
+
+    def __init__(self, slug: str, message: str, span: Span, help: str = "") -> None:
+        super().__init__(slug, message, help=help, span=span)
+
+
+class ImportFailed(KernelError, ImportError):
+    """A failing import of kernel source; `except ImportError` catches it."""
+
+    def __init__(self, message: str, help: str) -> None:
+        KernelError.__init__(self, "import-failed", message, help=help)
+
+
+# ---- Compiled source: closures over a frame, and the data that calls need about them ------------
+# A frame is a list: the machine, the node being evaluated, the function, then one slot per
+# variable of the unit. A variable that an inner function uses is stored in a cell, a list of one
+# element, in its slot. The frame's node is set before every operation that may fail or that may
+# ask for the current source position.
+
+Frame = list[Any]
+Evaluate = Callable[[Frame], Any]
+MACHINE, AT, FUNCTION, FIRST = 0, 1, 2, 3
+
+
+class Unset:
+    """The class of the one value that marks a variable without a value."""
+
+    def __repr__(self) -> str:
+        return "<unset>"
+
+
+UNSET = Unset()
+
+BREAK, CONTINUE = "break", "continue"  # the results of statements that leave their block
+
+
+_NO_PARAMETERS = nodes.Arguments(NOWHERE)
+
+
+@dataclass
+class Code:
+    """One function, lambda, generator expression, class body or module-level statement.
+
+    `run(frame)` returns None if execution falls through, else BREAK, CONTINUE, or a tuple that
+    holds the returned value. `simple_arity` is the number of parameters if all are positional, else
+    -1. `unset_locals` are the initial values of the slots after the parameters. `cell_parameters`
+    lists the slots of parameters stored in cells, `cell_locals` those of other variables with
+    cells; the cells of the enclosing functions go to the slots in `free`.
+    """
+
+    name: str
+    qualname: str
+    node: nodes.Node
+    source: SourceFile
+    args: nodes.Arguments = _NO_PARAMETERS
+    run: Any = None
+    simple_arity: int = -1
+    size: int = 0
+    cost: int = 1
+    positional: tuple[str, ...] = ()
+    positional_only: int = 0
+    keyword_only: tuple[str, ...] = ()
+    vararg: str = ""
+    kwarg: str = ""
+    unset_locals: tuple[Any, ...] = ()
+    cell_parameters: tuple[int, ...] = ()
+    cell_locals: tuple[int, ...] = ()
+    free: tuple[int, ...] = ()
+    # The slots of the enclosing function that hold the cells of `free`.
+    outer_slots: tuple[int, ...] = ()
+    is_generator: bool = False
+    is_plain_entry: bool = True  # whether a call has no cells to set up
+    doc: str | None = None
+    # (slot, whether it holds a cell)
+    names: dict[str, tuple[int, bool]] = field(default_factory=dict)
+
+    def locals(self, frame: Frame) -> dict[str, Any]:
+        """Return the variables that have a value, for messages."""
+        values = {}
+        for name, (slot, boxed) in self.names.items():
+            value = frame[slot]
+            if boxed:
+                value = value[0] if isinstance(value, list) and value else UNSET
+            if value is not UNSET:
+                values[name] = value
+        return values
+
+
+# --------------------------------------------------------------------------------------------------
 
 # ---- what evaluations share ---------------------------------------------------------------------
 

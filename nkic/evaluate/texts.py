@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from nkic.base.device import KernelError
 from nkic.base.text import grouped
 from nkic.evaluate.compare import plain_scalar
-from nkic.evaluate.errors import KernelError
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import (
     INSTANCES,

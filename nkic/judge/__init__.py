@@ -5,11 +5,9 @@ compiled and run in a process of its own, which never sees the reference or what
 answer is bytes, which are checked like a stranger's file, and compared elsewhere.
 """
 
-from nkic.judge.evaluation import CaseResult, Evaluation, Flag
-from nkic.judge.judge import Candidate, Judge, evaluate
-from nkic.judge.places import Placed, placed
+from nkic.judge.evaluation import CaseResult, Evaluation, Flag, Placed, placed
+from nkic.judge.judge import Candidate, Judge, Results, evaluate
 from nkic.judge.pool import LocalPool, Pool
-from nkic.judge.results import Results
 from nkic.judge.task import Case, Task, read_task, task_of
 
 __all__ = [

@@ -3,38 +3,180 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
+import sqlite3
+import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nkic import __version__, pace
+from nkic import __version__
 from nkic.api import Artifact
+from nkic.artifact import pace
+from nkic.artifact.container import PREFIX
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.base import files
+from nkic.base.cache import stamp
 from nkic.base.diagnostics import NkicError, bad_value
-from nkic.cache.stamp import stamp
 from nkic.judge.evaluation import CaseResult, Evaluation, Flag, Json
 from nkic.judge.pool import LocalPool, Pool, as_they_come, in_order
-from nkic.judge.process import Ended, Process
-from nkic.judge.programs import facts_of
+from nkic.judge.process import Ended, Process, arrays_of, compile_request, stored_of
 from nkic.judge.reference import Reference
-from nkic.judge.requests import arrays_of, compile_request, stored_of
-from nkic.judge.results import Results
 from nkic.judge.task import Case, Task, read_task
-from nkic.machine.dtypes import DTYPES
-from nkic.machine.targets import TARGETS
-from nkic.neff.container import PREFIX
+from nkic.machine.dtypes import DTYPES, DType
+from nkic.machine.operands import Facts, Register
+from nkic.machine.targets import TARGETS, Engine
 from nkic.report.resources import resources
-from nkic.simulate.comparison import compare_report
-from nkic.simulate.comparison.compare import Comparison, compare
-from nkic.simulate.io.numbers import unpacked_shape
+from nkic.simulate import compare
+from nkic.simulate.compare import Comparison
+from nkic.simulate.compare import compare as compare_compare
+from nkic.simulate.inputs import unpacked_shape
+
+# ---- What a compiled program is made of: facts that no text can hide ----------------------------
+
+_ALWAYS = "registers"  # a node that every output depends on: registers decide what runs, and where
+
+
+class Program(NamedTuple):
+    """The instructions by name, the narrowest float type on a path to each output ("" if there is
+    none), and whether any instruction computes.
+    """
+
+    instructions: Mapping[str, int]
+    narrowest: Mapping[str, str]
+    computes: bool
+
+
+def facts_of(executable: Executable) -> Program:
+    """Return the facts of a program, from its records."""
+    names: Counter[str] = Counter()
+    flow, computes = _Flow(executable), False
+    for stream in executable.streams:
+        for item in stream.items:
+            if isinstance(item, InstructionRecord) and item.row is not None:
+                names[item.row.name] += 1
+                patterns = sum(isinstance(operand, PatternRecord) for operand in item.operands)
+                computes = computes or (stream.engine is not Engine.DMA and patterns > 1)
+                flow.add(item, stream)
+    narrowest = {output.name: flow.narrowest(output.tensor) for output in executable.outputs}
+    return Program(dict(sorted(names.items())), narrowest, computes)
+
+
+class _Flow:
+    """Which tensors and engine state flow into which, and the float types with which they do.
+
+    A tensor is one node, whatever part of it is accessed: a path may be named that no element
+    takes, and none is missed.
+    """
+
+    def __init__(self, executable: Executable) -> None:
+        self.executable, self.target = executable, TARGETS[executable.target]
+        self.sources: defaultdict[Hashable, set[Hashable]] = defaultdict(set)
+        self.types: defaultdict[Hashable, set[DType]] = defaultdict(set)
+        self.seen: set[Hashable] = set()
+
+    def add(self, item: InstructionRecord, stream: StreamRecord) -> None:
+        row = item.row
+        assert row is not None
+        tensors = tuple(
+            (o.tensor, o.dtype, o.cost_key(self.executable.tensors[o.tensor].buffer))
+            if isinstance(o, PatternRecord)
+            else o
+            for o in item.operands
+        )
+        key = (row, stream.core, stream.engine, item.attributes, tensors)
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        facts: Facts = self.executable.facts(item, self.target, stream.engine)
+        effects = row.effects(facts)
+        reads: set[Hashable] = {(stream.core, name) for name in effects.reads}
+        writes: set[Hashable] = {(stream.core, name) for name in effects.writes}
+        hidden = item.operands[len(row.operands) :]  # they hold run-time offsets
+        reads |= {operand.tensor for operand in hidden if isinstance(operand, PatternRecord)}
+        types = set()
+        for rule, operand in zip(row.operands, item.operands, strict=False):
+            access = row.access_of(rule, facts)
+            if isinstance(operand, PatternRecord):
+                types.add(operand.dtype.element or operand.dtype)
+                reads |= {operand.tensor} if access.reads else set()
+                writes |= {operand.tensor} if access.writes else set()
+            elif isinstance(operand, Register) and access.writes:
+                writes.add(_ALWAYS)
+        if row.is_rendezvous:  # what one core reads, another may write
+            self.sources[row.name] |= reads
+            reads = {row.name}
+        for node in writes or {_ALWAYS}:
+            self.sources[node] |= reads
+            self.types[node] |= {dtype for dtype in types if dtype.is_float}
+
+    def narrowest(self, tensor: int) -> str:
+        """Return the name of the narrowest float type on a path to a tensor."""
+        found = _reached({tensor, _ALWAYS}, self.sources)
+        types = {dtype for node in found for dtype in self.types.get(node, ())}
+        least = min(types, key=lambda dtype: (dtype.size, dtype.name), default=None)
+        return least.name if least else ""
+
+
+def _reached(start: Iterable[Hashable], edges: Mapping[Hashable, set[Hashable]]) -> set[Hashable]:
+    found, left = set(start), list(start)
+    while left:
+        new = edges.get(left.pop(), set()) - found
+        found |= new
+        left += new
+    return found
+
+
+# ------------------------------------------------------------------------------------------------
+# Evaluations that were made before, in a file, by the content of all that they depend on.
+
+_WAIT = 60.0  # seconds for another process that writes
+
+
+class Results:
+    """A database of evaluations, which several processes may use at once.
+
+    Raises `UsageFailed` for a file that is none, or that cannot be used.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path, self._lock = os.fspath(path), threading.Lock()
+        try:
+            self._database = sqlite3.connect(self.path, _WAIT, check_same_thread=False)
+            with self._lock, self._database as database:
+                database.execute(
+                    "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, record)"
+                )
+        except sqlite3.Error as error:
+            text = f"`{self.path}` cannot hold evaluations: {error}"
+            raise bad_value(text, "name a file that does not exist yet") from None
+
+    def get(self, key: str) -> Evaluation | None:
+        """Return the evaluation of a key; None if there is none that can be read."""
+        with self._lock:
+            found = self._database.execute("SELECT record FROM results WHERE key = ?", (key,))
+            row = found.fetchone()
+        try:
+            return Evaluation.from_record(json.loads(row[0])) if row else None
+        except (TypeError, ValueError, AttributeError):
+            return None
+
+    def put(self, key: str, evaluation: Evaluation) -> None:
+        """Keep an evaluation."""
+        with self._lock, self._database as database:
+            row = (key, evaluation.json(host=True))
+            database.execute("INSERT OR REPLACE INTO results VALUES (?, ?)", row)
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_BYTES = 64 << 20  # size of a candidate's file
 HIDDEN = "hidden seed"
@@ -346,7 +488,7 @@ class _Trial:
             passed, problem = all(c.passed for c in compared), ""
         except ValueError as error:
             compared, passed, problem = [], False, str(error)
-        listed = tuple({**compare_report.as_json(c), **_largest(c)} for c in compared)
+        listed = tuple({**compare.as_json(c), **_largest(c)} for c in compared)
         results.append(CaseResult(case.name, label, passed, listed, problem, answer["time_ns"]))
         return answer
 
@@ -371,7 +513,7 @@ class _Trial:
                 continue
             rule = replace(rule, equal_nan=True) if unusual else rule
             numbers = wanted.reshape(unpacked_shape(parameter.shape, parameter.dtype))
-            found.append(compare(name, stored[name], parameter.dtype, numbers, rule))
+            found.append(compare_compare(name, stored[name], parameter.dtype, numbers, rule))
         return found
 
     def _special(self) -> None:

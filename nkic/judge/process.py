@@ -2,17 +2,238 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgpack
+import numpy as np
+from numpy.typing import NDArray
 
-from nkic.judge import child
-from nkic.limits.worker import FORKED, started
+from nkic.api import Artifact, compile, fuzz_order, run
+from nkic.api.errors import ApiError, RunError, raising
+from nkic.artifact import pace
+from nkic.artifact.archive import CALL
+from nkic.artifact.arrays import Offer, natural
+from nkic.artifact.records import Executable
+from nkic.base.render import text
+from nkic.base.source import SourceFile
+from nkic.base.worker import FORKED, answer_requests, started
+from nkic.judge.task import Case, Task
+from nkic.machine.codecs import storage
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.targets import TARGETS, likely_error
+from nkic.report.critical import Noted
+from nkic.report.profile import summary
+from nkic.simulate.inputs import ArrayParameter, Numbers, Signature, numbers
 
-FORKED.set_forkserver_preload([child.__name__])
+# ---- The words between the judge and a candidate's process --------------------------------------
+
+
+def compile_request(
+    task: Task, case: Case, path: str, text: str, kernel: str | None
+) -> dict[str, Any]:
+    """Return the request to compile a text for a case.
+
+    The process knows the file by its name alone, and has no other file: a candidate whose
+    neighbours count would be another one elsewhere.
+    """
+    return {
+        "case": case.name,
+        "path": Path(path).name,
+        "text": text,
+        "kernel": kernel,
+        "inputs": {name: str(kind) for name, kind in case.inputs.items()},
+        "consts": dict(case.consts),
+        "target": task.target,
+        "nki": task.nki,
+        "optimise": {} if task.optimise is None else {"optimise": task.optimise},
+        "grid": case.grid,
+        "lnc": case.lnc,
+    }
+
+
+def arrays_of(case: Case, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return inputs as a request has them."""
+    return {
+        name: (case.inputs[name].dtype.name, list(array.shape), array.tobytes())
+        for name, array in arrays.items()
+    }
+
+
+def numbers_of(signature: Signature, outputs: Any) -> dict[str, Numbers]:
+    """Return the values of an answer's outputs. Raises `ValueError` unless they fit."""
+    return {p.name: numbers(stored_of(p, outputs), p.dtype) for p in signature.outputs}
+
+
+def stored_of(parameter: ArrayParameter, outputs: Any) -> NDArray[Any]:
+    """Return an output of an answer in its storage type. Raises `ValueError` unless it fits."""
+    data = outputs.get(parameter.name) if isinstance(outputs, dict) else None
+    if not isinstance(data, bytes) or len(data) != parameter.bytes:
+        raise ValueError(f"the answer has no output `{parameter.name}` of its size")
+    return np.frombuffer(data, storage(parameter.dtype)).reshape(parameter.shape)
+
+
+# ------------------------------------------------------------------------------------------------
+# How far a program's time follows the figures of the clock that are not known exactly.
+# A kernel can win because the clock is wrong, not because it is fast. So its program is timed
+# again with each figure at either end of its likely error. A figure's share of the critical path
+# says what a small change does; timing again also finds the paths that a change makes critical.
+
+# Items that are simulated at most, in all timings of a program together; the figures with the
+# least effect are left out first.
+ITEMS = 100_000
+LEAST = 0.0005  # change of the time that is kept, as a share of it
+
+
+def sensitivity(
+    executable: Executable, shares: Mapping[str, float]
+) -> dict[str, tuple[float, float, float]]:
+    """Return by figure the changes of the time, as shares of it, with the figure at the upper and
+    at the lower end of its likely error, and that error.
+
+    `shares` of the critical path by figure say which figures to try first. The result is empty for
+    a program that is too long.
+    """
+    target = TARGETS[executable.target].used_by(executable.cores)
+    most = ITEMS // (2 * max(1, pace.items(executable)))
+    noted = Noted(target.figures)
+    time = pace.duration(executable, replace(target, figures=noted)) if most else None
+    if not time:
+        return {}
+
+    def changed(name: str, factor: float) -> float:
+        figures = {**target.figures, name: target.figures[name] * factor}
+        return round(
+            (pace.duration(executable, replace(target, figures=figures)) or 0) / time - 1, 4
+        )
+
+    errors = {name: likely_error(name, target) for name in noted.read}
+    effects = {name: abs(shares.get(name, 0.0)) * error for name, error in errors.items()}
+    found = {}
+    for name in sorted(errors, key=lambda name: (-effects[name], -errors[name], name))[:most]:
+        more, less = changed(name, 1 + errors[name]), changed(name, 1 / (1 + errors[name]))
+        if max(abs(more), abs(less)) >= LEAST:
+            found[name] = more, less, round(errors[name], 4)
+    return found
+
+
+# ---- The process of one candidate: it compiles and runs, and answers in bytes -------------------
+# Nothing here knows what is expected. The candidate's text is evaluated in the closed world, under
+# limits that the process sets itself before it reads a word of it.
+
+Message = Mapping[str, Any]
+STEPS = 1_000_000_000  # of the evaluation of one specialisation: the time limit comes first
+
+
+def serve(connection: Connection, memory: int, folder: str) -> None:
+    """Answer requests until the connection ends. A candidate may import what `folder` holds."""
+    os.chdir(folder)
+    warnings.simplefilter("ignore")  # the artifact has them
+    answer_requests(connection, memory, _Candidate().answer, lambda: None)
+
+
+class _Candidate:
+    """A candidate's artifacts, by case."""
+
+    def __init__(self) -> None:
+        self.artifacts: dict[str, Artifact] = {}
+
+    def answer(self, request: Message) -> dict[str, Any]:
+        """Do what a request asks; a failure of the candidate is an answer, too."""
+        does: Callable[[Message], dict[str, Any]] = getattr(self, f"_{request['do']}")
+        try:
+            return does(request)
+        except ApiError as error:
+            found = [json.loads(text.json_line(d, _no_source)) for d in error.diagnostics]
+            return {"failed": str(error), "diagnostics": found}
+        except MemoryError:
+            return {"failed": "it takes more memory than the task allows", "diagnostics": []}
+
+    def _load(self, request: Message) -> dict[str, Any]:
+        """Take a compiled kernel for a case."""
+        artifact = self.artifacts[request["case"]] = Artifact(request["data"])
+        with raising(RunError):
+            artifact.executable  # noqa: B018 - verified on first use
+        return {"data": artifact.data, "warnings": []}
+
+    def _compile(self, request: Message) -> dict[str, Any]:
+        """Compile the candidate's text for a case."""
+        artifact = compile(
+            SourceFile(request["path"], request["text"]),
+            name=request["kernel"],
+            inputs=request["inputs"],
+            consts=request["consts"],
+            target=request["target"],
+            nki=request["nki"],
+            grid=request["grid"],
+            lnc=request["lnc"],
+            **request["optimise"],
+            limits={"steps": STEPS},
+        )
+        self.artifacts[request["case"]] = artifact
+        found = [json.loads(text.json_line(d, _no_source)) for d in artifact.warnings]
+        return {"data": artifact.data, "warnings": found}
+
+    def _run(self, request: Message) -> dict[str, Any]:
+        """Run a case on inputs."""
+        result = run(
+            self.artifacts[request["case"]],
+            _offers(request["arrays"]),
+            init_check=True,
+            race_check=True,
+        )
+        outputs = {name: np.ascontiguousarray(v).tobytes() for name, v in result.outputs.items()}
+        answer: dict[str, Any] = {"outputs": outputs, "time_ns": result.time_ns}
+        if request["analyse"]:
+            insight = result.insight
+            answer |= {
+                "report": json.loads(result.json),
+                "metrics": summary(insight) if insight else {},
+                "verdict": result.verdict.splitlines(),
+                "what_if": [
+                    {"name": a.name, "text": a.text, "gain": a.gain, "advice": a.is_advice}
+                    for a in (insight.verdict.answers if insight else ())
+                ],
+            }
+        return answer
+
+    def _time(self, request: Message) -> dict[str, Any]:
+        """Time a case's program again with other figures of the clock."""
+        executable = self.artifacts[request["case"]].executable
+        return {"sensitivity": sensitivity(executable, request["shares"])}
+
+    def _fuzz(self, request: Message) -> dict[str, Any]:
+        """Run a case in other orders that its semaphores allow."""
+        artifact, arrays = self.artifacts[request["case"]], _offers(request["arrays"])
+        fuzz_order(artifact, arrays, orders=request["orders"])
+        return {}
+
+
+def _no_source(path: str) -> None:
+    """Return no source: the reader of an evaluation has the candidate's text."""
+
+
+def _offers(arrays: Mapping[str, Sequence[Any]]) -> dict[str, Offer]:
+    return {name: _offer(*array) for name, array in arrays.items()}
+
+
+def _offer(name: str, shape: Sequence[int], data: bytes) -> Offer:
+    dtype = DTYPES[name]
+    array = np.frombuffer(data, storage(dtype)).reshape(shape).copy()
+    return Offer(CALL, natural(dtype), array.shape, dtype, lambda: array)
+
+
+# --------------------------------------------------------------------------------------------------
+
+FORKED.set_forkserver_preload([__name__])
 _LARGEST = (1 << 31) - 1  # bytes of an answer
 # What an answer must hold, unless it says that the candidate failed.
 _ANSWERS: Mapping[str, Mapping[str, Any]] = {
@@ -44,7 +265,7 @@ class Process:
 
     def __enter__(self) -> Process:
         self._folder = TemporaryDirectory(prefix="nkic-candidate-")  # empty: it has no neighbours
-        self._process, self._connection = started(child.serve, self.memory, self._folder.name)
+        self._process, self._connection = started(serve, self.memory, self._folder.name)
         self._until = time.monotonic() + self.seconds
         return self
 

@@ -17,16 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.artifact.read import load
 from nkic.base.diagnostics import bad_value
-from nkic.judge.families import values_of
-from nkic.judge.process import Process
-from nkic.judge.requests import arrays_of, compile_request, numbers_of
-from nkic.judge.task import Case, Task
+from nkic.judge.process import Process, arrays_of, compile_request, numbers_of
+from nkic.judge.task import Case, Task, values_of
 from nkic.machine.dtypes import FLOAT32, DType
-from nkic.neff.load import load
-from nkic.simulate.io.fills import Generator
-from nkic.simulate.io.numbers import Numbers, numbers, stored, unpacked_shape
-from nkic.simulate.io.signature import signature_of
+from nkic.simulate.inputs import (
+    Generator,
+    Numbers,
+    numbers,
+    signature_of,
+    to_storage,
+    unpacked_shape,
+)
 
 Arrays = Mapping[str, NDArray[Any]]  # in storage types
 
@@ -36,7 +39,7 @@ def _array(case: Case, name: str, seed: int, family: str | None) -> NDArray[Any]
     (dtype, shape), given = case.inputs[name], case.values.get(name)
     if family is not None and dtype.is_float:
         wanted = unpacked_shape(shape, dtype)
-        return stored(values_of(family, name, dtype, prod(wanted), seed).reshape(wanted), dtype)
+        return to_storage(values_of(family, name, dtype, prod(wanted), seed).reshape(wanted), dtype)
     if given is None:
         given = Generator("randn" if dtype.is_float else "iota", (seed,) if dtype.is_float else ())
     elif given.name in ("randn", "uniform"):
@@ -97,7 +100,7 @@ class Reference:
                 text = f"[reference] {self.task.inputs} makes no `{name}` of shape {list(wanted)}"
                 raise bad_value(text, "it returns the inputs by name, or in the case's order")
             same = dtype is FLOAT32 and array.dtype == np.float32
-            made[name] = array.copy() if same else stored(array.astype(np.float64), dtype)
+            made[name] = array.copy() if same else to_storage(array.astype(np.float64), dtype)
         return made
 
     def _called(self, case: Case, seed: int, arrays: Arrays) -> Mapping[str, Numbers]:

@@ -4,16 +4,19 @@ them. They are made from what reads and writes, so that neither can say somethin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
+from nkic.base import files
+from nkic.base.diagnostics import bad_argument, bad_value
 from nkic.judge.evaluation import SCHEMA, CaseResult, Evaluation, Flag
-from nkic.judge.families import FAMILIES
-from nkic.judge.task import KEYS, MEASURES, REFERENCES
+from nkic.judge.judge import Candidate
+from nkic.judge.task import FAMILIES, KEYS, MEASURES, REFERENCES, Task, task_of
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.targets import TARGETS
-from nkic.simulate.comparison.tolerance import MODES
+from nkic.machine.targets import DEFAULT, TARGETS
+from nkic.simulate.compare import MODES
 
 Json = Mapping[str, Any]
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -134,3 +137,189 @@ def _map(of: Json) -> dict[str, Any]:
 
 def _one_of(names: Iterable[str]) -> dict[str, Any]:
     return {"enum": list(names)}
+
+
+# ------------------------------------------------------------------------------------------------
+# Tasks, candidates and results in the form of FlashInfer-Bench: definitions, workloads, solutions
+# and traces (FlashInfer-Bench documentation, "FlashInfer Trace").
+#
+# A definition with its workloads becomes a task, each workload a case. Its reference may use NumPy
+# or torch: what `run` gets is what it is written for. The outputs of a kernel are those of the
+# definition in its order.
+
+MAX_BYTES = 64 << 20  # size of a file
+REFERENCE = "reference.py"
+_RUN = """
+
+def nkic_reference(**arrays):
+    types, outputs, scalars = {types!r}, {outputs!r}, {scalars!r}
+    if {torch}:
+        import torch
+        names = {{"float8_e4m3fn": "float8_e4m3fn", "float8_e4m3": "float8_e4m3fn"}}
+        given = {{
+            name: torch.from_numpy(array).to(getattr(torch, names.get(types[name], types[name])))
+            for name, array in arrays.items()
+            if name in types
+        }}
+    else:
+        given = {{name: array for name, array in arrays.items() if name in types}}
+    found = run(**given, **{{name: arrays[name] for name in scalars}})
+    if not isinstance(found, dict):
+        found = dict(zip(outputs, found if isinstance(found, (tuple, list)) else [found]))
+    plain = lambda value: value.float().cpu().numpy() if hasattr(value, "cpu") else value
+    return {{f"output_{{n}}": plain(found[name]) for n, name in enumerate(outputs)}}
+"""
+
+
+class Suite(NamedTuple):
+    """A definition, its workloads, and their task."""
+
+    definition: Json
+    workloads: Sequence[Json]
+    task: Task
+
+
+def read_suite(path: str, workloads: str) -> Suite:
+    """Return the suite of a definition's file and of its workloads' file, of JSON lines.
+
+    Raises `UsageFailed`.
+    """
+    definition = _json(path, files.read_bytes(path, MAX_BYTES))
+    lines = files.read_bytes(workloads, MAX_BYTES).splitlines()
+    found = [_json(workloads, line) for line in lines if line.strip()]
+    name = definition.get("name")
+    mine = [each.get("workload", each) for each in found if each.get("definition", name) == name]
+    if not mine:
+        raise bad_value(f"{workloads}: no workload is one of `{name}`", "")
+    try:
+        return Suite(definition, mine, _task(definition, mine))
+    except (KeyError, TypeError, AttributeError) as error:
+        text = f"{path} is no definition with workloads: {type(error).__name__}: {error}"
+        raise bad_value(text, "it needs name, axes, inputs, outputs and reference") from None
+
+
+def _task(definition: Json, workloads: Sequence[Json]) -> Task:
+    inputs, reference = definition["inputs"], definition["reference"]
+    tensors = {name: spec for name, spec in inputs.items() if spec.get("shape") is not None}
+    types = {name: spec["dtype"] for name, spec in tensors.items()}
+    wrapper = _RUN.format(
+        types=types,
+        outputs=list(definition["outputs"]),
+        scalars=[name for name in inputs if name not in tensors],
+        torch="torch" in reference,
+    )
+    lines = [f"name = {json.dumps(definition['name'])}", "[reference]"]
+    lines.append(f'function = "{REFERENCE}:nkic_reference"')
+    for workload in workloads:
+        lines += ["[[case]]", *_case(definition, tensors, workload)]
+    text = "\n".join(lines) + "\n"
+    contents = {REFERENCE: (reference + wrapper).encode()}
+    return task_of(text.encode(), contents, name=f"the task of `{definition['name']}`")
+
+
+def _case(definition: Json, tensors: Mapping[str, Json], workload: Json) -> Iterable[str]:
+    """Yield the lines of a case."""
+    sizes = {
+        name: axis["value"] if axis.get("type") == "const" else workload["axes"].get(name)
+        for name, axis in definition["axes"].items()
+    }
+    yield f"name = {json.dumps(workload['uuid'])}"
+    types = {}
+    for name, spec in tensors.items():
+        kind = workload.get("inputs", {}).get(name, {}).get("type", "random")
+        if kind != "random":
+            text = f"workload {workload['uuid']}: `{name}` is {kind} input"
+            raise bad_value(text, "only random inputs and scalars are supported")
+        missing = [axis for axis in spec["shape"] if sizes.get(axis) is None]
+        if missing:
+            raise bad_value(f"workload {workload['uuid']}: no size for axis `{missing[0]}`", "")
+        types[name] = f"{spec['dtype']}[{','.join(str(sizes[axis]) for axis in spec['shape'])}]"
+    yield f"inputs = {_table(types)}"
+    scalars = {
+        name: workload["inputs"][name]["value"]
+        for name in definition["inputs"]
+        if name not in tensors
+    }
+    if scalars:
+        yield f"consts = {_table(scalars)}"
+
+
+def _table(values: Mapping[str, Any]) -> str:
+    return "{ " + ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in values.items()) + " }"
+
+
+def read_solution(path: str) -> Candidate:
+    """Return the candidate of a solution's file. Raises `UsageFailed` unless it is one kernel."""
+    solution = _json(path, files.read_bytes(path, MAX_BYTES))
+    try:
+        entry, _, kernel = solution["spec"]["entry_point"].rpartition("::")
+        sources = {source["path"]: source["content"] for source in solution["sources"]}
+        name = solution["name"]
+    except (KeyError, TypeError, AttributeError) as error:
+        text = f"{path} is no solution: {type(error).__name__}: {error}"
+        raise bad_value(text, "it needs name, spec.entry_point and sources") from None
+    if set(sources) != {entry}:
+        text = f"{path}: `{name}` has {len(sources)} files; its entry point is in `{entry}`"
+        raise bad_value(text, "put the kernel into one file")
+    return Candidate(name, sources[entry].encode(), kernel)
+
+
+def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict[str, Any]]:
+    """Return the traces of an evaluation, one for each workload.
+
+    The latency is the simulated time; there is no latency of the reference.
+    """
+    found = []
+    for workload in suite.workloads:
+        results = [r for r in evaluation.cases if r.case == workload["uuid"]]
+        status = _status(evaluation, results)
+        record: dict[str, Any] = {
+            "status": status,
+            "environment": {
+                "hardware": f"{suite.task.target or DEFAULT.name}, simulated",
+                "libs": {"nkic": evaluation.nkic},
+            },
+            "timestamp": timestamp,
+            "log": evaluation.problem or evaluation.reason,
+            "correctness": None,
+            "performance": None,
+        }
+        if status in ("PASSED", "INCORRECT_NUMERICAL"):
+            outputs = [output for result in results for output in result.outputs]
+            record["correctness"] = {
+                key: max((o[key] for o in outputs if o[key] is not None), default=0.0)
+                for key in ("max_relative_error", "max_absolute_error")
+            }
+        if status == "PASSED":
+            latency = (results[0].time_ns or 0.0) / 1e6
+            record["performance"] = {
+                "latency_ms": latency,
+                "reference_latency_ms": 0.0,
+                "speedup_factor": 0.0,
+            }
+        names = {"definition": suite.task.name, "solution": evaluation.candidate}
+        found.append({**names, "workload": workload, "evaluation": record})
+    return found
+
+
+def _status(evaluation: Evaluation, results: Sequence[CaseResult]) -> str:
+    if evaluation.ended == "time":
+        return "TIMEOUT"
+    if not evaluation.compiled or not results:
+        return "RUNTIME_ERROR" if evaluation.compiled else "COMPILE_ERROR"
+    if any("the shape" in result.problem for result in results):
+        return "INCORRECT_SHAPE"
+    if any(result.problem for result in results):
+        return "RUNTIME_ERROR"
+    cheats = any(flag.cheat for flag in evaluation.flags)
+    return "PASSED" if all(r.passed for r in results) and not cheats else "INCORRECT_NUMERICAL"
+
+
+def _json(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise bad_argument(f"{path} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise bad_argument(f"{path}: a JSON object is needed")
+    return found

@@ -12,28 +12,33 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from nkic.base.diagnostics import Level
-from nkic.base.identity import Identical
+from nkic.base.device import Identical
+from nkic.base.diagnostics import Level, did_you_mean
 from nkic.base.profiles import DEFAULT, Profile
-from nkic.base.suggest import did_you_mean
-from nkic.ir.program import Operand as Bound
-from nkic.ir.tensors import View
-from nkic.language.complain import complain
+from nkic.language.creation import is_array
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, ENUMS, Operator, engine
+from nkic.language.grids import NkiGrid
 from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger, VirtualRegister
-from nkic.language.tensors.arrays import is_array
-from nkic.language.tensors.grids import NkiGrid
-from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.tensors.views import NOTHING_TO_DO
-from nkic.language.trace import POISON, RECORDED, RECORDING, Failed, NkiInstruction, active
+from nkic.language.tensor import NkiTensor
+from nkic.language.trace import (
+    POISON,
+    RECORDED,
+    RECORDING,
+    Failed,
+    NkiInstruction,
+    active,
+    complain,
+)
 from nkic.language.values import CallRefused, attribute_value, shown
 from nkic.language.versions import removed
+from nkic.language.views import NOTHING_TO_DO
 from nkic.machine.arguments import accepts
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
-from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
+from nkic.machine.operands import Attribute, AttributeKind, Operand, Register, Row
+from nkic.machine.targets import Engine
+from nkic.program.program import Operand as Bound
+from nkic.program.program import View
 
 REQUIRED: Any = object()
 MAX_PLANS = 64  # cached per row

@@ -9,24 +9,22 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
-from nkic.base.identity import Identical
+from nkic.base.device import Identical
+from nkic.base.diagnostics import did_you_mean
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
-from nkic.base.suggest import did_you_mean
-from nkic.ir.program import Item
 from nkic.language.binder import Binder
-from nkic.language.complain import complain
 from nkic.language.objects import ReplicaGroup
-from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.tensors.views import whole
-from nkic.language.trace import Failed, NkiInstruction, Trace, active, has_failed, here
+from nkic.language.tensor import NkiTensor
+from nkic.language.trace import Failed, NkiInstruction, Trace, active, complain, has_failed, here
 from nkic.language.values import CallRefused, shown
+from nkic.language.views import whole
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
-from nkic.machine.instructions.collective_rules import SLUG
-from nkic.machine.instructions.collectives import MODULE
-from nkic.machine.memory import Buffer
+from nkic.machine.instructions.collectives import MODULE, SLUG
 from nkic.machine.operands import Row
+from nkic.machine.targets import Buffer
+from nkic.program.program import Item
 
 # The parameter for each operand's list; lists by channel have names of their own.
 _LISTS = {"dst": "dsts", "src": "srcs", "src0": "srcs0_by_channel", "src1": "srcs1_by_channel"}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import KernelError
+from nkic.base.diagnostics import did_you_mean, nearest
 from nkic.base.profiles import Profile
-from nkic.base.suggest import did_you_mean, nearest
-from nkic.language.hosted import plain
+from nkic.language.hosted import brief, plain
 from nkic.language.namespace import Absent
-from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.language.versions import since
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType, element
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
 
 BUFFERS = {
     "sbuf": Buffer.SBUF,

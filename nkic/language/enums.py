@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from enum import Enum, EnumType, IntEnum
 from typing import Any, NoReturn
 
-from nkic.base.identity import Identical
-from nkic.base.kernel_errors import KernelError, Missing
+from nkic.base.device import Identical, KernelError, Missing
+from nkic.base.diagnostics import Guess, did_you_mean
 from nkic.base.profiles import Profile
-from nkic.base.suggest import Guess, did_you_mean
 from nkic.language.trace import active
 from nkic.language.versions import removed
-from nkic.machine.engines import Engine
 from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.machine.targets import Engine
 
 # Words of the hardware's guides for the engines.
 _WORDS = {"pe": "tensor", "act": "scalar", "dve": "vector", "pool": "gpsimd", "sp": "sync"}

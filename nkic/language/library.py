@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from nkic.base import profiles
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import Label
-from nkic.base.kernel_errors import KernelError
 from nkic.base.source import SHIPPED, SourceFile
-from nkic.language.meanings import MEANT, otherwise
-from nkic.language.namespace import Namespace
-from nkic.language.texts import brief
+from nkic.language.hosted import brief
+from nkic.language.namespace import MEANT, Namespace, otherwise
 from nkic.language.trace import active, here
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
-from nkic.syntax.bindings import STDLIB
+from nkic.source.bindings import STDLIB
 
 MODULE = "nkic.stdlib"
 _TENSOR_REDUCE_OPS = ("sum", "max", "min")  # nisa.tensor_reduce has operators for these

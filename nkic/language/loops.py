@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from nkic.base.device import DeviceRange
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import DeviceRange, KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
 from nkic.base.text import grouped
-from nkic.language.hosted import plain
+from nkic.language.hosted import brief, plain
+from nkic.language.isa import NkiScalar
 from nkic.language.registers import DeviceInteger, VirtualRegister
-from nkic.language.scalars import NkiScalar
-from nkic.language.texts import brief
 from nkic.language.trace import NkiInstruction, OpenLoop, active, here
 from nkic.language.versions import deprecated
-from nkic.machine.facts import Register
-from nkic.machine.instructions.registers import MOVE
+from nkic.machine.instructions.control import MOVE
+from nkic.machine.operands import Register
 
 MAX_ITERATIONS = 1 << 20  # of an unrolled loop
 

@@ -9,24 +9,20 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from nkic.base.kernel_errors import KernelError, Missing
+from nkic.base.device import KernelError, Missing
+from nkic.base.diagnostics import did_you_mean
 from nkic.base.profiles import Profile
-from nkic.base.suggest import did_you_mean
-from nkic.language import isa, loops
+from nkic.language import grids, isa, loops
+from nkic.language.creation import ParDim, TensorClass, ndarray, shared_constant
 from nkic.language.dtypes_api import BUFFERS, MemoryRegion
 from nkic.language.enums import OPERATORS, Operator
-from nkic.language.hosted import plain
-from nkic.language.sizes import volume
-from nkic.language.tensors import grids
-from nkic.language.tensors.constant_data import shared_constant
-from nkic.language.tensors.creation import ParDim, TensorClass, ndarray
-from nkic.language.tensors.indexing import DynamicSlice
-from nkic.language.texts import brief
+from nkic.language.hosted import brief, plain
+from nkic.language.indexing import DynamicSlice
 from nkic.language.trace import active
 from nkic.language.versions import deprecated, since
+from nkic.language.views import volume
 from nkic.machine import dtypes
-from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
-from nkic.machine.targets import Target
+from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Target
 
 FLOAT32_BYTES = 4
 

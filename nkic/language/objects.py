@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import KernelError
 
 
 class ReplicaGroup:

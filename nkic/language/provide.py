@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base.profiles import Profile
-from nkic.ir.tensors import Tensor
-from nkic.language import collectives, isa, library
+from nkic.language import collectives, isa, library, views
+from nkic.language import jit as configs
 from nkic.language import names as language
 from nkic.language.dtypes_api import named, unsupported
 from nkic.language.enums import ENUMS
 from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
 from nkic.language.objects import Decorator
-from nkic.language.tensors import views
-from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.versions import configs, deprecated, removed, since
+from nkic.language.tensor import NkiTensor
+from nkic.language.versions import deprecated, removed, since
 from nkic.machine import dtypes
+from nkic.program.program import Tensor
 
 OLD_ROOT = "neuronxcc"
 _NKI = (

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from nkic.base.device import DeviceCondition
-from nkic.base.identity import Identical
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import DeviceCondition, Identical, KernelError
 from nkic.language.trace import OpenLoop, active
 from nkic.language.versions import deprecated
-from nkic.machine.facts import Register
-from nkic.machine.memory import Buffer
+from nkic.machine.operands import Register
+from nkic.machine.targets import Buffer
 
 
 class DeviceInteger(Identical, DeviceCondition):

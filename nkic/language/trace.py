@@ -7,27 +7,22 @@ compilation; `tracing` makes it the active one of its thread and restores the pr
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import inf
 from typing import Any, Protocol
 
-from nkic.base.diagnostics import Label, Reporter
-from nkic.base.identity import Identical
-from nkic.base.kernel_errors import KernelError, Missing
+from nkic.base.device import Identical, KernelError, Missing
+from nkic.base.diagnostics import Fix, Label, Level, Reporter, make, respelt, within
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, CallChain, Span
-from nkic.ir.program import Body, Instruction, Item, Loop, Operand
-from nkic.ir.tensors import Tensor, View
-from nkic.language.tensors.views import interned, whole
-from nkic.language.texts import brief
+from nkic.language.hosted import brief
+from nkic.language.views import interned, whole
 from nkic.machine.dtypes import DType
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
-from nkic.machine.memory import Address, Buffer
-from nkic.machine.operands import Row
-from nkic.machine.targets import Target
-from nkic.syntax.bindings import SourceModule
+from nkic.machine.operands import Register, Row
+from nkic.machine.targets import Address, Buffer, Engine, Target
+from nkic.program.program import Body, Instruction, Item, Loop, Operand, Tensor, View
+from nkic.source.bindings import SourceModule
 
 POISON = -1  # the number of a placeholder for a tensor that could not be made
 
@@ -500,3 +495,65 @@ def tracing(trace: Trace) -> Iterator[Trace]:
         yield trace
     finally:
         traces.pop()
+
+
+# ------------------------------------------------------------------------------------------------
+# Errors and warnings that do not stop evaluation, reported at the kernel's current expression.
+
+
+def complain(
+    slug: str,
+    message: str,
+    *,
+    help: str = "",
+    about: Iterable[Tensor] = (),
+    level: Level = Level.ERROR,
+    fixes: Iterable[Fix] = (),
+    argument: str = "",
+    position: int | None = None,
+    at: CallChain | None = None,
+    labels: Iterable[Label] = (),
+) -> None:
+    """Report a problem at the kernel's current call, with the calls that led to it.
+
+    `argument` names the parameter that is wrong, `position` its index among positional arguments:
+    the message then points to that argument if the call spells it out. `at` overrides the location.
+    """
+    active().recording()
+    at = at or here()
+    locations = at.user_frames()
+    labels = [*labels, *(Label(span, "called from here") for span in locations[1:])]
+    labels += [Label(tensor.at.primary, f"`{tensor.name}` is {shown(tensor)}") for tensor in about]
+    location = locations[0]
+    if argument and at.span == location:
+        location = active().locate(at, argument, position)
+    labels += _iterations(slug, location)
+    module = active().module_of(location.path)
+    fixes = [*fixes, *respelt(help, module.source if module else None, location)]
+    diagnostic = make(
+        slug,
+        message,
+        location,
+        help=help,
+        labels=labels,
+        level=level,
+        fixes=fixes,
+        notes=within(at),
+    )
+    active().report.add(diagnostic)
+
+
+def _iterations(slug: str, span: Span) -> list[Label]:
+    """Return labels with the current iterations of the enclosing loops.
+
+    They cover the loops around `span` and around the nearest callers. Empty if the problem was
+    already reported in an earlier iteration.
+    """
+    trace = active()
+    return [] if trace.report.knows(slug, span) else trace.loop_context()
+
+
+def shown(tensor: Tensor) -> str:
+    """Describe a tensor: `float32[128, 512] in sbuf`."""
+    sizes = ", ".join(map(str, tensor.shape))
+    return f"{tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"

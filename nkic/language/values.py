@@ -13,15 +13,14 @@ from typing import Any
 
 from nkic.base.diagnostics import Level
 from nkic.base.profiles import Profile
-from nkic.language.complain import complain
+from nkic.language.creation import is_array
 from nkic.language.enums import OF_ATTRIBUTE, OPERATORS, Operator
 from nkic.language.hosted import plain
-from nkic.language.meanings import MEANT
+from nkic.language.namespace import MEANT
 from nkic.language.objects import ReplicaGroup
 from nkic.language.registers import DeviceInteger
-from nkic.language.tensors.arrays import is_array
-from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.trace import active
+from nkic.language.tensor import NkiTensor
+from nkic.language.trace import active, complain
 from nkic.machine.arguments import takes
 from nkic.machine.operands import Attribute, AttributeKind
 

@@ -6,8 +6,18 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
-from nkic.machine.facts import Facts, Register, Tile, Value
-from nkic.machine.operands import MAX_TEXT, Attribute, AttributeKind, Operand, Row, Violation
+from nkic.machine.operands import (
+    MAX_TEXT,
+    Attribute,
+    AttributeKind,
+    Facts,
+    Operand,
+    Register,
+    Row,
+    Tile,
+    Value,
+    Violation,
+)
 from nkic.machine.operators import ACTIVATIONS, ALU, NO_ENGINE
 
 INT32 = (-(1 << 31), (1 << 31) - 1)

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nkic.base.text import listed
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Tile
-from nkic.machine.memory import Buffer
-from nkic.machine.operands import Rule, Violation
+from nkic.machine.operands import Facts, Rule, Tile, Violation
 from nkic.machine.operators import ALU, Operator
+from nkic.machine.targets import Buffer, Engine
 from nkic.machine.tiles import AS_INT32, compile_for, first_target
 
 # Shapes.

@@ -17,7 +17,7 @@ from math import copysign, frexp, inf, isfinite
 from struct import pack, unpack
 from typing import Any, Literal
 
-from nkic.base.suggest import nearest
+from nkic.base.diagnostics import nearest
 
 Kind = Literal["float", "int", "uint", "bool", "packed"]
 

@@ -18,7 +18,7 @@ from math import inf, pi
 from types import MappingProxyType
 from typing import Literal
 
-from nkic.machine.engines import Engine
+from nkic.machine.targets import Engine
 
 Group = Literal["arithmetic", "bitvec"]
 

@@ -10,7 +10,7 @@ from math import prod
 from typing import Generic, NamedTuple, TypeVar
 
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
 
 Dims = tuple[tuple[int, int], ...]
 

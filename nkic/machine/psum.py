@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, NamedTuple, TypeVar
 
-from nkic.machine.engines import Engine
-from nkic.machine.memory import PSUM_BANK_BYTES
 from nkic.machine.operands import Row
-from nkic.machine.targets import Target
+from nkic.machine.targets import PSUM_BANK_BYTES, Engine, Target
 
 MAX_WRITES = 64  # writes remembered per tensor
 Writer = TypeVar("Writer")

@@ -10,13 +10,89 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from nkic.machine.clock import TABLE, defaults
-from nkic.machine.engines import Engine
-from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES
+
+# ---- Engines: the units that execute instructions. Each runs its own in-order stream ------------
+# Sources: Trainium architecture guide, engines; `nki.isa.engine` (names and numbers).
+
+
+class Engine(Enum):
+    """An execution unit. The value is `nki.isa.engine`'s name and appears in program text."""
+
+    TENSOR = "tensor"  # PE: matrix multiplication, 128 x 128 array
+    VECTOR = "vector"  # DVE: tile and reduction arithmetic
+    SCALAR = "scalar"  # ACT: activation functions
+    GPSIMD = "gpsimd"  # POOL: eight programmable cores, no PSUM access
+    SYNC = "sync"  # SP: triggers DMA, synchronises the others
+    DMA = "dma"  # the sixteen DMA engines, fed through queues
+
+    __hash__ = object.__hash__  # identity, as for Buffer
+
+
+ENGINE_CODES = {
+    Engine.SCALAR: 2,
+    Engine.TENSOR: 1,
+    Engine.GPSIMD: 3,
+    Engine.DMA: 4,
+    Engine.VECTOR: 5,
+    Engine.SYNC: 6,
+}
+ENGINE_OF_CODE = {code: engine for engine, code in ENGINE_CODES.items()}
+SHORT_NAMES = {
+    Engine.TENSOR: "PE",
+    Engine.SCALAR: "ACT",
+    Engine.VECTOR: "DVE",
+    Engine.GPSIMD: "POOL",
+    Engine.SYNC: "SP",
+    Engine.DMA: "DMA",
+}
+
+
+# ---- The memories of a NeuronCore: their NKI names and their layout -----------------------------
+# Sources: Trainium architecture guides (SBUF and PSUM: 128 partitions; PSUM: 8 banks of 2 KiB per
+# partition); `nki.language` buffer names.
+
+PARTITIONS = 128
+PSUM_BANK_BYTES = 2048
+MAX_RANK = 8  # dimensions of a tensor, in kernels and in files (docs/neff.md)
+MAX_SIZE = 2**31 - 1  # elements along one dimension, likewise
+
+
+class Buffer(Enum):
+    """The memory that holds a tensor. The value is NKI's name and appears in program text."""
+
+    SBUF = "sbuf"
+    PSUM = "psum"
+    HBM = "hbm"  # private to one core
+    SHARED_HBM = "shared_hbm"  # visible to all cores of the kernel, and to the host
+
+    # Identity hash: members are keys on hot paths, and Enum's own hash is a Python call.
+    __hash__ = object.__hash__
+
+    def __init__(self, name: str) -> None:
+        self.on_chip = name in ("sbuf", "psum")  # has a partition dimension
+
+
+SPILLED = ".spilled"  # ends the name of a tensor in HBM that holds a spilled tile
+MEMORIES = (Buffer.SBUF, Buffer.PSUM)  # the on-chip memories
+
+BUFFER_CODES = {Buffer.SBUF: 0, Buffer.PSUM: 1, Buffer.HBM: 2, Buffer.SHARED_HBM: 3}
+BUFFER_OF_CODE = {code: buffer for buffer, code in BUFFER_CODES.items()}
+
+
+class Address(NamedTuple):
+    """An on-chip address: the first partition, and the byte offset within each partition."""
+
+    partition: int
+    byte: int
+
+
+# --------------------------------------------------------------------------------------------------
 
 KIB = 1024
 ALONE, PAIR, ALL = CONTENTION = ("alone", "pair", "all")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nkic.machine.facts import Facts, Tile
-from nkic.machine.memory import MAX_RANK, PARTITIONS, Buffer
-from nkic.machine.operands import ON_CHIP, Operand, Row, Violation
+from nkic.machine.operands import ON_CHIP, Facts, Operand, Row, Tile, Violation
 from nkic.machine.patterns import MAX_NUM, MAX_STEP, Dims, encodable, merged
-from nkic.machine.targets import TARGETS, Target
+from nkic.machine.targets import MAX_RANK, PARTITIONS, TARGETS, Buffer, Target
 
 MAX_FREE = 65_536  # elements per partition that one instruction streams
 AS_INT32 = (

@@ -9,15 +9,16 @@ be triggered while earlier transfers of its queue move their data; data move in 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush, heappushpop
+from typing import Any, NamedTuple, Protocol
 
-from nkic.machine.clock.dma_costs import dma_trigger
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts
-from nkic.machine.memory import PARTITIONS, Buffer
-from nkic.machine.operands import AttributeKind, Row
+from nkic.machine.costs import dma_trigger
+from nkic.machine.operands import AttributeKind, Facts, Row
 from nkic.machine.operators import ACTIVATIONS
-from nkic.machine.targets import Target
+from nkic.machine.targets import PARTITIONS, Buffer, Engine, Target
 
 
 class Timing(NamedTuple):
@@ -158,3 +159,308 @@ def activation_table(row: Row, attributes: tuple[Any, ...], engine: Engine) -> s
         if rule.kind is AttributeKind.ACTIVATION
     ]
     return ACTIVATIONS[functions[0]].table if functions else ""
+
+
+# ---- Accesses to a memory that two engines of a core may not make at the same time --------------
+# Such instructions must be serialized, which the vendor's compiler sees to (Trainium/Inferentia2
+# architecture guide, memory hierarchy). In which order is not published. Here engines access the
+# memory in the order in which their instructions are ready, and an instruction starts when the
+# other engine's access is complete and a semaphore has signalled it (assumed).
+
+
+class Timed(Protocol):
+    """The stream of a compute engine. `granted` is when its next item may access memory."""
+
+    granted: int | None
+
+
+class Exclusive:
+    """The last access to each memory of each core, granted or made."""
+
+    def __init__(self, signal_ps: int) -> None:
+        self.signal_ps = signal_ps
+        self.last: dict[tuple[int, Buffer], tuple[Engine, int]] = {}  # its engine and its end
+
+    def grant(
+        self, stream: Timed, core: int, engine: Engine, timing: Timing, ready: int, load: int
+    ) -> int:
+        """Return when an item that is `ready` may start, in picoseconds. Its accesses are granted
+        once; `load` is the time that the engine needs for an activation table.
+        """
+        if stream.granted is None:
+            start = ready
+            for buffer in timing.exclusive:
+                last = self.last.get((core, buffer))
+                if last is not None and last[0] is not engine:
+                    start = max(start, last[1] + self.signal_ps)
+            stream.granted = start
+            for buffer in timing.exclusive:
+                self.last[core, buffer] = engine, start + load + timing.hold + timing.latency
+        return max(ready, stream.granted)
+
+
+# ---- Timing of DMA queues: when transfers are triggered and when their data move ----------------
+# The event loop of a run and the compiler's estimate share this model.
+
+Key = tuple[int, Engine]  # a core, and one of its engines
+
+
+class Progress(Protocol):
+    """A stream of an engine or a queue, and its progress."""
+
+    free: int
+    triggered: int | None
+    moved: int
+
+
+class _Commander:
+    """An engine of a core that triggers transfers, and its stream, if it has one."""
+
+    __slots__ = ("held", "overlaps", "stream", "until")
+
+    def __init__(self, engine: Engine, stream: Progress | None) -> None:
+        self.stream = stream
+        self.overlaps = overlaps_commands(engine)
+        self.until = 0  # when it ends its last trigger
+        self.held = 0  # time that it was busy only with triggers
+
+
+class Rings:
+    """The queues of all cores. `engines` are the engine streams, for engines that have one."""
+
+    def __init__(self, cores: int, engines: Mapping[Key, Progress]) -> None:
+        self.dma_free = [0] * cores  # when the DMA engines can take another transfer
+        self.commanders = [
+            {engine: _Commander(engine, engines.get((core, engine))) for engine in Engine}
+            for core in range(cores)
+        ]
+
+    @property
+    def held(self) -> dict[Key, int]:
+        """The time that each engine was busy only with triggers, if it was."""
+        return {
+            (core, engine): commander.held
+            for core, commanders in enumerate(self.commanders)
+            for engine, commander in commanders.items()
+            if commander.held
+        }
+
+    def trigger(self, queue: Progress, core: int, timing: Timing, start: int) -> int:
+        """Return when a transfer that could start at `start` is triggered.
+
+        Engines handle triggers in the order in which transfers become ready, and are busy with
+        each.
+        """
+        if queue.triggered is None:
+            by, trigger = self.commanders[core][timing.by], timing.trigger
+            free, stream = by.until, by.stream
+            if stream is not None and not by.overlaps and stream.free > free:
+                free = stream.free
+            at = queue.triggered = start if start > free else free
+            until = by.until = at + trigger
+            if stream is not None and stream.free > at:
+                trigger = max(0, until - stream.free)
+            if stream is not None and until > stream.free:
+                stream.free = until
+            by.held += trigger
+        return queue.triggered
+
+    def enqueue(self, queue: Progress, core: int, timing: Timing, start: int) -> None:
+        """Add a transfer to its ring at `start`; the ring can then take another one.
+
+        Its data move when the core's DMA engines are available, after the data of earlier transfers
+        in the ring.
+        """
+        queue.triggered = None
+        queue.free = start + timing.trigger
+        if timing.pool:
+            if self.dma_free[core] > start:
+                start = self.dma_free[core]
+            self.dma_free[core] = start + timing.pool
+        queue.moved = (start if start > queue.moved else queue.moved) + timing.hold
+
+
+# ---- Discrete-event simulation of streams, for time alone ---------------------------------------
+# It equals the runner's event loop (`simulate/machine.py`) without values. The compiler uses it to
+# time an order before there is a file, and to time the file.
+
+Queue = list[tuple[int, int]]  # (time at which a line continues, its index)
+
+
+class Entry(NamedTuple):
+    """An item of a stream, reduced to what affects time.
+
+    `waits` are semaphores with counts, and `signals` semaphores, unless a subclass of
+    `TimeSimulation` reads them otherwise. `follows`: it needs the result of the previous item.
+    `is_rendezvous`: all cores run it together.
+    """
+
+    timing: Timing
+    table: str = ""
+    follows: bool = False
+    is_rendezvous: bool = False
+    waits: Sequence[Any] = ()
+    signals: Any = ()
+
+
+# The fields of an `Entry`, which a stream may also hold as a plain tuple.
+Fields = tuple[Timing, str, bool, bool, Sequence[Any], Any]
+
+
+@dataclass
+class Line:
+    """A stream and its progress."""
+
+    index: int
+    core: int
+    engine: Engine
+    queue: int
+    entries: Iterator[Fields]
+    target: Target
+    tables: Tables = field(init=False)
+    warmth: Warmth = field(init=False)
+    entry: Fields | None = None
+    free: int = 0
+    triggered: int | None = None
+    granted: int | None = None
+    moved: int = 0  # when the data of its transfers have been moved
+    done: int = 0
+    is_ready: bool = False  # its item's waits were satisfied by now
+
+    def __post_init__(self) -> None:
+        self.tables, self.warmth = Tables(self.target), Warmth(self.target)
+        self.is_dma = self.engine is Engine.DMA
+
+    def next(self) -> None:
+        """Advance to the next item."""
+        self.entry = next(self.entries, None)
+        self.is_ready = False
+
+
+class TimeSimulation:
+    """Runs the lines of all cores to their ends."""
+
+    def __init__(self, lines: Sequence[Line], cores: int, semaphores: int, target: Target) -> None:
+        self.lines = lines
+        self.cores = cores
+        self.semaphore_ps = semaphore_ps(target)
+        self.tokens = [[deque[int]() for _ in range(semaphores)] for _ in range(cores)]
+        self.parked: list[dict[int, Line]] = [{} for _ in range(cores)]
+        self.arrived: dict[tuple[Engine, int], dict[int, tuple[Line, int]]] = {}
+        self.rings = Rings(cores, {(o.core, o.engine): o for o in lines if not o.is_dma})
+        self.exclusive = Exclusive(self.semaphore_ps)
+        self.end = 0
+
+    def run(self) -> int | None:
+        """Return the time of the last completion in picoseconds; None in case of a deadlock."""
+        for line in self.lines:
+            line.next()
+        queue = [(0, line.index) for line in self.lines]
+        lines, advance = self.lines, self._advance
+        while queue:
+            now, index = heappop(queue)
+            while (resume_at := advance(lines[index], now, queue)) is not None:
+                now, index = heappushpop(queue, (resume_at, index))
+        return None if any(line.entry is not None for line in self.lines) else self.end
+
+    def _advance(self, line: Line, now: int, queue: Queue) -> int | None:
+        """Run the stream's items until another stream comes first; return when to continue."""
+        while True:
+            entry = line.entry
+            if entry is None:
+                return None
+            timing, table, follows, meets, waits, _ = entry
+            start = now if now > line.free else line.free
+            if not line.is_ready:
+                if follows and line.done > start:
+                    start = line.done
+                if waits:
+                    signalled = self._arrival(line, waits)
+                    if signalled is None:
+                        return None
+                    if signalled > start:
+                        start = signalled
+                line.is_ready = True
+            if start > now and queue and start > queue[0][0]:
+                return start
+            if line.is_dma:
+                if timing.trigger:
+                    start = self.rings.trigger(line, line.core, timing, start)
+            elif timing.exclusive:
+                load = line.tables.missing(table)
+                start = self.exclusive.grant(line, line.core, line.engine, timing, start, load)
+            if start > now and queue and start > queue[0][0]:
+                return start
+            if not meets:
+                self._execute(line, entry, start, queue)
+            elif not self._rendezvous(line, start, queue):
+                return None
+            now = line.free
+            if queue and queue[0][0] < now:
+                return now
+
+    def _arrival(self, line: Line, waits: Sequence[Any]) -> int | None:
+        """Return when the last awaited signal arrives; park the line if one is not sent yet."""
+        tokens, latest = self.tokens[line.core], 0
+        for semaphore, count in waits:
+            available = tokens[semaphore]
+            if len(available) < count:
+                self.parked[line.core][semaphore] = line
+                return None
+            latest = max(latest, available[count - 1])
+        return latest + self.semaphore_ps
+
+    def _execute(self, line: Line, entry: Fields, start: int, queue: Queue) -> None:
+        timing, table, _, _, waits, signals = entry
+        hold, latency, lead, *_ = timing
+        if line.is_dma:
+            self.rings.enqueue(line, line.core, timing, start)
+            done = line.moved + lead + latency
+        else:
+            if line.engine is Engine.TENSOR:
+                hold = line.warmth.duration(start, timing)
+            if table:
+                hold += line.tables.loading(table)
+            line.free = start + hold
+            done = line.free + latency
+            line.granted = None
+        if done > line.done:
+            line.done = done
+            if done > self.end:
+                self.end = done
+        self._pass_signals(line, waits, signals, start, queue)
+        line.entry = next(line.entries, None)
+        line.is_ready = False
+
+    def _pass_signals(
+        self, line: Line, waits: Sequence[Any], signals: Any, start: int, queue: Queue
+    ) -> None:
+        """Consume the signals that an item waited for, and send its own."""
+        tokens, parked = self.tokens[line.core], self.parked[line.core]
+        for semaphore, count in waits:
+            for _ in range(count):
+                tokens[semaphore].popleft()
+        for semaphore in signals:
+            tokens[semaphore].append(line.done)
+            waiting = parked.pop(semaphore, None)
+            if waiting is not None:
+                heappush(queue, (max(waiting.free, start), waiting.index))
+
+    def _rendezvous(self, line: Line, start: int, queue: Queue) -> bool:
+        """Record that the core reached a rendezvous; return whether all cores have."""
+        arrivals = self.arrived.setdefault((line.engine, line.queue), {})
+        arrivals[line.core] = (line, start)
+        if len(arrivals) < self.cores:
+            return False
+        start_together = max(started for _, started in arrivals.values())
+        if self.cores > 1:
+            start_together += self.semaphore_ps
+        if line.is_dma:
+            start_together = max(start_together, *self.rings.dma_free)
+        for arrived, _ in [arrivals[core] for core in sorted(arrivals)]:
+            if arrived.entry is not None:
+                self._execute(arrived, arrived.entry, start_together, queue)
+            if arrived is not line:
+                heappush(queue, (arrived.free, arrived.index))
+        arrivals.clear()
+        return True

@@ -7,21 +7,117 @@ that made it. A place that the evaluation did not reach has no facts.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from nkic.base.diagnostics import Level, NkicError, code
 from nkic.base.source import CallChain, SourceFile, Span
-from nkic.driver import pipeline
-from nkic.driver.compiled import Compiled, CompileOptions
-from nkic.ir.program import Body, Instruction, Item, Loop, Program
-from nkic.ir.tensors import Tensor, View
-from nkic.migrate.kept import kept_tiles
-from nkic.migrate.shapes import variants
-from nkic.resolve.library import Load
-from nkic.specialise.request import Request
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import Compiled, CompileOptions
+from nkic.program.program import Body, Instruction, Item, Loop, Program, Tensor, View, instructions
+from nkic.source.bind import Load
+from nkic.specialise.request import Request, TensorType
+
+# ------------------------------------------------------------------------------------------------
+# The shapes for which a migration is verified: the given ones, and sizes around them.
+
+Types = Mapping[str, TensorType]
+MAX_SIZES = 3  # the largest ones, which are varied
+_CHANGES: tuple[Callable[[int], int], ...] = (
+    lambda size: size // 2,
+    lambda size: size - 1,  # a partial last tile
+    lambda size: size + size // 2,
+    lambda size: 2 * size,
+)
+
+
+def variants(request: Request) -> Iterator[Request]:
+    """Yield the request, then variants with one size changed wherever it occurs.
+
+    A kernel that does not accept such shapes rejects them.
+    """
+    yield request
+    types = {**request.like, **request.args}
+    sizes = {size for kind in types.values() for size in kind.shape or () if size > 1}
+    largest = sorted(sizes, reverse=True)[:MAX_SIZES]
+    for change in _CHANGES:
+        for size in largest:
+            yield replace(request, args=_resized(types, size, change(size)))
+
+
+def _resized(types: Types, old: int, new: int) -> dict[str, TensorType]:
+    return {
+        name: replace(kind, shape=_changed(kind.shape, old, new)) for name, kind in types.items()
+    }
+
+
+def _changed(shape: tuple[int, ...] | None, old: int, new: int) -> tuple[int, ...] | None:
+    return None if shape is None else tuple(new if size == old else size for size in shape)
+
+
+# ---- Tiles that a kernel of Beta 1 returns from the chip ----------------------------------------
+# Beta 1's simulator gives them to the caller, so `nkic.specialise.outputs` copies them to HBM
+# after the kernel has ended. These copies have the place where the tile was made, and belong to no
+# call of the source.
+
+
+class Kept(NamedTuple):
+    """The results of a program that are such tiles, from 0, and the copies that move them to
+    HBM.
+    """
+
+    numbers: frozenset[int] = frozenset()
+    copies: frozenset[int] = frozenset()  # instructions, by `id`
+
+
+def kept_tiles(program: Program) -> Kept:
+    """Return the results that are copied to HBM at the end of a program."""
+    named = {f"output_{n}": n for n in range(len(program.outputs))}
+    call_chains = {t.at for t in program.tensors if t.buffer.on_chip}
+    outputs = {
+        output.tensor.number: named[output.name]
+        for output in program.outputs
+        if output.name in named and output.tensor.at in call_chains
+    }
+    copies = [*_copies(program, outputs)] if outputs else []
+    numbers = {outputs[t.number] for t in _written(copies) if t.number in outputs}
+    return Kept(frozenset(numbers), frozenset(map(id, copies)))
+
+
+def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instruction]:
+    """Yield the copies to these tensors that have the place of a tile, and copies from PSUM to SBUF
+    before them.
+    """
+    for body in program.cores:
+        sources: set[int] = set()
+        for instruction in reversed([*instructions(body)]):
+            dst, source = _tensor(instruction, "dst"), _tensor(instruction, "src")
+            if dst is None or source is None:
+                continue
+            if dst.number in sources:
+                yield instruction
+            elif dst.number in outputs and instruction.at == dst.at and source.number < dst.number:
+                yield instruction  # a fill by `nl.zeros` of a tensor in HBM comes after that tensor
+                sources |= {source.number} if source.at != dst.at else set()
+
+
+def _written(copies: Sequence[Instruction]) -> Iterator[Tensor]:
+    for instruction in copies:
+        dst = _tensor(instruction, "dst")
+        if dst is not None:
+            yield dst
+
+
+def _tensor(instruction: Instruction, operand: str) -> Tensor | None:
+    if operand not in instruction.row.operand_index:
+        return None
+    value = instruction.operand(operand)
+    return value.tensor if isinstance(value, View) else None
+
+
+# --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 OVERFLOW = code("sbuf-overflow")

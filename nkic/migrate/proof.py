@@ -14,24 +14,21 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from nkic.artifact.read import load
+from nkic.artifact.records import Executable
 from nkic.base.diagnostics import Diagnostic, Level, NkicError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver import pipeline
-from nkic.driver.compiled import CompileOptions
-from nkic.ir.program import Instruction, Program, instructions, tiles
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import CompileOptions
 from nkic.machine.dtypes import DType
-from nkic.migrate.facts import OVERFLOW
-from nkic.migrate.operators import with_operators
-from nkic.migrate.shapes import variants
-from nkic.neff.load import load
-from nkic.neff.records import Executable
-from nkic.resolve.library import Load
+from nkic.migrate.facts import OVERFLOW, variants
+from nkic.migrate.rules import with_operators
+from nkic.program.program import Instruction, Program, instructions, tiles
 from nkic.simulate import RunOptions, simulate
-from nkic.simulate.comparison.compare import agreement
-from nkic.simulate.io.bind import Wanted, bind
-from nkic.simulate.io.signature import signature_of
-from nkic.simulate.io.specs import parse_fill
+from nkic.simulate.compare import agreement
+from nkic.simulate.inputs import Wanted, bind, parse_fill, signature_of
+from nkic.source.bind import Load
 from nkic.specialise.request import Request
 
 SHAPES = 4  # compared at most

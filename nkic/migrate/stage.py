@@ -2,22 +2,295 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import libcst as cst
 
-from nkic.base.diagnostics import Diagnostic, Level, make
+from nkic.base.diagnostics import Diagnostic, Label, Level, make
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, SourceFile, Span
-from nkic.migrate.beta1.unused import without_unused
+from nkic.migrate import calls, rules
+from nkic.migrate.beta1.indices import ARANGE, Indices
 from nkic.migrate.beta1.writer import Writer as Beta1Writer
-from nkic.migrate.facts import Facts
-from nkic.migrate.places import moved_back
-from nkic.migrate.sheet import Sheet
-from nkic.migrate.table import RULES
+from nkic.migrate.facts import Facts, facts_of, merged, with_others
+from nkic.migrate.sheet import Sheet, read_in, scope_of, target_names, walk
+from nkic.source.bind import Load
+from nkic.source.subset import PREFIX
 from nkic.specialise.inline import with_version
+from nkic.specialise.request import Request
+
+# ---- Map places in a rewritten text back to the original text -----------------------------------
+
+
+def moved_back(diagnostics: Sequence[Diagnostic], old: str, new: str) -> Iterator[Diagnostic]:
+    """Yield the diagnostics about `new` with the corresponding lines of `old`."""
+    if not diagnostics or old == new:
+        yield from diagnostics
+        return
+    lines = _lines(old.splitlines(), new.splitlines())
+    for diagnostic in diagnostics:
+        if diagnostic.primary is None:
+            yield diagnostic
+            continue
+        span, text = diagnostic.primary.span, diagnostic.primary.text
+        line = lines.get(span.line, span.line)
+        moved = span._replace(line=line, end_line=line + span.end_line - span.line)
+        yield replace(diagnostic, primary=Label(moved, text))
+
+
+def _lines(old: list[str], new: list[str]) -> dict[int, int]:
+    """Return, for each line of `new` from 1, the line of `old` that it was, or that it replaced."""
+    old_lines: dict[int, int] = {}
+    for _, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
+        for line in range(first, last):
+            old_lines[line + 1] = min(start + line - first, max(end - 1, start)) + 1
+    return old_lines
+
+
+# ---- The other kernels of a file that can be evaluated for the same arguments -------------------
+# A tutorial's file holds several versions of a kernel with the same parameters: what a command
+# line says of the arguments applies to all of them.
+
+
+def siblings(source: SourceFile, request: Request) -> Iterator[Request]:
+    """Yield requests for the other decorated functions at the top of the file.
+
+    All their parameters without defaults must be among the request's.
+    """
+    try:
+        tree = cst.parse_module(source.text)
+    except cst.ParserSyntaxError:
+        return  # reported when the file is parsed for the rules
+    arguments = {**request.args, **request.like, **request.consts}
+    for statement in tree.body:
+        if not isinstance(statement, cst.FunctionDef) or not statement.decorators:
+            continue
+        if statement.name.value == request.kernel:
+            continue
+        names = {p.name.value for p in walk(statement.params) if isinstance(p, cst.Param)}
+        if names and _needed(statement) <= arguments.keys():
+            yield _cut(request, statement.name.value, names)
+
+
+def _needed(function: cst.FunctionDef) -> set[str]:
+    """Return the parameters without defaults."""
+    params = (node for node in walk(function.params) if isinstance(node, cst.Param))
+    return {param.name.value for param in params if param.default is None and not param.star}
+
+
+def _cut(request: Request, kernel: str, names: set[str]) -> Request:
+    """Return the request for another kernel, with the arguments that it has."""
+    args = {name: kind for name, kind in request.args.items() if name in names}
+    consts = {name: value for name, value in request.consts.items() if name in names}
+    return replace(request, kernel=kernel, args=args, consts=consts)
+
+
+# ---- The NKI version of a file, and the facts of evaluating it as that version ------------------
+
+
+class FileVersion(NamedTuple):
+    """The version of a file. `start` is None if nothing states it; the kernel was evaluated as
+    `profile`.
+    """
+
+    start: Profile | None
+    profile: Profile
+    facts: Facts
+
+
+def version_of(
+    source: SourceFile, request: Request, load: Load, stated: Profile | None, target: Profile
+) -> FileVersion:
+    """Return the stated version, else that of the imports, else the latest that evaluates without
+    error.
+    """
+    if stated is None and PREFIX in source.text:
+        stated = Profile.BETA1
+    if stated is not None:
+        request = replace(request, profile=stated)
+        facts = facts_of(source, request, load)
+        return FileVersion(stated, stated, with_siblings(facts, source, request, load))
+    tried: list[FileVersion] = []
+    for profile in (p for p in reversed(Profile) if Profile.BETA2 <= p <= target):
+        facts = facts_of(source, replace(request, profile=profile), load)
+        tried.append(FileVersion(None, profile, facts))
+        if not facts.errors:
+            break
+    best = min(tried, key=lambda attempt: (attempt.facts.errors, -attempt.profile))
+    request = replace(request, profile=best.profile)
+    return best._replace(facts=with_siblings(best.facts, source, request, load))
+
+
+def with_siblings(facts: Facts, source: SourceFile, request: Request, load: Load) -> Facts:
+    """Add the facts of other kernels with the same arguments and, for Beta 1, of other shapes."""
+    is_old = request.profile is Profile.BETA1
+    if is_old:
+        facts = with_others(facts, source, request, load)
+    for sibling in siblings(source, request):
+        sibling_facts = facts_of(source, sibling, load)
+        if sibling_facts.is_evaluated and not sibling_facts.errors:
+            sibling_facts = (
+                with_others(sibling_facts, source, sibling, load) if is_old else sibling_facts
+            )
+            facts = merged(facts, sibling_facts)
+    return facts
+
+
+# ---- The rules of a migration, by the version in which the new form was introduced --------------
+# A rule is tried on every node of its kinds, innermost first. The pages are sections of NKI's
+# migration guide (SDK documentation, nki/migration). What a rule must know of single names comes
+# from the tables of versions (nkic/language/versions) and of instructions.
+
+BETA2, NKI_0_3, NKI_0_6 = Profile.BETA2, Profile.NKI_0_3, Profile.NKI_0_6
+
+
+class Rule(NamedTuple):
+    """One rule: its title, the version since which it applies, its documentation, its nodes, its
+    function.
+    """
+
+    title: str
+    since: Profile
+    page: str
+    node: type[cst.CSTNode]
+    write: Callable[[Sheet, Any, Any], Any]
+
+
+_TO_BETA2 = "NKI 0.1.0 to NKI 0.2.0"
+_TO_0_3 = "NKI 0.2.0 to NKI 0.3.0"
+_TO_0_6 = "NKI 0.5.0 to NKI 0.6.0"
+_EVERY = "all, by version"
+_NAMES = "a name that was replaced"
+_IMPORTS = "an import of neuronxcc"
+RULES = (
+    Rule(_IMPORTS, BETA2, _TO_BETA2, cst.Import, rules.move_import),
+    Rule(_IMPORTS, BETA2, _TO_BETA2, cst.ImportFrom, rules.move_import_from),
+    Rule(_IMPORTS, BETA2, _TO_BETA2, cst.Attribute, rules.move_name),
+    Rule("a decorator", BETA2, _TO_BETA2, cst.Attribute, rules.decorator_by_name),
+    Rule("a decorator", BETA2, _TO_BETA2, cst.Decorator, rules.decorator),
+    Rule("an operator by another name", BETA2, _TO_BETA2, cst.Call, calls.operators),
+    Rule(rules.PASSED, BETA2, _TO_BETA2, cst.Call, rules.passed),
+    Rule(rules.PASSED, BETA2, _TO_BETA2, cst.FunctionDef, rules.declared),
+    Rule("a hint", BETA2, _TO_BETA2, cst.Call, rules.hints),
+    Rule("a constant's element type", BETA2, _TO_BETA2, cst.Call, calls.converted),
+    Rule("a word by another name", BETA2, _TO_BETA2, cst.Call, calls.words),
+    Rule("what was not said", BETA2, _TO_BETA2, cst.Call, calls.defaults),
+    Rule("an option of nki.jit", NKI_0_3, _TO_0_3, cst.Call, rules.jit_options),
+    Rule("a parameter that is gone", BETA2, _EVERY, cst.Call, rules.former_parameters),
+    Rule("a number for an enumeration", NKI_0_3, _TO_0_3, cst.Call, calls.enumerations),
+    Rule("a buffer by name", NKI_0_3, _TO_0_3, cst.Call, calls.buffer_names),
+    Rule("an output in hbm", NKI_0_3, _TO_0_3, cst.Call, calls.shared_outputs),
+    Rule("a memset of integers", NKI_0_3, _TO_0_3, cst.Call, calls.whole_fill),
+    Rule("the order of arguments", NKI_0_3, _TO_0_3, cst.Call, calls.former_order),
+    Rule("an axis with another meaning", NKI_0_3, _TO_0_3, cst.Call, calls.reduced_axis),
+    Rule(_NAMES, BETA2, _EVERY, cst.Attribute, rules.rename_attribute),
+    Rule(_NAMES, BETA2, _EVERY, cst.Name, rules.rename_name),
+    Rule(_NAMES, BETA2, _EVERY, cst.ImportFrom, rules.drop_import),
+    Rule("a loop over nl.dynamic_range", NKI_0_6, _TO_0_6, cst.For, calls.counted),
+    Rule("a while loop over a register", NKI_0_6, _TO_0_6, cst.While, calls.conditional),
+)
+
+
+# ---- Remove index expressions and masks that are no longer used ---------------------------------
+
+PURE = (ARANGE, "nki.language.program_id", "nki.language.num_programs")
+
+
+def without_unused(source: SourceFile, like: Sheet) -> str:
+    """Return the text without them, and without those that only they used."""
+    sheet = Sheet(source, Facts(), like.start, like.target)
+    indices = Indices(sheet)
+    candidates = [
+        candidate
+        for candidate in walk(sheet.tree)
+        if isinstance(candidate, cst.Assign) and _is_index(indices, candidate)
+    ]
+    removed = {id(assign) for assign in candidates}
+    while read := {id(c) for c in candidates if id(c) in removed and _is_read(sheet, c, removed)}:
+        removed -= read
+    module = sheet.tree.visit(_Remover(removed))
+    assert isinstance(module, cst.Module)
+    return module.code
+
+
+class _Remover(cst.CSTTransformer):
+    def __init__(self, removed: set[int]) -> None:
+        super().__init__()
+        self.gone = removed
+        self.before: dict[int, list[cst.EmptyLine]] = {}
+        self.comments: list[cst.EmptyLine] = []  # above removed statements, for the next
+
+    def leave_Assign(  # noqa: N802
+        self, original_node: cst.Assign, updated_node: cst.Assign
+    ) -> cst.Assign | cst.RemovalSentinel:
+        """Remove an assignment that nothing reads."""
+        return cst.RemoveFromParent() if id(original_node) in self.gone else updated_node
+
+    def leave_SimpleStatementLine(  # noqa: N802
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
+        """Keep comments, except those about indices."""
+        if not updated_node.body:
+            lines = original_node.leading_lines
+            text = " ".join(empty_line.comment.value for empty_line in lines if empty_line.comment)
+            if text and not _OF_INDICES.search(text):
+                self.comments += lines
+            return cst.RemoveFromParent()
+        return self._with_comments(updated_node)
+
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:  # noqa: N802
+        """Restore the loop's own comments, and those before it."""
+        before = self.before.pop(id(original_node), [])
+        return updated_node.with_changes(leading_lines=[*before, *updated_node.leading_lines])
+
+    def visit_For(self, node: cst.For) -> None:  # noqa: N802
+        """Keep pending comments before the loop, not in it."""
+        self.before[id(node)], self.comments = self.comments, []
+
+    def leave_IndentedBlock(  # noqa: N802
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        """Put comments after the last statement of a block at its end."""
+        footer = [*self.comments, *updated_node.footer]
+        self.comments = []
+        return updated_node.with_changes(footer=footer)
+
+    def _with_comments(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        lines = [*self.comments, *line.leading_lines]
+        self.comments = []
+        return line.with_changes(leading_lines=lines)
+
+
+_OF_INDICES = re.compile(r"(?i)\bind(?:ex|exing|ices)\b|\barange\b|\bmgrid\b|\bmask")
+
+
+def _is_read(sheet: Sheet, node: cst.Assign, removed: set[int]) -> bool:
+    """Whether a name that the assignment sets is read in its function, other than by removed
+    statements.
+    """
+    scope = scope_of(sheet, node)
+    names = {name.value for target in node.targets for name in target_names(target.target)}
+    return scope is None or not names or bool(names & read_in(scope, removed))
+
+
+def _is_index(indices: Indices, node: cst.Assign) -> bool:
+    """Whether the value is made of indices without side effects."""
+    calls = [inner for inner in walk(node.value) if isinstance(inner, cst.Call)]
+    pure = all(_is_pure(indices.sheet, call.func) for call in calls)
+    return pure and indices.has_index(node.value)
+
+
+def _is_pure(sheet: Sheet, function: cst.BaseExpression) -> bool:
+    builtin = any(sheet.is_builtin(function, name) for name in ("min", "max", "len"))
+    return builtin or sheet.name_of(function) in PURE
+
+
+# --------------------------------------------------------------------------------------------------
 
 _BY_NODE = {kind: [r for r in RULES if r.node is kind] for kind in {r.node for r in RULES}}
 

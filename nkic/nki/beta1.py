@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from nkic.language import provide
-from nkic.language.beta1 import ROOT, allocators, indices, names, operators
+from nkic.language.beta1 import ROOT, creation, indices, names, operators
 from nkic.language.enums import Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
 from nkic.language.objects import Decorator
 from nkic.language.trace import current
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
 from nkic.nki import names as host
 from nkic.nki import signatures
 from nkic.nki.jit import NeuronCores, SpmdDim, former_jit
@@ -32,8 +32,8 @@ from nkic.nki.jit import NeuronCores, SpmdDim, former_jit
 # Published kernels write `logging.disable(logging.OFF)`: the vendor's package adds this level,
 # whose value is assumed to be above all others.
 _NO_LOGGING = logging.CRITICAL + 10
-_UNCHANGED = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
-_CALLED = (allocators.allocation_scope, allocators.multi_buffer)
+_UNCHANGED = (names.Limits, creation.Sbuf, creation.Psum, Enum, type(None))
+_CALLED = (creation.allocation_scope, creation.multi_buffer)
 
 
 # Index expressions are numbers, which a function that makes a kernel may prepare.
@@ -85,7 +85,7 @@ def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
 
 def _value(module: str, name: str, value: Any) -> Any:
     if isinstance(value, Decorator):  # those of `nki` itself are in `kernels`
-        return _of_compiler(name) if name in allocators.DECORATORS else None
+        return _of_compiler(name) if name in creation.DECORATORS else None
     if isinstance(value, type) and issubclass(value, Enum):
         return host.enumeration("nki.isa", value)
     if isinstance(value, _UNCHANGED) or value in _CALLED:
@@ -100,7 +100,7 @@ def _value(module: str, name: str, value: Any) -> Any:
 
 def _of_compiler(name: str) -> Callable[..., Any]:
     """Return a decorator of nki.compiler: it makes a kernel of a function, and keeps kernels."""
-    check = allocators.DECORATORS[name]
+    check = creation.DECORATORS[name]
 
     @wraps(check)
     def decorator(func: Any = None, *args: Any, **options: Any) -> Any:

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.options import CALLS
-from nkic.driver.request import find_profile
+from nkic.compiler.request import find_profile
 
 VARIABLE = "NKIC_INSTALL"
 NKI = "nki"
@@ -44,10 +44,7 @@ class Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         if fullname.partition(".")[0] not in self.roots:
             return None
-        from nkic.nki.modules import (
-            all_names,  # imports the compiler, so only on demand
-            is_package,
-        )
+        from nkic.nki.modules import all_names, is_package
 
         if fullname not in all_names():
             return None

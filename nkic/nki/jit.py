@@ -27,10 +27,10 @@ from nkic import api
 from nkic.api import functions
 from nkic.api.errors import CompileError, boundary, raising, refuse
 from nkic.base import diagnostics, levels
-from nkic.base.suggest import did_you_mean
+from nkic.base.diagnostics import did_you_mean
+from nkic.language import jit as configs
 from nkic.language.jit import MESSAGES
 from nkic.language.trace import current
-from nkic.language.versions import configs
 from nkic.nki import arrays
 from nkic.nki.names import framework_target
 from nkic.specialise.request import Spread

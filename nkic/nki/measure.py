@@ -20,8 +20,8 @@ from typing import Any
 
 from nkic import api
 from nkic.api.errors import CompileError, NkicWarning, boundary, raising, refuse
-from nkic.base.suggest import did_you_mean
-from nkic.driver.request import NO_DGE, find_target
+from nkic.base.diagnostics import did_you_mean
+from nkic.compiler.request import NO_DGE, find_target
 from nkic.nki import arrays
 from nkic.nki.jit import Kernel, LaunchOptions, kernel_of
 

@@ -19,23 +19,24 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from nkic.api.functions import OURS
-from nkic.base.kernel_errors import Missing
+from nkic.base.device import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.language import provide
+from nkic.language import jit, provide
 from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.collectives import CollectiveFunction
 from nkic.language.enums import ENUMS, Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
-from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensor import NkiTensor
 from nkic.language.trace import current
-from nkic.language.versions import configs, removed
+from nkic.language.versions import removed
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
 from nkic.nki import measure, names, signatures
-from nkic.nki.jit import NeuronCores, SpmdDim, former_jit, jit, nki_jit, simulate, simulate_kernel
+from nkic.nki.jit import NeuronCores, SpmdDim, former_jit, nki_jit, simulate, simulate_kernel
+from nkic.nki.jit import jit as jit_jit
 
 OLD = "neuronxcc"
 _DOCS = {
@@ -50,7 +51,7 @@ _DOCS = {
     "nki.compiler": "What `jit` is told for the compiler behind NKI.",
 }
 _HOST: dict[str, Any] = {
-    "jit": jit,
+    "jit": jit_jit,
     "simulate": simulate,
     "baremetal": measure.baremetal,
     "benchmark": measure.benchmark,
@@ -64,7 +65,7 @@ _FORMER: dict[str, Any] = {
 }
 _REMOVED = {
     **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
-    configs.MODULE: removed.COMPILER,
+    jit.MODULE: removed.COMPILER,
 }
 
 
@@ -79,8 +80,8 @@ def module_names() -> tuple[str, ...]:
 def contents(module: str) -> dict[str, Any]:
     if module == "nki":
         return dict(_HOST)
-    if module == configs.MODULE:
-        return dict(configs.NAMES)
+    if module == jit.MODULE:
+        return dict(jit.NAMES)
     if module == "nki.isa.constants":
         isa = vars_of(built("nki.isa"))
         return {name: isa[name] for name in ENUMS}

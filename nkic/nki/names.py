@@ -12,13 +12,12 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NoReturn
 
-from nkic.driver.request import COMPILER_FLAGS, TARGET_VARIABLE, compiler_flag, find_target
+from nkic.compiler.request import COMPILER_FLAGS, TARGET_VARIABLE, compiler_flag, find_target
 from nkic.language import objects
 from nkic.language.dtypes_api import BUFFERS
 from nkic.language.names import TileSize
 from nkic.language.trace import current
-from nkic.machine.memory import Buffer
-from nkic.machine.targets import DEFAULT, Target
+from nkic.machine.targets import DEFAULT, Buffer, Target
 
 
 def target() -> Target:

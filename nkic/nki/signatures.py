@@ -12,12 +12,10 @@ from typing import Any
 
 from nkic.language import library
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions import listing
-from nkic.machine.memory import PARTITIONS, Buffer
-from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
+from nkic.machine.operands import Attribute, AttributeKind, Facts, Operand, Row, Tile
 from nkic.machine.rules import violations
-from nkic.machine.targets import DEFAULT
+from nkic.machine.targets import DEFAULT, PARTITIONS, Buffer
 from nkic.machine.timing import timing
 
 FREE, DTYPE = 512, "float32"

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from nkic.ir.program import Body, Instruction, Loop, Program, instructions
-from nkic.ir.tensors import Tensor
-from nkic.machine.memory import PARTITIONS, Buffer
-from nkic.prove.boxes import bands
-from nkic.prove.effects import Reading, Touches, reading_of
+from nkic.machine.targets import PARTITIONS, Buffer
+from nkic.program.program import Body, Instruction, Loop, Program, Tensor, instructions
+from nkic.prove.effects import Reading, Touches, bands, reading_of
 from nkic.prove.model import Finding, Storage
 
 

@@ -5,18 +5,247 @@ No code is shared with depend and allocate, whose results are checked against th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
+from math import prod
+from operator import getitem, itemgetter
 from typing import Any
 
-from nkic.ir.program import Body, Instruction, Program, instructions
-from nkic.ir.tensors import AccessPattern, Tensor, View
-from nkic.machine.facts import Facts, Register
-from nkic.machine.operands import Access, Effects, Row, no_access, no_effects
-from nkic.machine.targets import Target
-from nkic.prove.boxes import Dims, Grid, are_tiles, area
-from nkic.prove.model import READ, UPDATE, WRITE, Box
-from nkic.prove.places import Places
+from nkic.machine.operands import Access, Effects, Facts, Register, Row, no_access, no_effects
+from nkic.machine.targets import Address, Buffer, Target
+from nkic.program.program import (
+    AccessPattern,
+    Body,
+    Instruction,
+    Program,
+    Tensor,
+    View,
+    instructions,
+)
+from nkic.prove.model import READ, UPDATE, WRITE, Box, Range, Storage
+
+# ---- Areas of tensors, and the cells into which areas cut a tensor ------------------------------
+# An area is a box over the axes of the tensor's shape. It covers every byte that a pattern
+# touches, and more if the pattern does not run along the axes. Two accesses conflict if their
+# areas share a cell, so no pair of accesses is compared.
+
+Dims = tuple[tuple[int, int], ...]
+MOST_CELLS = 1 << 16  # per tensor; beyond it neighbouring cells are merged
+
+
+def area(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
+    """Return the box over `axes` of the elements, of `size` bytes, that (step, num) pairs visit."""
+    reach = _reach(axes, size, dims)
+    if reach is not None:
+        box, rest = [], offset * size
+        for length, pitch, span in reach:
+            first, rest = divmod(rest, pitch)
+            if first + span >= length:
+                return _hull(axes, size, offset, dims)
+            box.append(_side(first, first + span + 1))
+        return tuple(box)
+    return _hull(axes, size, offset, dims)
+
+
+def are_tiles(axes: tuple[int, ...], size: int, offsets: Iterable[int], dims: Dims) -> bool:
+    """Return whether the areas of one pattern at different offsets certainly share no byte.
+
+    They do not if, along each axis, they start at multiples of their own length.
+    """
+    reach = _reach(axes, size, dims)
+    if reach is None:
+        return False
+    rest = [offset * size for offset in offsets]
+    for length, pitch, span in reach:
+        for first in {byte // pitch for byte in rest}:
+            if first % (span + 1) or first + span >= length:
+                return False
+        rest = [byte % pitch for byte in rest]
+    return True
+
+
+@lru_cache(maxsize=65536)
+def _side(first: int, end: int) -> Range:
+    """Return an interned side: the boxes of a tensor's tiles have few different ones."""
+    return first, end
+
+
+@lru_cache(maxsize=4096)
+def pitches(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the byte stride of each axis."""
+    return tuple(prod(axes[at + 1 :]) for at in range(len(axes)))
+
+
+@lru_cache(maxsize=65536)
+def _reach(axes: tuple[int, ...], size: int, dims: Dims) -> tuple[tuple[int, int, int], ...] | None:
+    """Return the length, stride and extent of the pattern along each axis.
+
+    Return None if the pattern does not follow the axes.
+    """
+    spans = [0] * len(axes)
+    for step, num in dims:
+        if step < 0 < num - 1:
+            return None
+        if num > 1 and step > 0 and not _along(axes, spans, step * size, num):
+            return None
+    spans[-1] += size - 1
+    return tuple(zip(axes, pitches(axes), spans, strict=True))
+
+
+def _along(axes: tuple[int, ...], spans: list[int], step: int, num: int) -> bool:
+    """Add `num` steps of `step` bytes to `spans`, and return whether they follow the axes.
+
+    A run that fills an axis continues along the next outer one.
+    """
+    widths = pitches(axes)
+    axis = next(axis for axis, width in enumerate(widths) if step % width == 0)
+    step //= widths[axis]
+    while axis > 0 and spans[axis] == 0 and step * num > axes[axis]:
+        row, rest = divmod(axes[axis], step)
+        if rest or num % row:
+            return False
+        spans[axis] = axes[axis] - step
+        axis, step, num = axis - 1, 1, num // row
+    spans[axis] += step * (num - 1)
+    return True
+
+
+def _hull(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
+    """Return the bounding box of all bytes from the lowest to the highest."""
+    ends = [step * (num - 1) for step, num in dims]
+    low = (offset + sum(min(0, end) for end in ends)) * size
+    high = (offset + sum(max(0, end) for end in ends)) * size + size - 1
+    box, inside = [], True
+    for length, pitch in zip(axes, pitches(axes), strict=True):
+        (first, low), (last, high) = divmod(low, pitch), divmod(high, pitch)
+        box.append((first, last + 1) if inside else (0, length))
+        inside = inside and first == last
+    return tuple(box)
+
+
+class Grid:
+    """A tensor cut at the sides of boxes. Its cells are numbered from `base`."""
+
+    def __init__(self, boxes: Collection[Box], base: int = 0) -> None:
+        rank = len(next(iter(boxes)))
+        sides = [set(map(itemgetter(axis), boxes)) for axis in range(rank)]
+        cuts = _thinned([sorted({end for side in axis for end in side}) for axis in sides])
+        sizes = [max(1, len(axis) - 1) for axis in cuts]
+        self.base = base
+        self.count = prod(sizes)
+        # The cells along each axis, by the side of a box, and the axis's number of cells.
+        self.along = [
+            ({side: _between(cut, side) for side in axis}, size)
+            for axis, cut, size in zip(sides, cuts, sizes, strict=True)
+        ]
+        # Per axis, what a side that covers one cell adds to the cell's number.
+        self.steps = [
+            {side: first * stride for side, (first, count) in spans.items() if count == 1}
+            for (spans, _), stride in zip(self.along, pitches(tuple(sizes)), strict=True)
+        ]
+
+    def cells(self, box: Box) -> Sequence[int]:
+        """Return the numbers of the cells that `box`, one of the grid's own boxes, covers."""
+        try:
+            return (sum(map(getitem, self.steps, box), self.base),)
+        except KeyError:
+            return self._several(box)
+
+    def _several(self, box: Box) -> Sequence[int]:
+        numbers: Sequence[int] = (0,)
+        for side, (spans, size) in zip(box, self.along, strict=True):
+            first, count = spans[side]
+            cells = range(first, first + count)
+            numbers = [number * size + cell for number in numbers for cell in cells]
+        return [self.base + number for number in numbers]
+
+
+def _between(cuts: Sequence[int], side: Range) -> tuple[int, int]:
+    """Return the first cell of a side of a box, and the number of cells, which is at least 1."""
+    first = bisect_right(cuts, side[0]) - 1
+    return first, max(1, bisect_left(cuts, side[1]) - first)
+
+
+def _thinned(cuts: list[list[int]]) -> list[list[int]]:
+    """Drop every other inner cut of the finest axis until there are few enough cells."""
+    while prod(max(1, len(axis) - 1) for axis in cuts) > MOST_CELLS:
+        finest = max(cuts, key=len)
+        finest[:] = [*finest[:-1:2], finest[-1]]
+    return cuts
+
+
+def bands(starts: Sequence[int], start: int, count: int) -> range:
+    """Return the bands that a tensor covers; bands are cut at the start partitions `starts`."""
+    return range(bisect_left(starts, start), bisect_left(starts, start + count))
+
+
+# ------------------------------------------------------------------------------------------------
+# The places of tensors on chip: the bytes that they get, which tensors may get in turn.
+# Most places share no byte with another one. There each tensor has one former owner, the tensor
+# that used the place before; the bytes of the others are followed one by one (`tenancy`).
+
+Place = tuple[str, int, int, int, int]  # the fields of `Storage` after `key`
+
+
+class Places:
+    """The places of `tensors`; `unplaced` are those without an address."""
+
+    def __init__(self, tensors: Mapping[int, Tensor], addresses: Mapping[int, Address]) -> None:
+        self.tenants: dict[Place, list[int]] = {}  # in the order of `tensors`
+        self.unplaced: list[int] = []
+        sbuf, psum = Buffer.SBUF.value, Buffer.PSUM.value
+        for number, tensor in tensors.items():
+            if not tensor.on_chip:
+                continue
+            address = addresses.get(number)
+            if address is None:
+                self.unplaced.append(number)
+                continue
+            memory = psum if tensor.buffer is Buffer.PSUM else sbuf
+            place = (memory, *address, tensor.partitions, tensor.bytes)
+            tenants = self.tenants.get(place)
+            if tenants is None:
+                self.tenants[place] = [number]
+            else:
+                tenants.append(number)
+        self.shared = set(chain(_shared(self.tenants, sbuf), _shared(self.tenants, psum)))
+
+    def storages(self, places: Iterable[Place]) -> list[Storage]:
+        """Return the storage of the tensors in `places`."""
+        return [Storage(number, *place) for place in places for number in self.tenants[place]]
+
+    def exclusive(self) -> Iterator[list[int]]:
+        """Yield the tensors of each place that shares no byte with another place."""
+        for place, tenants in self.tenants.items():
+            if place not in self.shared:
+                yield tenants
+
+    def former(self, tensor: int) -> int:
+        """Return the tensor before `tensor` in its place."""
+        tenants = next(tenants for tenants in self.tenants.values() if tensor in tenants)
+        return tenants[tenants.index(tensor) - 1]
+
+
+def _shared(places: Iterable[Place], memory: str) -> Iterator[Place]:
+    """Yield the places in `memory` that share bytes with another one."""
+    own = sorted([place for place in places if place[0] == memory], key=lambda place: place[2])
+    starts = sorted({partition for _, partition, *_ in own})
+    # By band of partitions: the place that ends last of those that begin at or before this one.
+    furthest: list[Place | None] = [None] * len(starts)
+    for place in own:
+        _, partition, byte, partitions, size = place
+        for band in bands(starts, partition, partitions):
+            other = furthest[band]
+            if other is not None and byte < other[2] + other[4]:
+                yield place
+                yield other
+            if other is None or byte + size > other[2] + other[4]:
+                furthest[band] = place
+
+
+# --------------------------------------------------------------------------------------------------
 
 MODES = {
     Access.READ: READ,
@@ -101,7 +330,7 @@ def reading_of(body: Body, target: Target, reading: Reading) -> Reading:
 def axes_of(tensor: Tensor) -> tuple[int, ...]:
     """Return the lengths of a tensor's axes without partitions, the innermost in bytes.
 
-    This is independent of `ir/overlap`, which the stages use, so that no error is shared.
+    This is independent of `program/overlap.py`, which the stages use, so that no error is shared.
     """
     return _axes(tensor.shape[1:] if tensor.on_chip else tensor.shape, tensor.dtype.size)
 

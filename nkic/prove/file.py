@@ -17,13 +17,21 @@ from typing import Any, NamedTuple
 import msgpack
 
 from nkic.base.source import CallChain
-from nkic.ir.program import Instruction, Loop, Program, TensorParameter
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem
-from nkic.ir.tensors import AccessPattern, Dynamic, Tensor
-from nkic.machine.engines import ENGINE_CODES
-from nkic.machine.facts import Register
-from nkic.machine.memory import BUFFER_CODES, Buffer
-from nkic.machine.operands import Row
+from nkic.machine.operands import Register, Row
+from nkic.machine.targets import BUFFER_CODES, ENGINE_CODES, Buffer
+from nkic.program.program import (
+    AccessPattern,
+    Dynamic,
+    Instruction,
+    Loop,
+    Program,
+    Schedule,
+    Slot,
+    Stream,
+    StreamItem,
+    Tensor,
+    TensorParameter,
+)
 from nkic.prove.model import Finding
 
 # docs/neff.md: the kinds of records, and the numbers of roles and of run-time offsets.

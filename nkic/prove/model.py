@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nkic.base.source import CallChain
-from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
+from nkic.machine.targets import Engine
 
 RULES = {
     "lowered": "every recorded instruction is lowered once, in its place, to the same attributes,"

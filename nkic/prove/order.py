@@ -10,18 +10,399 @@ otherwise byte by byte (`tenancy`).
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
-from nkic.ir.program import Body, Instruction, Loop, Program, instructions
-from nkic.ir.schedule import Schedule
-from nkic.prove.effects import Reading, reading_of
-from nkic.prove.ledger import Ledger
-from nkic.prove.lines import read_streams
-from nkic.prove.model import READ, Finding
-from nkic.prove.moved import moved
-from nkic.prove.places import Places
-from nkic.prove.run import ITERATIONS, AbstractRun, Core, Runner, Start
-from nkic.prove.tenancy import Tenancy
+from nkic.machine.operands import Register
+from nkic.program.program import (
+    Body,
+    Instruction,
+    Loop,
+    Program,
+    Schedule,
+    Slot,
+    Stream,
+    StreamItem,
+    StreamLoop,
+    instructions,
+)
+from nkic.prove.effects import Places, Reading, bands, reading_of
+from nkic.prove.effects import Touches as effects_Touches
+from nkic.prove.model import READ, Finding, Item, Line, Round, Storage
+from nkic.prove.run import ITERATIONS, AbstractRun, Core, Decision, Runner, Start
+
+# ---- The last accesses to each cell, and whether a new access is ordered after them -------------
+
+Touches = Sequence[tuple[Sequence[int], int, int]]  # cells, mode, tensor
+NONE: Mapping[int, Start | None] = {}
+Formers = Mapping[int, Sequence[int]]
+
+
+class Ledger:
+    """The last accesses to the cells of a core.
+
+    `formers` has the cells of the former owner of a tensor's bytes. Until a cell has been written,
+    its accesses must follow those of the former owner; all others follow that write. With
+    `in_turn`, a write that follows the reads since the last write need not be compared with that
+    write, which they follow or are found not to. Both hold without loops only, after which a stream
+    may know less than before (`run`).
+    """
+
+    def __init__(
+        self, cells: int, core: Core, formers: Formers | None = None, in_turn: bool = False
+    ) -> None:
+        self.core = core
+        self.in_order = [line.in_order for line in core.lines]
+        self.formers = formers or {}
+        self.in_turn = in_turn
+        self.writers: list[Start | None] = [None] * cells
+        # The last access of each stream since the write; without a dictionary if there is only one.
+        self.readers: list[dict[int, Start] | Start | None] = [None] * cells
+
+    def note(self, start: Start, touches: Touches) -> Mapping[int, Start | None]:
+        """Record the accesses of an instruction.
+
+        Return those, by index, that conflict with an earlier access which they do not follow,
+        together with that access; None for one to a former owner of the bytes.
+        """
+        clock, writers, readers, in_turn = start[2], self.writers, self.readers, self.in_turn
+        missed = NONE
+        for index, (cells, mode, storage) in enumerate(touches):
+            for cell in cells:
+                last, others = writers[cell], readers[cell]
+                if last is None:
+                    if storage in self.formers and not self.is_left(storage, start):
+                        missed = {**missed, index: None}
+                elif (
+                    clock[last[0]] < last[1]
+                    and (mode == READ or others is None or not in_turn)
+                    and not self.follows(start, last)
+                ):
+                    missed = {**missed, index: last}
+                if mode == READ:
+                    readers[cell] = start if others is None else _with(others, start)
+                    continue
+                if others is not None:
+                    for last in (others,) if isinstance(others, tuple) else others.values():
+                        if clock[last[0]] < last[1] and not self.follows(start, last):
+                            missed = {**missed, index: last}
+                    readers[cell] = None
+                writers[cell] = start
+        return missed
+
+    def is_left(self, storage: int, start: Start) -> bool:
+        """Return whether `start` follows all accesses of the former owner of a tensor's bytes."""
+        for cell in self.formers[storage]:
+            others = self.readers[cell] or self.writers[cell]  # which the readers follow
+            if others is None:
+                continue
+            for last in (others,) if isinstance(others, tuple) else others.values():
+                if not self.follows(start, last):
+                    return False
+        return True
+
+    def follows(self, start: Start, last: Start) -> bool:
+        """Return whether `last` is certainly complete at `start`, or is the same instruction."""
+        line, position, clock, _ = start
+        other_line, earlier, _, _ = last
+        if start is last or clock[other_line] >= earlier:
+            return True
+        if line == other_line and self.in_order[line]:
+            return earlier <= position
+        if self.core.clocks:
+            self.core.complete_clocks()
+        return clock[other_line] >= earlier
+
+
+def _with(others: dict[int, Start] | Start, start: Start) -> dict[int, Start]:
+    """Add a reader, keeping the last of each stream, which may have reordered reads."""
+    readers = {others[0]: others} if isinstance(others, tuple) else others
+    line = start[0]
+    if line not in readers or readers[line][1] < start[1]:
+        readers[line] = start
+    return readers
+
+
+# ---- The owner of each byte of SBUF and PSUM ----------------------------------------------------
+# A tensor that takes over bytes must wait for all accesses of their former owner.
+
+Segment = int  # a piece of the bytes of a band of partitions, numbered over both memories
+
+
+class Tenant:
+    """A tensor, its last access in each stream, and the accesses that it must wait for."""
+
+    __slots__ = ("needed", "resident", "segments", "tensor", "touched")
+
+    def __init__(self, tensor: int, segments: Sequence[Segment]) -> None:
+        self.tensor = tensor
+        self.segments = segments
+        self.resident = False
+        self.touched: list[Start] = []
+        self.needed: tuple[Start, ...] = ()
+
+
+class Tenancy:
+    """The owners of all bytes. `hands` tells whether any byte changes hands."""
+
+    def __init__(self, storages: Sequence[Storage], ledger: Ledger) -> None:
+        self.follows = ledger.follows
+        segments = _segments(storages)
+        total = sum(map(len, segments.values()))
+        self.hands = total > len({piece for pieces in segments.values() for piece in pieces})
+        self.tenants = {tensor: Tenant(tensor, pieces_of) for tensor, pieces_of in segments.items()}
+        self.owner: dict[Segment, Tenant] = {}
+        self.former: dict[int, int] = {}  # by tensor
+
+    def note(self, start: Start, touches: Touches) -> Sequence[int]:
+        """Record the accesses of an instruction.
+
+        Return those, by index, to bytes that a former owner may still use.
+        """
+        late: Sequence[int] = ()
+        tenants, clock = self.tenants, start[2]
+        for index, (_, _, storage) in enumerate(touches):
+            tenant = tenants.get(storage)
+            if tenant is None:  # in HBM, or state
+                continue
+            if not tenant.resident:
+                self._move_in(tenant)
+            touched = tenant.touched
+            if not touched or touched[-1] is not start:
+                _touch(touched, start)
+            for last in tenant.needed:
+                if clock[last[0]] < last[1] and not self.follows(start, last):
+                    late = (*late, index)
+                    break
+        return late
+
+    def _move_in(self, tenant: Tenant) -> None:
+        """Give a tensor its bytes.
+
+        Its former waits still count, since another tensor has owned the bytes since.
+        """
+        needed = {last[0]: last for last in tenant.needed}
+        owners, formers = self.owner, {tenant}
+        for segment in tenant.segments:
+            owner = owners.get(segment, tenant)
+            owners[segment] = tenant
+            if owner not in formers:
+                formers.add(owner)
+                _inherit(owner, needed)
+                self.former[tenant.tensor] = owner.tensor
+        tenant.resident = True
+        tenant.needed = tuple(needed.values())
+
+
+def _touch(touched: list[Start], start: Start) -> None:
+    """Keep the last access of each stream."""
+    for at, before in enumerate(touched):
+        if before[0] == start[0]:
+            if before[1] < start[1]:  # a stream may have reordered reads
+                touched[at] = start
+            return
+    touched.append(start)
+
+
+def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
+    """Add the last access of a former owner in each stream."""
+    owner.resident = False
+    for last in owner.touched:
+        line = last[0]
+        if line not in needed or needed[line][1] < last[1]:
+            needed[line] = last
+
+
+def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:
+    """Return each tensor's bytes, cut at the ends of all tensors, in each band that it covers."""
+    starts = sorted({storage.partition for storage in storages})
+    sides: dict[str, set[int]] = {storage.memory: set() for storage in storages}
+    for _, memory, _, byte, _, size in storages:
+        sides[memory].add(byte)
+        sides[memory].add(byte + size)
+    index, count = {}, 0
+    for memory, cuts in sides.items():
+        index[memory] = {byte: at for at, byte in enumerate(sorted(cuts), count)}
+        count += len(cuts)
+    segments: dict[int, Sequence[Segment]] = {}
+    for key, memory, partition, byte, partitions, size in storages:
+        offsets = index[memory]
+        first, end = offsets[byte], offsets[byte + size]
+        if len(starts) == 1:
+            segments[key] = range(first, end)
+            continue
+        rows = bands(starts, partition, partitions)
+        segments[key] = [row * count + piece for row in rows for piece in range(first, end)]
+    return segments
+
+
+# ------------------------------------------------------------------------------------------------
+# Maps instructions to those of the placed program, in which allocate may have moved them.
+
+Path = tuple[int, ...]
+Waiting = dict[tuple[object, ...], deque[int]]
+
+
+def moved(lowered: Body, placed: Body) -> Mapping[int, int] | list[Finding] | None:
+    """Return the numbers in `placed` of the instructions of `lowered`; None if they are the same.
+
+    An instruction that differs in more than its number and its place within its loop is a finding.
+    Equal instructions are matched in order.
+    """
+    if lowered is placed:
+        return None
+    waiting: Waiting = defaultdict(deque)
+    for instruction, path in _flat(placed, ()):
+        waiting[_key(instruction, path)].append(instruction.number)
+    numbers, findings = {}, []
+    for instruction, path in _flat(lowered, ()):
+        candidates = waiting.get(_key(instruction, path))
+        if candidates:
+            numbers[instruction.number] = candidates.popleft()
+        else:
+            text = f"{instruction.row.name} #{instruction.number} is not in the placed program"
+            findings.append(Finding("once", text, instruction.at))
+    if any(waiting.values()):
+        findings.append(Finding("once", "the placed program has additional instructions"))
+    return findings or numbers
+
+
+def _key(instruction: Instruction, path: Path) -> tuple[object, ...]:
+    """Return a key that is equal for equal instructions; lower interns patterns."""
+    operands = tuple(id(o) if isinstance(o, tuple) else repr(o) for o in instruction.operands)
+    origin = (
+        instruction.engine,
+        id(instruction.at),
+        instruction.name,
+        len(instruction.after),
+        instruction.pinned,
+    )
+    return (instruction.row, id(instruction.attributes), operands, path, *origin)
+
+
+def _flat(body: Body, path: Path) -> Iterator[tuple[Instruction, Path]]:
+    for item in body:
+        if isinstance(item, Instruction):
+            yield item, path
+        else:
+            yield from _flat(item.body, (*path, item.number))
+
+
+# ---- A schedule's streams in the form of the proofs; checks each instruction's place ------------
+
+
+def read_streams(schedule: Schedule) -> tuple[list[list[Line]], list[Finding]]:
+    """Return the streams of every core, and the findings.
+
+    There is a finding for each instruction of the program that is not exactly once in the streams,
+    in its place.
+    """
+    cores, findings = [], []
+    for body, streams in zip(schedule.program.cores, schedule.cores, strict=True):
+        reader = _Streams(body)
+        cores.append([reader.stream(stream) for stream in streams])
+        reader.finish()
+        findings += reader.findings
+    return cores, findings
+
+
+@dataclass
+class _Streams:
+    """Compares the contents of one core's streams with its body."""
+
+    body: Body
+    findings: list[Finding] = field(default_factory=list)
+    missing: dict[int, Instruction] = field(default_factory=dict)  # not yet in a stream
+    paths: dict[int, Path] = field(default_factory=dict)  # of instructions in loops
+    loops: dict[int, tuple[Loop, Path]] = field(default_factory=dict)
+    entered: set[int] = field(default_factory=set)  # loops that this stream has entered
+
+    def __post_init__(self) -> None:
+        self.expect(self.body, ())
+
+    def expect(self, body: Body, path: Path) -> None:
+        for item in body:
+            if isinstance(item, Loop):
+                self.loops[item.number] = (item, path)
+                self.expect(item.body, (*path, item.number))
+            else:
+                self.missing[item.number] = item
+                if path:
+                    self.paths[item.number] = path
+
+    def stream(self, stream: Stream) -> Line:
+        self.entered.clear()
+        items = self.items(stream.items, (), stream)
+        return Line(stream.id.engine, stream.id.queue, items)
+
+    def items(
+        self, items: Sequence[StreamItem], path: Path, stream: Stream
+    ) -> tuple[Item | Round, ...]:
+        converted: list[Item | Round] = []
+        take, paths, engine, new = self.missing.pop, self.paths, stream.id.engine, tuple.__new__
+        for item in items:
+            if not isinstance(item, Slot):
+                converted.append(self.loop(item, path, stream))
+                continue
+            instruction, waits, signals = item
+            if instruction is None:
+                converted.append(Item(-1, waits, signals))
+                continue
+            number, row = instruction.number, instruction.row
+            expected = take(number, None)
+            fits = expected is instruction and (not paths or paths.get(number, ()) == path)
+            if not fits or instruction.engine is not engine:
+                self.misplaced(instruction, expected, path, stream)
+            rendezvous_row = row if row.rendezvous_rule is not None else None
+            converted.append(new(Item, (number, waits, signals, rendezvous_row)))
+        return tuple(converted)
+
+    def loop(self, item: StreamLoop, path: Path, stream: Stream) -> Round:
+        loop = item.loop
+        expected, expected_path = self.loops.get(loop.number, (None, path))
+        if loop.number in self.entered or expected != loop or expected_path != path:
+            text = f"stream {stream.id} has a loop that the program does not have there"
+            self.findings.append(Finding("once", text, loop.at))
+        self.entered.add(loop.number)
+        bounds = tuple(v.number for v in (loop.start, loop.stop) if isinstance(v, Register))
+        condition = loop.condition.number if loop.condition is not None else -1
+        nested = self.items(item.items, (*path, loop.number), stream)
+        return Round(loop.number, bounds, condition, nested)
+
+    def misplaced(
+        self, instruction: Instruction, expected: Instruction | None, path: Path, stream: Stream
+    ) -> None:
+        """Report an instruction that is out of place; `expected` has its number, if missing."""
+        if instruction != (expected or self.program.get(instruction.number)):
+            self.complain(instruction, "is not in the program")
+        elif self.paths.get(instruction.number, ()) != path:
+            self.complain(instruction, "is in other loops than in the program")
+        elif instruction.engine is not stream.id.engine:
+            self.complain(instruction, f"is in the stream {stream.id}")
+        elif expected is None:
+            self.complain(instruction, "is in the streams twice")
+
+    @cached_property
+    def program(self) -> dict[int, Instruction]:
+        return {instruction.number: instruction for instruction in instructions(self.body)}
+
+    def finish(self) -> None:
+        """Report the instructions that are in no stream."""
+        for instruction in self.missing.values():
+            self.complain(instruction, "is in no stream")
+
+    def complain(self, instruction: Instruction, problem: str) -> None:
+        self.findings.append(
+            Finding(
+                "once", f"{instruction.row.name} #{instruction.number} {problem}", instruction.at
+            )
+        )
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 def prove_order(lowered: Program, schedule: Schedule, readings: Sequence[Reading]) -> list[Finding]:
@@ -238,3 +619,41 @@ def _as_run(body: Body, execution: int = 0) -> Iterator[tuple[Instruction, int]]
         else:
             for iteration in range(ITERATIONS):
                 yield from _as_run(item.body, execution * ITERATIONS + iteration)
+
+
+# ---- Unordered conflicts of a file, which has streams but no program order ----------------------
+# The order in which the streams happen to run takes the place of program order.
+
+
+class Unordered(NamedTuple):
+    """`start` does not wait for `last`, or for a former owner of its bytes (None)."""
+
+    start: Start
+    last: Start | None
+    what: str
+
+
+def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iterator[Unordered]:
+    """Yield unordered pairs of accesses of a core whose streams have been run."""
+    for event in core.sequence:
+        if isinstance(event, Decision):
+            for register in event.registers:
+                reading.register(register, READ)
+    ledger = Ledger(reading.count, core)
+    tenancy = Tenancy(storages, ledger)
+    for event in core.sequence:
+        if isinstance(event, Decision):
+            start = event.start
+            touches: effects_Touches = tuple([reading.register(r, READ) for r in event.registers])
+        else:
+            start, touches = event, reading.touches[event[3]]
+        unordered_after = ledger.note(start, touches)
+        late = tenancy.note(start, touches) if tenancy.hands else ()
+        if not unordered_after and not late:
+            continue
+        for index, (cells, _, storage) in enumerate(touches):
+            if index in unordered_after:
+                yield Unordered(start, unordered_after[index], reading.what(cells, storage)[1])
+            if index in late:
+                former = reading.name(tenancy.former[storage])
+                yield Unordered(start, None, f"the bytes of `{former}`")

@@ -14,12 +14,19 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from nkic.ir.program import Body, Instruction, Item, Loop, Program, instructions
-from nkic.ir.tensors import AccessPattern, Tensor
-from nkic.machine.facts import Register
-from nkic.machine.operands import Access
+from nkic.machine.operands import Access, Register
 from nkic.machine.patterns import elements
 from nkic.machine.targets import Target
+from nkic.program.program import (
+    AccessPattern,
+    Body,
+    Instruction,
+    Item,
+    Loop,
+    Program,
+    Tensor,
+    instructions,
+)
 from nkic.prove.model import Finding
 
 

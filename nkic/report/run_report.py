@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nkic import __version__
+from nkic.artifact.records import Executable
 from nkic.base.text import clean, grouped, plural
-from nkic.machine.engines import SHORT_NAMES, Engine
-from nkic.machine.targets import Target
-from nkic.neff.records import Executable
-from nkic.report.trust import NOTHING, Trust
+from nkic.machine.targets import SHORT_NAMES, Engine, Target
+from nkic.report.critical import NOTHING, Trust
 
 SCHEMA = 1
 _HASH_SHOWN = 12  # hex digits shown: enough for a reader to tell two arrays apart

@@ -5,7 +5,7 @@ The step of an instruction comes from its row's function in `semantics`; `machin
 loop; steps act on `memory`, `shadow` and `clock`.
 """
 
-from nkic.simulate.options import RunOptions
+from nkic.simulate.outcome import RunOptions
 from nkic.simulate.result import EngineUse, Result
 from nkic.simulate.semantics import load_all
 from nkic.simulate.stage import simulate, simulate_ranks

@@ -11,33 +11,284 @@ Sources: `nki.isa.dma_copy` (indirect addressing, out-of-bounds modes), access p
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from nkic.base.diagnostics import ProgramFault
-from nkic.machine.engines import Engine
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
+from nkic.base.diagnostics import Level, ProgramFault
 from nkic.machine.operands import Row
-from nkic.machine.patterns import cuts
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord
-from nkic.simulate.decode import EngineState, Rendezvous
-from nkic.simulate.faults import fault
-from nkic.simulate.indirect_operands import (
-    Indices,
-    IndirectOperand,
-    flag_windows,
-    offsets_of,
-    window_of,
-)
-from nkic.simulate.plans import Planner
-from nkic.simulate.remarks import Remark
-from nkic.simulate.storage.flags import Check
-from nkic.simulate.storage.psum_writes import Written
-from nkic.simulate.storage.shadow import Mark, Shadow
-from nkic.simulate.storage.tensor_usage import skips_rows
+from nkic.machine.patterns import cuts, run
+from nkic.machine.psum import History, Rectangle, Write, is_matmul
+from nkic.machine.rules import group
+from nkic.machine.targets import Buffer, Engine
+from nkic.simulate.in_place import skips_rows
+from nkic.simulate.memory import Memory
+from nkic.simulate.outcome import Remark, Remarks, fault
+from nkic.simulate.plans import EngineState, Planner, Rendezvous
+from nkic.simulate.shadow import Check, Mark, Shadow
 from nkic.simulate.tile import Tile
+
+# ---- Operands at run-time addresses, as one window over all their possible addresses ------------
+# The outermost dimension of the window runs over the offsets that stay inside the tensor. The
+# instruction itself works on a staged copy (`Memory.stage`), which is gathered from the window
+# before and scattered back after.
+
+Indices = NDArray[np.int64]
+MAX_OFFSETS = 1 << 20  # limit for a stride of 0: a file may claim more offsets than NumPy can count
+
+
+class IndirectOperand(NamedTuple):
+    """One operand: `rows` is its window, `copy` the staged tile that the instruction uses."""
+
+    pattern: PatternRecord
+    indices: Callable[[], Indices]
+    rows: NDArray[Any]
+    copy: Tile
+    reads: bool
+    writes: bool
+
+    @property
+    def size(self) -> int:
+        """The number of offsets, from 0 on, that stay inside the tensor."""
+        return len(self.rows)
+
+    def good(self, indices: Indices) -> NDArray[np.bool_]:
+        """Return which offsets stay inside the tensor."""
+        return (indices >= 0) & (indices < self.size)
+
+    def gather(self, indices: Indices) -> None:
+        """Fill the copy from memory. Out-of-bounds offsets are clamped."""
+        inside = indices.clip(0, self.size - 1)
+        if self.pattern.kind == "scalar":
+            np.copyto(self.copy.window, self.rows[inside[0]])
+        elif self.pattern.kind == "vector":
+            self.copy.window[0] = self.rows[:, 0][inside]
+        else:
+            self._flat()[...] = self.rows[:, :, 0].T[:, inside]
+
+    def scatter(self, indices: Indices, keep: NDArray[np.bool_]) -> None:
+        """Write the copy to memory, for the rows in `keep`; among equal offsets, the last wins."""
+        if self.pattern.kind == "scalar":
+            np.copyto(self.rows[indices[0]], self.copy.window)
+        elif self.pattern.kind == "vector":
+            self.rows[:, 0][indices[keep]] = self.copy.window[0][keep]
+        else:
+            self.rows[:, :, 0].T[:, indices] = self._flat()
+
+    def repeated(self, indices: Indices, keep: NDArray[np.bool_]) -> list[int]:
+        """Return the rows in `keep` whose offset an earlier one has, with other elements.
+
+        If rows are added to what is there, equal ones count too.
+        """
+        if self.pattern.kind == "scalar":
+            return []
+        places = indices.tolist()
+        if len(set(places)) == len(places):
+            return []
+        is_vector = self.pattern.kind == "vector"
+        rows = self.copy.window[0] if is_vector else self._flat().T
+        kept = np.broadcast_to(keep, len(places)) if is_vector else np.ones(len(places), np.bool_)
+        first: dict[int, int] = {}
+        found = []
+        for row, place in enumerate(places):
+            earlier = first.setdefault(place, row) if kept[row] else row
+            if earlier != row and (self.reads or rows[row].tobytes() != rows[earlier].tobytes()):
+                found.append(row)
+        return found
+
+    def _flat(self) -> NDArray[Any]:
+        return self.copy.window.reshape(self.copy.partitions, -1)
+
+
+def offsets_inside(pattern: PatternRecord, pitch: int) -> int:
+    """Return how many offsets, from 0 on, keep `pattern` within `pitch` bytes and its limit."""
+    _, _, stride, limit, _ = pattern.dynamic or ("", 0, 0, 1, 0)
+    low, high = pattern.extent()
+    step = stride * pattern.dtype.size
+    if step > 0:
+        return min(limit, (pitch - high) // step + 1)
+    return min(limit, low // -step + 1 if step < 0 else MAX_OFFSETS)
+
+
+def window_of(memory: Memory, pattern: PatternRecord) -> NDArray[Any]:
+    """Return all possible windows of `pattern`, of shape (offsets, *window)."""
+    window = memory.window(pattern.standing)
+    stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
+    count = offsets_inside(pattern, memory.homes[pattern.tensor].pitch)
+    shape, strides = (count, *window.shape), (stride * window.itemsize, *window.strides)
+    return as_strided(window, shape, strides, writeable=window.flags.writeable)
+
+
+def offsets_of(tile: Tile, pattern: PatternRecord, row: Row) -> Callable[[], Indices]:
+    """Return a function that reads the offsets that a tile holds, column by column."""
+    count = {"scalar": 1, "vector": pattern.dims[0][1] if pattern.dims else 1}.get(
+        pattern.kind, pattern.elements // max(1, pattern.partitions)
+    )
+    lanes = min(tile.partitions, group(row)) if pattern.kind == "columns" else tile.partitions
+
+    def read() -> Indices:
+        values = tile.bits().reshape(tile.partitions, -1)[:lanes].T.reshape(-1)[:count]
+        return values.astype(np.int64)
+
+    return read
+
+
+def flag_windows(shadow: Any, pattern: PatternRecord, count: int) -> NDArray[Any]:
+    """Return the flags of all possible windows, in the layout of `window_of`."""
+    window = shadow.window(pattern.standing)
+    flags = shadow.flags[pattern.tensor]
+    stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
+    step = stride * pattern.dtype.size // flags.columns * window.itemsize
+    return as_strided(window, (count, *window.shape), (step, *window.strides))
+
+
+# ------------------------------------------------------------------------------------------------
+# Detection, at run time, of matmuls that accumulate onto data of another instruction in PSUM.
+# The compiler reports what the program alone shows (compiler/check_memory.py);
+# at run time, device loops and run-time offsets have definite addresses.
+
+SLUG = "accumulates-onto-data"
+
+
+Shifts = Callable[[], Sequence[int]]
+
+
+def _once() -> Sequence[int]:
+    """Return the single shift of a pattern at a fixed address."""
+    return (0,)
+
+
+class Written(NamedTuple):
+    """A write, and whether it adds to the former contents.
+
+    `shifts` returns, after a run of the instruction, the byte offset of each of its writes.
+    """
+
+    pattern: PatternRecord
+    adds: bool
+    shifts: Shifts
+
+
+class Author(Protocol):
+    """The part of a stream's item (`streams.Item`) that is used here."""
+
+    record: InstructionRecord
+    authors: tuple[Mark, ...]
+
+
+# An item, whether it is a matmul, and one of its writes to PSUM.
+_Candidate = tuple[Author, bool, PatternRecord, bool, Shifts]
+Fills = tuple[tuple[int, bool], ...]  # operands in PSUM that are written, and whether added to
+
+
+class PsumWrites:
+    """The write histories of one kernel's PSUM tensors.
+
+    Only tensors are tracked to which a matmul adds and another instruction writes; most kernels
+    have none.
+    """
+
+    def __init__(self, executable: Executable, remarks: Remarks) -> None:
+        self.executable = executable
+        self.remarks = remarks
+        self.histories: dict[int, History[tuple[str, int]]] = defaultdict(History)
+        self._fixed: list[tuple[Author, Engine, Fills]] = []
+        self._candidates: list[_Candidate] = []
+        self._accumulated: set[int] = set()
+        self._foreign: set[int] = set()
+
+    def offer(self, item: Author, engine: Engine, fills: Fills) -> None:
+        """Offer the writes of an item at fixed addresses; most programs have no use for them."""
+        self._fixed.append((item, engine, fills))
+
+    def register(
+        self,
+        item: Author,
+        engine: Engine,
+        pattern: PatternRecord,
+        adds: bool,
+        shifts: Shifts = _once,
+    ) -> None:
+        """Register a write of an item, as in `Written`; `settle` decides which are tracked."""
+        tensor, by_matmul = pattern.tensor, is_matmul(engine)
+        if self.executable.tensors[tensor].buffer is not Buffer.PSUM:
+            return
+        if not by_matmul:
+            self._foreign.add(tensor)
+        elif adds:
+            self._accumulated.add(tensor)
+        self._candidates.append((item, by_matmul, pattern, adds, shifts))
+
+    def settle(self) -> None:
+        """Attach the recorders of tracked writes to their items."""
+        kinds = {(is_matmul(engine), fills) for _, engine, fills in self._fixed}
+        adds = any(by_matmul and any(adds for _, adds in fills) for by_matmul, fills in kinds)
+        if self._candidates or (adds and not all(by_matmul for by_matmul, _ in kinds)):
+            self._register_fixed()
+        self._fixed.clear()
+        mixed = self._accumulated & self._foreign
+        for item, by_matmul, pattern, adds, shifts in self._candidates if mixed else ():
+            if pattern.tensor in mixed:
+                mark = self._mark(item.record, by_matmul, Written(pattern, adds, shifts))
+                item.authors += (mark,) if mark is not None else ()
+        self._candidates.clear()
+
+    def _register_fixed(self) -> None:
+        for item, engine, fills in self._fixed:
+            for i, adds in fills:
+                self.register(item, engine, item.record.operands[i], adds)  # type: ignore[arg-type]
+
+    def _mark(self, record: InstructionRecord, by_matmul: bool, written: Written) -> Mark | None:
+        pattern = written.pattern.standing
+        low, high = pattern.extent()
+        area = Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
+        name = record.row.name if record.row else ""
+        writer = None if by_matmul else (name, record.place)
+        if writer and run(pattern.dims) * pattern.dtype.size < high - low:
+            return None  # with gaps
+        adds = written.adds and not writer
+        write, history = Write(area, writer), self.histories[pattern.tensor]
+
+        def record_write() -> None:
+            for shift in written.shifts():
+                if adds:
+                    self._check(record, history, write.area.moved(shift), pattern.tensor)
+                history.note(write.moved(shift))
+
+        return record_write
+
+    def _check(
+        self,
+        record: InstructionRecord,
+        history: History[tuple[str, int]],
+        area: Rectangle,
+        tensor: int,
+    ) -> None:
+        writer = next(iter(history.foreign_writers(area)), None)
+        if writer is not None:
+            self._add(record, tensor, writer)
+
+    def _add(self, record: InstructionRecord, number: int, writer: tuple[str, int]) -> None:
+        (name, place), tensor = writer, self.executable.tensors[number].name
+        row = record.row.name if record.row else ""
+        text = (
+            f"{row} adds to what {name} wrote into `{tensor}`, which is undefined on "
+            f"{self.executable.target}: an accumulation must begin with a matmul"
+        )
+        help = (
+            "let the first matmul overwrite, with accumulate=False, and add what was there with "
+            "nisa.tensor_tensor afterwards"
+        )
+        label = f"{name} writes it here"
+        self.remarks.add(Remark(SLUG, text, help, 1, Level.WARNING, place, label))
+
+
+# --------------------------------------------------------------------------------------------------
 
 Mask = NDArray[np.bool_]
 

@@ -19,17 +19,14 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from nkic.artifact.records import Executable, PatternRecord, span_of
 from nkic.base.diagnostics import Label, ProgramFault
-from nkic.machine.engines import Engine
-from nkic.machine.memory import Buffer
 from nkic.machine.operands import Access, Row
-from nkic.machine.targets import Target
-from nkic.neff.places import span_of
-from nkic.neff.records import Executable, PatternRecord
-from nkic.simulate.faults import fault
-from nkic.simulate.indirect_operands import IndirectOperand, flag_windows
-from nkic.simulate.storage.shadow import Shadow
-from nkic.simulate.storage.tensor_usage import flags_of
+from nkic.machine.targets import Buffer, Engine, Target
+from nkic.simulate.dynamic import IndirectOperand, flag_windows
+from nkic.simulate.in_place import flags_of
+from nkic.simulate.outcome import fault
+from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner
 
 Clock = NDArray[np.int64]

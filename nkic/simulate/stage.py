@@ -10,30 +10,27 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.artifact.records import Executable
+from nkic.artifact.verify import verify_ordered
 from nkic.base.collector import without_collector
 from nkic.base.diagnostics import LimitHit, ProgramFault
 from nkic.machine.codecs import storage
 from nkic.machine.targets import Target
-from nkic.neff.records import Executable
-from nkic.neff.verify import verify_ordered
 from nkic.simulate import rerun
 from nkic.simulate.bounds import Bounds
-from nkic.simulate.decode import Decoder
 from nkic.simulate.machine import Machine
+from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
-from nkic.simulate.options import RunOptions
-from nkic.simulate.order import NotFixed, Order, has_collectives, may_be_fixed
-from nkic.simulate.printing import Prints
+from nkic.simulate.numerics.matmul import blas_threads
+from nkic.simulate.outcome import Prints, Remarks, RunOptions
+from nkic.simulate.plans import Decoder
 from nkic.simulate.races import RaceDetector
-from nkic.simulate.remarks import Remarks
-from nkic.simulate.result import Busy, EngineUse, Result
-from nkic.simulate.storage.memory import Memory
-from nkic.simulate.storage.shadow import Shadow
-from nkic.simulate.storage.unwritten import never_written
+from nkic.simulate.recorder import Recorder
+from nkic.simulate.rerun import NotFixed, Order, has_collectives, may_be_fixed
+from nkic.simulate.result import Busy, EngineUse, Result, recorded
+from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
-from nkic.simulate.threads import blas_threads
-from nkic.simulate.tracing.recorder import Recorder
-from nkic.simulate.tracing.replay import recorded
+from nkic.simulate.unwritten import never_written
 
 Arrays = Mapping[str, NDArray[np.generic]]
 

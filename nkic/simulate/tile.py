@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.codecs import decode, encode, round_to_grid
+from nkic.artifact.records import PatternRecord
+from nkic.machine.codecs import LOST, decode, encode, round_to_grid
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.patterns import merged, repeats
-from nkic.machine.rounding import LOST
-from nkic.neff.records import PatternRecord
-from nkic.simulate.storage.lost import Notes, is_rounded
-from nkic.simulate.storage.memory import Memory
+from nkic.simulate.lost import Notes, is_rounded
+from nkic.simulate.memory import Memory
 
 Array = NDArray[np.float32]
 Load = Callable[[], Array]

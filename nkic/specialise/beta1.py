@@ -7,12 +7,21 @@ from functools import cache
 from typing import Any
 
 from nkic.evaluate.objects import Class, Getter, HostFunction, seal
-from nkic.language.beta1 import allocators, indices, loops, masks, more, names, operators, tiles
+from nkic.language.beta1 import (
+    creation,
+    indices,
+    loops,
+    masks,
+    more,
+    names,
+    operators,
+    recorded,
+    tiles,
+)
 from nkic.language.beta1.access import AtRunTime
-from nkic.language.beta1.recorded import scalars
 from nkic.language.names import TileSize
 from nkic.machine.dtypes import DType
-from nkic.specialise import surface
+from nkic.specialise import closed
 
 _IN_PLACE = " ".join(
     f"__i{name}__"
@@ -30,26 +39,26 @@ SURFACE: dict[type, str] = {
     indices.Grid: "p x y z w __getitem__ __iter__ __len__",
     indices.MakesGrids: "__getitem__",
     AtRunTime: "",
-    scalars.Scalar: "",
+    recorded.Scalar: "",
     masks.Compared: "",
     masks.All: "",
     masks.Either: "",
     loops.Range: "__iter__ __len__",
     loops.TracedRange: "__iter__ __len__",
     operators.Function: "name",
-    names.TileSizes: surface.SURFACE[TileSize],
+    names.TileSizes: closed.SURFACE[TileSize],
     names.Limits: "min",
     more.FloatLimits: "min max eps dtype",
-    allocators.Allocator: "",
-    allocators.Sbuf: "alloc mod_alloc auto_alloc",
-    allocators.Psum: "alloc mod_alloc auto_alloc",
-    allocators.Nothing: "__enter__ __exit__",
+    creation.Allocator: "",
+    creation.Sbuf: "alloc mod_alloc auto_alloc",
+    creation.Psum: "alloc mod_alloc auto_alloc",
+    creation.Nothing: "__enter__ __exit__",
 }
 
 
 @cache
 def _classes() -> dict[type, Class]:
-    return {kind: seal(surface.class_of(kind, text)) for kind, text in SURFACE.items()}
+    return {kind: seal(closed.class_of(kind, text)) for kind, text in SURFACE.items()}
 
 
 def classes(python_classes: Mapping[type, Class]) -> dict[type, Class]:

@@ -2,31 +2,250 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
 from functools import cache, partial
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from nkic.base.diagnostics import Reporter
-from nkic.base.evaluation import Limits
+from nkic.base.diagnostics import Reporter, did_you_mean
+from nkic.base.limits import Limits
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.base.suggest import did_you_mean
+from nkic.evaluate import builtins
 from nkic.evaluate.attributes import ModuleNamespace
-from nkic.evaluate.border import admitting
+from nkic.evaluate.border import admit, admitting
 from nkic.evaluate.interpreter import Interpreter, provided_modules
 from nkic.evaluate.library import records
-from nkic.evaluate.objects import UNSET, Class, seal
-from nkic.language import library, provide
+from nkic.evaluate.machine import Form, Machine, Vectorcall
+from nkic.evaluate.objects import (
+    UNSET,
+    Builtin,
+    Class,
+    ErrorInstance,
+    Getter,
+    HostFunction,
+    no_objects,
+    seal,
+)
+from nkic.evaluate.tables import OBJECT
+from nkic.language import jit, library, provide
+from nkic.language.binder import Binder
+from nkic.language.collectives import Collective, Preparing, Triggering
+from nkic.language.creation import ParDim, TensorClass, make_tensor, ndarray
+from nkic.language.dtypes_api import MemoryRegion
+from nkic.language.enums import ENUMS, Operator
+from nkic.language.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
+from nkic.language.indexing import DynamicSlice
+from nkic.language.isa import NkiScalar, NkiValidationError, RegisterAlloc, ScalarLoad, ScalarStore
+from nkic.language.jit import Memory
+from nkic.language.loops import DynamicRange
+from nkic.language.names import NoReorder, TileSize
 from nkic.language.namespace import Namespace, names_of, submodule
-from nkic.language.trace import Failed, Trace
-from nkic.language.versions import memories
+from nkic.language.objects import Decorator, Kernel, ReplicaGroup
+from nkic.language.provide import TensorAnnotation
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensor import NkiTensor
+from nkic.language.trace import Failed, NkiInstruction, Trace
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import Buffer
-from nkic.specialise import surface
-from nkic.specialise.iterations import Iterations
-from nkic.specialise.numpy import functions, values
-from nkic.specialise.numpy import names as numpy
-from nkic.syntax.bindings import Resolved
+from nkic.machine.targets import Buffer
+from nkic.source.bindings import Resolved, words
+from nkic.specialise import numpy
+from nkic.specialise.ordering import Iterations
+
+# ------------------------------------------------------------------------------------------------
+# The attributes of API values that kernels in the closed world may access: one table, by class.
+# Names that are not listed do not exist for such kernels. A natively traced kernel holds the same
+# objects as Python objects.
+
+_GRID = """
+    shape tile_shape element_shape index_step_elements dtype buffer data
+    is_data_representable is_remainder __getitem__
+"""
+_INSTRUCTIONS = (Binder, RegisterAlloc, ScalarLoad, ScalarStore, Collective, Preparing, Triggering)
+_TENSOR = """
+    shape strides offset dtype buffer name ndim size data base_tensor is_contiguous get_pattern
+    is_indirect slice select vector_select permute broadcast expand_dim squeeze_dim reshape
+    reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect
+    __getitem__ __setitem__ __iter__ __abs__
+"""
+SURFACE: dict[type, str] = {
+    NkiTensor: f"{_TENSOR} __int__ __float__ __index__",
+    NkiInstruction: "depends_on",
+    Failed: f"{_TENSOR} depends_on",
+    VirtualRegister: "__abs__ __int__ __float__ __index__",
+    NkiScalar: "dtype __pos__ __neg__ __abs__ __int__ __float__ __index__",
+    NkiGrid: _GRID,
+    NkiTileGrid: _GRID,
+    NkiBlockGrid: f"{_GRID} block_shape",
+    DynamicSlice: "start size __iter__",
+    DynamicRange: "",
+    DType: "name size itemsize bits kind is_float is_integer lowest highest smallest",
+    Buffer: "name value on_chip",
+    Memory: "view",
+    TileSize: """
+        pmax psum_bank_fmax psum_bank_fmax_bytes gemm_stationary_fmax gemm_moving_fmax
+        bn_stats_fmax psum_min_align sbuf_min_align psum_num_banks sbuf_size_bytes
+        sbuf_fmax_bytes sbuf_fmax psum_fmax total_available_sbuf_size
+    """,
+    NoReorder: "__enter__ __exit__",
+    Operator: "name __name__",
+    Kernel: "with_schedule __getitem__ __name__",
+    Decorator: "__name__",
+    **dict.fromkeys(_INSTRUCTIONS, "__name__"),
+    TensorAnnotation: "shape __getitem__",
+    ReplicaGroup: "groups",
+    **{kind: " ".join(field.name for field in fields(kind)) for kind in jit.OPTIONS.values()},
+    jit.AddressRotation: "name value",
+    **dict.fromkeys(ENUMS.values(), "name value"),
+}
+# Classes that kernels may call, or pass to isinstance.
+_CALLABLE_CLASSES = (
+    *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
+    *jit.OPTIONS.values(),
+)
+_REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
+_CALLABLES = (*_INSTRUCTIONS, Operator, Decorator, Failed)
+# Direct implementations of the most frequent operations, without a table lookup.
+CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
+READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
+# For classes: the functions that take the arguments of the usual forms of calls in one sequence.
+_USUAL_CALLS: dict[type, dict[Form, Callable[[Sequence[Any]], Any]]] = {
+    DynamicSlice: {(2, ()): DynamicSlice._make},
+    ndarray: dict.fromkeys(
+        [(1, ("dtype", "buffer")), (2, ("buffer",)), (3, ())], lambda values: make_tensor(*values)
+    ),
+}
+
+
+@cache
+def surface_classes() -> dict[type, Class]:
+    """Return the class of every API value."""
+    result = {kind: _class(kind) for kind in (*SURFACE, *_CALLABLE_CLASSES)}
+    result[MemoryRegion].members |= _REGIONS
+    result[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
+    for host in (ndarray, TensorClass, MemoryRegion, NkiGrid):
+        result[host].extra["accepts"] = _accepts(host)
+    error = builtins.table()["Exception"]
+    result[NkiValidationError] = Class(
+        "NkiValidationError", (error,), {}, payload=ErrorInstance, make=error.make
+    )
+    result[NkiValidationError].extra |= error.extra
+    return {kind: seal(cls) for kind, cls in result.items()}
+
+
+def _accepts(host: type) -> Callable[[Any, Any], bool]:
+    return lambda m, value: isinstance(value, host)
+
+
+def _maker(host: type) -> Callable[..., Any]:
+    def make(m: Machine, cls: Class, *args: Any, **named: Any) -> Any:
+        admit(m, (*args, *named.values()))
+        return host(*args, **named)
+
+    return make
+
+
+def _class(host: type) -> Class:
+    return class_of(host, SURFACE.get(host, ""))
+
+
+def class_of(host: type, text: str) -> Class:
+    """Return the class of values of type `host`, with the members listed in `text`."""
+    members = {name: _member(host, name) for name in words(text)}
+    makes = host in _CALLABLE_CLASSES or issubclass(host, Enum)
+    result = Class(
+        host.__name__,
+        (OBJECT,),
+        members,
+        payload=host,
+        make=_maker(host) if makes else no_objects,
+    )
+    if host in _USUAL_CALLS:
+        result.vectorcall = _vectorcall(host, _USUAL_CALLS[host])
+    if issubclass(host, Enum):
+        result.members |= {member.name: member for member in host}
+        result.extra["iterate"] = lambda m, cls: iter(host)
+        result.extra["length"] = lambda m, cls: len(host)
+        result.extra["item"] = _member_by_name(host)
+    return result
+
+
+def _vectorcall(host: type, usual: Mapping[Form, Callable[[Sequence[Any]], Any]]) -> Vectorcall:
+    def by_name(form: Form, values: Sequence[Any]) -> Any:
+        count, names = form
+        return host(*values[:count], **dict(zip(names, values[count:], strict=True)))
+
+    return lambda cls, form: usual.get(form) or partial(by_name, form)
+
+
+def _member_by_name(host: type[Enum]) -> Callable[..., Any]:
+    def item(m: Any, cls: Class, key: Any) -> Any:
+        if isinstance(key, str) and key in host.__members__:
+            return host.__members__[key]
+        raise KeyError(key)
+
+    return item
+
+
+def _member(host: type, name: str) -> Any:
+    """Return a member of the class for a method or an attribute of `host`."""
+    member = getattr(host, name, None)
+    if callable(member) and not isinstance(member, property | Enum):
+        function: Callable[..., Any] = member
+
+        def call(m: Machine, owner: Any, *args: Any, **named: Any) -> Any:
+            admit(m, (*args, *named.values()))
+            return function(owner, *args, **named)
+
+        return Builtin(name, call)
+    return Getter(name, lambda m, owner: getattr(owner, name))
+
+
+_HOST_FUNCTIONS = (FunctionType, BuiltinFunctionType, partial)
+
+
+def exposed(value: Any) -> Any:
+    """Return an API value in the form for kernels: classes and functions are wrapped once."""
+    if isinstance(value, type):
+        return surface_classes()[value]
+    return _function(value) if isinstance(value, _HOST_FUNCTIONS) else value
+
+
+@cache
+def _function(value: Any) -> HostFunction:
+    return HostFunction(value.__name__, value)
+
+
+def surface_callers() -> dict[type, Callable[..., Any]]:
+    """Return the functions by which the machine calls such values."""
+
+    def plain(m: Any, function: Any, args: Any, named: Any) -> Any:
+        return function(*args, **named)
+
+    def kernel(m: Any, function: Kernel, args: Any, named: Any) -> Any:
+        return m.call(function.function, args, named)
+
+    return {**dict.fromkeys(_CALLABLES, plain), Kernel: kernel}
+
+
+def hint(owner: Any, name: str) -> Exception | None:
+    """Return the error of an API value for an attribute that it does not have, or None."""
+    if owner.__class__ is Class and owner.payload in ENUMS.values():
+        owner = owner.payload  # its type lists the members
+    is_listed = isinstance(owner, type) or any(kind in SURFACE for kind in type(owner).__mro__)
+    getattribute = getattr(type(owner), "__getattr__", None) if is_listed else None
+    if getattribute is None or name.startswith("__"):
+        return None
+    try:
+        getattribute(owner, name)
+    except AttributeError as error:
+        return error
+    return None
+
+
+# --------------------------------------------------------------------------------------------------
 
 PROVIDED = provided_modules((*provide.MODULES, "numpy"))
 
@@ -49,9 +268,9 @@ class LanguageNamespace:
         if name.startswith("@"):
             return UNSET
         if name in self._contents:
-            return surface.exposed(self._contents[name])
+            return exposed(self._contents[name])
         if name in self._contents["@watched"]:
-            return surface.exposed(self._contents["@watched"][name]())
+            return exposed(self._contents["@watched"][name]())
         if name in self._contents["@lazy"]:
             self._contents[name] = self._contents["@lazy"][name]()
             return self._contents[name]
@@ -92,7 +311,7 @@ class World:
         machine = self.interpreter.machine
         machine.memory -= trace.recorded()  # by other instances of the kernel
         if trace.profile is Profile.BETA2:
-            machine.builtins = {**machine.builtins, **memories.MEMORIES}
+            machine.builtins = {**machine.builtins, **jit.MEMORIES}
         if trace.profile is Profile.BETA1:
             from nkic.specialise import beta1  # imported lazily: rarely needed
 
@@ -126,13 +345,13 @@ def interpreter(
     modules = {"numpy": numpy.table(), **spaces}
     result = Interpreter(resolved, modules, report, show=show, limits=limits)
     machine = result.machine
-    machine.classes |= surface.classes() | numpy.classes()
-    callers = {**surface.callers(), **numpy.callers()}
+    machine.classes |= surface_classes() | numpy.classes()
+    callers = {**surface_callers(), **numpy.callers()}
     machine.callables |= {kind: admitting(call) for kind, call in callers.items()}
-    machine.vectorcalls |= surface.CALLED_BY_PLACE
-    machine.items |= surface.READ
-    machine.hints.append(surface.hint)
+    machine.vectorcalls |= CALLED_BY_PLACE
+    machine.items |= READ
+    machine.hints.append(hint)
     machine.formatting = frozenset({*numpy.classes(), DType})
-    machine.quiet = (DType, values.NumpyDType, functions.Function, Buffer)
+    machine.quiet = (DType, numpy.NumpyDType, numpy.Function, Buffer)
     machine.refused = (Failed,)
     return result

@@ -7,21 +7,226 @@ or the name or value of an enumeration's member.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.device import KernelError
+from nkic.base.diagnostics import UsageFailed, did_you_mean, make
+from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE
-from nkic.base.suggest import did_you_mean
-from nkic.evaluate import library
+from nkic.evaluate import attributes, library
+from nkic.evaluate.classes import blank
+from nkic.evaluate.iteration import KernelFrozenSet, KernelSet
+from nkic.evaluate.modules import OpaqueImport
 from nkic.evaluate.objects import Class
+from nkic.language.hosted import brief
 from nkic.language.namespace import suggested
-from nkic.language.texts import brief
+from nkic.language.objects import ReplicaGroup
+from nkic.language.provide import OLD_ROOT
 from nkic.machine import dtypes
+from nkic.source import nodes, scopes
+from nkic.specialise import request
 from nkic.specialise.closed import World
-from nkic.specialise.literals import DottedName, MadeObject
-from nkic.specialise.rebuild import Rebuilder
-from nkic.specialise.runtime_values import RuntimeValue
-from nkic.syntax import nodes, scopes
+from nkic.specialise.inline import DottedName, MadeObject
+from nkic.specialise.numpy import host, wrapped
+from nkic.specialise.request import RuntimeValue
+
+# ------------------------------------------------------------------------------------------------
+# Reconstruction of a running program's values, from descriptions, in the closed world.
+
+NKI = "nki"
+_NOT_MADE = object()
+_SEARCHED = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
+
+
+class Rebuilder:
+    """Makes values from descriptions; `tensors` has the tensor parts by name, `descriptions` all
+    numbered ones.
+
+    Raises `KernelError`, and any exception of evaluating the user's source.
+    """
+
+    def __init__(
+        self, world: World, tensors: Mapping[str, Any], descriptions: Mapping[int, Any]
+    ) -> None:
+        self.world = world
+        self.interpreter = world.interpreter
+        self.machine = world.interpreter.machine
+        self.tensors = tensors
+        self.descriptions = descriptions
+        self.objects: dict[int, Any] = {}
+
+    def value(self, description: Any) -> Any:
+        """Return the value that `description` describes."""
+        make = _MAKERS.get(type(description))
+        if make is None:
+            return description
+        made = self.objects.get(getattr(description, "number", -1), _NOT_MADE)
+        return make(self, description) if made is _NOT_MADE else made
+
+    def _live(self, description: request.RuntimeValue) -> Any:
+        return self.value(description.value)
+
+    def _inner_tensor(self, description: request.InnerTensor) -> Any:
+        return self.tensors[description.name]
+
+    def _back_reference(self, description: request.BackReference) -> Any:
+        return self.value(self.descriptions[description.number])
+
+    def _constant(self, description: request.ConstantData) -> Any:
+        known = dtypes.DTYPES.get(description.dtype)
+        dtype = host().dtype(description.dtype) if known is None else known.dtype
+        return wrapped(host().frombuffer(description.data, dtype).reshape(description.shape).copy())
+
+    def _unavailable(self, description: request.Unavailable) -> Any:
+        raise KernelError("host-module", description.text, help=description.help)
+
+    def _tuple(self, description: tuple[Any, ...]) -> Any:
+        return tuple(map(self.value, description))
+
+    def _collection(self, description: request.Collection) -> Any:
+        if description.kind == "frozenset":
+            return KernelFrozenSet(map(self.value, description.values))
+        elements: Any = [] if description.kind == "list" else KernelSet()
+        self.objects[description.number] = elements
+        add = elements.append if description.kind == "list" else elements.add
+        for element in description.values:
+            add(self.value(element))
+        return elements
+
+    def _table(self, description: request.Table) -> Any:
+        table = self.objects[description.number] = {}
+        for key, element in description.items:
+            table[self.value(key)] = self.value(element)
+        return table
+
+    def _made(self, description: request.Made) -> Any:
+        values = tuple(map(self.value, description.values))
+        made = self.objects[description.number] = self.machine.call(
+            self.value(description.owner), values, None
+        )
+        return made
+
+    # ---- values defined by source -------------------------------------------------------------
+
+    def _named(self, description: request.Named) -> Any:
+        root = description.module.partition(".")[0]
+        if root == NKI:
+            return self._of_nki(description)
+        dtype = dtypes.find(description.name) if root == "dtypes" else None
+        if dtype is not None:
+            return dtype
+        value = self.interpreter.lookup(description.module, description.name)
+        if isinstance(value, OpaqueImport):
+            raise _no_source(description)
+        return value
+
+    def _of_nki(self, description: request.Named) -> Any:
+        """Return a name of NKI, from its module or from any other one.
+
+        The search is needed because packages that pose as `nki` may define names elsewhere.
+        """
+        first, *attributes = description.name.split(".")
+        modules: tuple[str, ...] = (description.module, *_SEARCHED)
+        if self.interpreter.resolved.profile is Profile.BETA1:
+            modules = (*(f"{OLD_ROOT}.{name}" for name in modules), *modules)
+        for module in modules:
+            space = self.world.spaces.get(module)
+            if space is None or (first and first not in space.names()):
+                continue
+            if not first:
+                return self.interpreter.world.provide(module)
+            value = space.get(self.machine, first)
+            return functools.reduce(self.machine.attribute, attributes, value)
+        raise _no_source(description)
+
+    def _member(self, description: request.Member) -> Any:
+        owner = description.owner
+        if isinstance(owner, request.Named) and owner.module.partition(".")[0] == NKI:
+            try:
+                return self.machine.attribute(self._of_nki(owner), description.name)
+            except (KernelError, AttributeError):  # for example a class of buffers: nl.sbuf itself
+                return self._of_nki(request.Named(owner.module, description.name))
+        kind = self.value(owner)
+        if description.name:
+            return self.machine.attribute(kind, description.name)
+        return self.machine.call(kind, (description.value,), None)
+
+    def _instance(self, description: request.Instance) -> Any:
+        kind = self.value(description.owner)
+        if isinstance(kind, Class) and kind.payload is ReplicaGroup:  # of another `nki`
+            groups = self.value(dict(description.fields).get("groups"))
+            instance = self.objects[description.number] = self.machine.call(kind, (groups,), None)
+            return instance
+        if not isinstance(kind, Class) or kind.machine is None:
+            raise KernelError("host-module", f"objects of `{kind!r}` cannot be used in kernels")
+        instance = self.objects[description.number] = blank(self.machine, kind)
+        for name, field in description.fields:
+            attributes.write_field(self.machine, instance, name, self.value(field))
+        return instance
+
+    def _record(self, description: request.Record) -> Any:
+        values = tuple(map(self.value, description.values))
+        return self.machine.call(self.value(description.owner), values, None)
+
+    def _function(self, description: request.Function) -> Any:
+        def cells(function: Any) -> Mapping[str, Any]:
+            self.objects[description.number] = function  # before its cells, which may contain it
+            return {name: self.value(cell) for name, cell in description.cells}
+
+        defaults = {name: self.value(described) for name, described in description.defaults}
+        free_variables = [name for name, _ in description.cells]
+        location = (description.module, description.name, description.line, description.column)
+        function = self.interpreter.function_at(
+            *location, description.around, free_variables, cells, defaults
+        )
+        attributes = {name: self.value(value) for name, value in description.attributes}
+        for name in ("__name__", "__qualname__", "__doc__"):
+            if name in attributes:
+                setattr(function, name.strip("_"), attributes.pop(name))
+        function.attributes = attributes or None
+        return function
+
+    def _bound(self, description: request.BoundAttribute) -> Any:
+        return self.machine.attribute(self.value(description.owner), description.name)
+
+    def _partial(self, description: request.Partial) -> Any:
+        named = {name: self.value(argument) for name, argument in description.named}
+        function, values = self.value(description.function), map(self.value, description.values)
+        partial = self.interpreter.lookup("functools", "partial")
+        return self.machine.call(partial, (function, *values), named)
+
+
+def _no_source(description: request.Named) -> KernelError:
+    return KernelError(
+        "host-module",
+        f"`{description.module}.{description.name}` cannot be used in kernels",
+        help="pass a number, text, a tensor, or an object whose class kernel code can use",
+    )
+
+
+_MAKERS: dict[type, Callable[[Rebuilder, Any], Any]] = {
+    tuple: Rebuilder._tuple,
+    request.RuntimeValue: Rebuilder._live,
+    request.InnerTensor: Rebuilder._inner_tensor,
+    request.BackReference: Rebuilder._back_reference,
+    request.ConstantData: Rebuilder._constant,
+    request.Unavailable: Rebuilder._unavailable,
+    request.Collection: Rebuilder._collection,
+    request.Table: Rebuilder._table,
+    request.Made: Rebuilder._made,
+    request.Named: Rebuilder._named,
+    request.Member: Rebuilder._member,
+    request.Instance: Rebuilder._instance,
+    request.Record: Rebuilder._record,
+    request.Function: Rebuilder._function,
+    request.BoundAttribute: Rebuilder._bound,
+    request.Partial: Rebuilder._partial,
+}
+
+
+# --------------------------------------------------------------------------------------------------
 
 _ENUM = library.modules()["enum"]["Enum"]
 SHORT = {"nl": "nki.language", "nisa": "nki.isa"}

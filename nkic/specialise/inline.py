@@ -12,21 +12,302 @@ The form is that of Python's inline script metadata; the content is TOML.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from nkic.base import profiles
-from nkic.base.diagnostics import CompileFailed, UsageFailed, refusal
+from nkic.base.diagnostics import CompileFailed, UsageFailed, bad_argument, did_you_mean, refusal
 from nkic.base.files import toml
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
-from nkic.base.suggest import did_you_mean
-from nkic.machine import targets
-from nkic.machine.targets import Target
-from nkic.specialise import literals
-from nkic.specialise.arguments import find_dtype, parse_grid, parse_type
+from nkic.machine import dtypes, targets
+from nkic.machine.dtypes import DType
+from nkic.machine.targets import MAX_RANK, MAX_SIZE, Target
 from nkic.specialise.request import RequestOptions, TensorType
+
+# ------------------------------------------------------------------------------------------------
+# Values as text: after `--const n=`, in the inline block, in the headers of npy files.
+# Python literals and JSON: None, booleans, numbers, strings, tuples, lists, dictionaries, dotted
+# names such as `nl.float32`, and objects such as `Config(rows=2)`. Names are resolved later, in
+# the kernel's namespace. Nothing is evaluated.
+
+MAX_DEPTH = 50
+
+
+@dataclass(frozen=True)
+class DottedName:
+    """A dotted name for a value: `nl.add`, `float32`, `Mode.FAST`."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class MadeObject:
+    """An object of a class in the kernel's file: `Config(2, mode=Mode.FAST)`."""
+
+    kind: DottedName
+    values: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def __repr__(self) -> str:
+        arguments = [*map(repr, self.values), *(f"{k}={v!r}" for k, v in self.named.items())]
+        return f"{self.kind}({', '.join(arguments)})"
+
+
+class LiteralError(ValueError):
+    """The text is not a literal; the message describes the offending part."""
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))
+    | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
+    | (?P<mark>[()\[\]{},:=])
+    | (?P<end>$)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS = {
+    "None": None,
+    "null": None,
+    "True": True,
+    "true": True,
+    "False": False,
+    "false": False,
+    "inf": float("inf"),
+    "nan": float("nan"),
+}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def parse(text: str) -> Any:
+    """Parse a literal. Raises `LiteralError`."""
+    reader = _Reader(text)
+    value = reader.value(0)
+    reader.expect_end()
+    return value
+
+
+class _Reader:
+    """A recursive-descent parser of one literal."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+        self.kind = self.token = ""
+        self.advance()
+
+    def advance(self) -> None:
+        match = _TOKEN.match(self.text, self.position)
+        if match is None:
+            raise LiteralError(f"`{self.text[self.position :].strip()}` is not a literal")
+        self.kind = match.lastgroup or ""
+        self.token = match[self.kind]
+        self.position = match.end()
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise LiteralError(f"nested more than {MAX_DEPTH} levels deep")
+        kind, token = self.kind, self.token
+        self.advance()
+        if kind == "number":
+            return _number(token)
+        if kind == "string":
+            return _string(token)
+        if kind == "name":
+            return _WORDS[token] if token in _WORDS else self.named(token, depth)
+        if kind == "mark" and token == "{":
+            return self.dictionary(depth)
+        if kind == "mark" and token in _CLOSING:
+            return self.sequence(token, depth)
+        raise LiteralError(
+            f"`{token}` where a value is expected" if token else "a value is missing"
+        )
+
+    def named(self, name: str, depth: int) -> DottedName | MadeObject:
+        """Parse the rest of a name, or of an object of the class with that name."""
+        if not self.take("("):
+            return DottedName(name)
+        values: list[Any] = []
+        named: dict[str, Any] = {}
+        while not self.take(")"):
+            value = self.value(depth + 1)
+            if self.take("="):
+                if not isinstance(value, DottedName) or value.text in named:
+                    raise LiteralError(f"`{value}=` in `{name}(…)` is not a new field")
+                named[value.text] = self.value(depth + 1)
+            elif named:
+                raise LiteralError(f"`{value}` in `{name}(…)` follows a field given by name")
+            else:
+                values.append(value)
+            self.expect(self.take(","), ")")
+        return MadeObject(DottedName(name), tuple(values), named)
+
+    def sequence(self, opening: str, depth: int) -> Any:
+        values: list[Any] = []
+        comma = False
+        while not self.take(_CLOSING[opening]):
+            values.append(self.value(depth + 1))
+            comma = self.take(",")
+            self.expect(comma, _CLOSING[opening])
+        if opening == "[":
+            return values
+        return tuple(values) if comma or len(values) != 1 else values[0]
+
+    def dictionary(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while not self.take("}"):
+            key = self.value(depth + 1)
+            if not isinstance(key, str):
+                raise LiteralError(f"the key {key!r} is not a string")
+            if not self.take(":"):
+                raise LiteralError(f"`:` is missing after {key!r}")
+            values[key] = self.value(depth + 1)
+            self.expect(self.take(","), "}")
+        return values
+
+    def take(self, mark: str) -> bool:
+        if self.kind != "mark" or self.token != mark:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, comma: bool, closing: str) -> None:
+        if not comma and self.token != closing:
+            raise LiteralError(f"`,` or `{closing}` is missing before `{self.token or 'the end'}`")
+
+    def expect_end(self) -> None:
+        if self.kind != "end":
+            raise LiteralError(f"`{self.token}` follows a complete value")
+
+
+def _number(token: str) -> int | float:
+    plain = token.lstrip("+-")
+    if plain[:2] in ("0x", "0X"):
+        return int(token, 16)
+    if not plain.isdigit():
+        return float(token)
+    if len(plain) > 100:
+        raise LiteralError(f"a number of {len(plain)} digits; at most 100")
+    return int(token)
+
+
+def _string(token: str) -> str:
+    body = token[1:-1]
+    if token[0] == "'":
+        body = body.replace("\\'", "'").replace('"', '\\"')
+    try:
+        text = json.loads(f'"{body}"', strict=False)
+    except json.JSONDecodeError as error:
+        raise LiteralError(f"a string with an unknown escape: {token}") from error
+    return str(text)
+
+
+# ---- Types and values of kernel arguments as text: `--arg`, `--const` ---------------------------
+# A type is `float16[128, 512]`, or `128x512xfloat16` in IREE's form, or only a dtype if the
+# kernel's annotation gives the shape. Errors are `UsageFailed`.
+
+MAX_GRID = 3  # dimensions of a launch grid
+_BRACKETS = re.compile(r"^(?P<dtype>[\w.]+)\s*(?:\[(?P<sizes>[^\]]*)\])?$")
+_CROSSES = re.compile(r"^(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)$")
+
+
+def parse_arg(text: str, option: str = "--arg") -> tuple[str, TensorType]:
+    """Parse `a=float16[128,512]` into a name and a type."""
+    name, value = _split(text, option, "float16[128,512]")
+    return name, parse_type(value, f"{option} {name}")
+
+
+def parse_const(text: str, option: str = "--const") -> tuple[str, Any]:
+    """Parse `n=3` into a name and a value: a Python literal, JSON, or a name such as nl.float32."""
+    name, value = _split(text, option, "3")
+    try:
+        return name, parse(value)
+    except LiteralError as error:
+        raise bad_argument(
+            f"{option} {name}={value}: {error}",
+            f"values are Python literals, JSON, or names such as nl.float32; strings are quoted: "
+            f"{option} {name}='\"{value}\"'",
+        ) from error
+
+
+def parse_type(text: str, origin: str) -> TensorType:
+    """Parse `float16[128, 512]`, `128x512xf16` or `float16`; `origin` prefixes messages."""
+    stripped = text.strip()
+    crosses = _CROSSES.match(stripped)
+    match = crosses or _BRACKETS.match(stripped)
+    if match is None:
+        raise bad_argument(
+            f"{origin}: `{text}` is not a tensor type",
+            "write it as float16[128,512] or 128x512xf16",
+        )
+    dtype = find_dtype(match["dtype"], origin)
+    sizes = match["sizes"]
+    if sizes is None:
+        return TensorType(dtype, None, origin)
+    fields = re.split("x" if crosses else ",", sizes.strip().rstrip(","))
+    return TensorType(dtype, _shape(fields, text, origin), origin)
+
+
+def parse_grid(text: str, origin: str) -> tuple[int, ...]:
+    """Parse `4`, `4x2` or `4,2` as the launch grid; `origin` prefixes messages."""
+    numbers = [number.strip() for number in re.split("[x,]", text.strip())]
+    if not all(number.isascii() and number.isdigit() for number in numbers):
+        raise bad_argument(
+            f"{origin}: `{text}` is not a grid", "write the instances per dimension, as 4x2"
+        )
+    sizes = tuple(int(number) for number in numbers if len(number) < 10)
+    if len(sizes) < len(numbers) or min(sizes) < 1 or len(sizes) > MAX_GRID:
+        raise bad_argument(
+            f"{origin}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance, each a number"
+            " of at most 9 digits"
+        )
+    return sizes
+
+
+def find_dtype(name: str, origin: str) -> DType:
+    """Return the dtype of an NKI name (with or without `nl.`), or of a short one (`bf16`)."""
+    plain = name.removeprefix("nl.").removeprefix("nki.language.")
+    dtype = dtypes.find(plain) or dtypes.find(plain.lower())
+    if dtype is None:
+        near = "".join(f"did you mean `{suggestion}`?" for suggestion in dtypes.suggest(plain))
+        listed = f"known are: {', '.join(sorted(dtypes.DTYPES))}"
+        raise bad_argument(f"{origin}: there is no dtype `{name}`", near or listed)
+    return dtype
+
+
+def _shape(fields: list[str], text: str, origin: str) -> tuple[int, ...]:
+    numbers = [field.strip() for field in fields]
+    if not all(number.isascii() and number.isdigit() for number in numbers):
+        raise bad_argument(
+            f"{origin}: the sizes in `{text}` are not all whole numbers",
+            "a tensor in HBM has at least one dimension; write float16[1] for a single element",
+        )
+    if len(numbers) > MAX_RANK:
+        raise bad_argument(f"{origin}: {len(numbers)} dimensions; at most {MAX_RANK}")
+    sizes = tuple(int(number) for number in numbers if len(number) < 20)
+    if len(sizes) < len(numbers) or not all(0 < size <= MAX_SIZE for size in sizes):
+        raise bad_argument(f"{origin}: every size in `{text}` must be from 1 to {MAX_SIZE}")
+    return sizes
+
+
+def _split(text: str, option: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier() or not value.strip():
+        raise bad_argument(
+            f"{option} {text}: expected NAME=VALUE", f"for example {option} a={example}"
+        )
+    return name.strip(), value.strip()
+
+
+# --------------------------------------------------------------------------------------------------
 
 _BLOCK = re.compile(r"(?m)^# /// nkic[ \t]*\n(?P<content>(?:^#(?: .*)?\n)*?)^# ///[ \t]*$")
 _START = re.compile(r"(?m)^# /// nkic\b.*$")
@@ -184,7 +465,7 @@ def _type(value: Any, origin: str) -> TensorType:
 def _const(value: Any, origin: str) -> Any:
     """Convert a TOML value: arrays to tuples, strings such as `nl.float32` to names."""
     if isinstance(value, str) and _NAME.match(value):
-        return literals.DottedName(value)
+        return DottedName(value)
     if isinstance(value, list):
         return tuple(_const(item, origin) for item in value)
     if isinstance(value, dict):

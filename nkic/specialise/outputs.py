@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any
 
 from nkic.base.diagnostics import Label
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
-from nkic.ir.program import Program, Returned, TensorParameter
-from nkic.ir.tensors import Tensor, View
+from nkic.base.text import clean
+from nkic.language import views
 from nkic.language.collectives import check_triggered
-from nkic.language.complain import shown
-from nkic.language.tensors import views
-from nkic.language.tensors.constant_data import refuse_written
-from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.trace import POISON, Trace
-from nkic.machine.memory import Buffer
-from nkic.specialise import descriptors
+from nkic.language.creation import refuse_written
+from nkic.language.hosted import plain
+from nkic.language.tensor import NkiTensor
+from nkic.language.trace import POISON, Trace, shown
+from nkic.machine.dtypes import DTYPES, DType
+from nkic.machine.targets import Buffer
+from nkic.program.program import Instruction, Program, Returned, Tensor, TensorParameter, View
+from nkic.source import nodes, scopes
+from nkic.source.bindings import Kernel
+from nkic.source.nodes import walk
 from nkic.specialise.request import Request
-from nkic.syntax import nodes, scopes
-from nkic.syntax.bindings import Kernel
-from nkic.syntax.walk import walk
+
+# ------------------------------------------------------------------------------------------------
+# Descriptors of transfers that are prepared before the run, so that no engine makes them.
+# `--disable-dge` of the vendor's compiler asks for it, and so do the public harnesses of Beta 1's
+# kernels: published times of those with many small loads are less than triggers of the hardware
+# would take. That every kernel of Beta 1 is compiled so, unless `dge` says otherwise, is assumed.
+
+
+def prepare(trace: Trace) -> None:
+    """Have descriptors prepared for each transfer without a mode and without run-time addresses."""
+    for body in trace.bodies:
+        for index, item in enumerate(body):
+            if isinstance(item, Instruction) and _is_open(item):
+                attributes = list(item.attributes)
+                attributes[item.row.attribute_index["dge_mode"]] = "none"
+                body[index] = item._replace(attributes=tuple(attributes))
+
+
+def _is_open(item: Instruction) -> bool:
+    """Return whether the mode of the transfer is left open, and its addresses are known."""
+    if "dge_mode" not in item.row.attribute_index or item.attribute("dge_mode") != "unknown":
+        return False
+    views = (operand for operand in item.operands if isinstance(operand, View))
+    return all(view.dynamic is None for view in views)
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 class Outputs:
@@ -66,19 +93,14 @@ class Outputs:
         """Return the recorded program; `arguments` are the kernel's, for `nki-run inspect`."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
-            from nkic.language.beta1.recorded import (  # rarely needed
-                renamed,
-                repeated,
-                spills,
-                splices,
-            )
+            from nkic.language.beta1 import passes, recorded
 
-            splices.finish(trace)
-            renamed.rename(trace)
-            repeated.multiply(trace)
-            spills.fit(trace, self.at)
+            recorded.finish(trace)
+            passes.rename(trace)
+            passes.multiply(trace)
+            passes.fit(trace, self.at)
         if not request.may_generate_descriptors:
-            descriptors.prepare(trace)
+            prepare(trace)
         outputs = self.parameters()
         refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
         return Program(
@@ -248,3 +270,39 @@ def _form(result: Any) -> Returned:
 
 def _is_all(view: View) -> bool:
     return prod(view.shape) * view.dtype.size == view.tensor.bytes
+
+
+# ---- Arguments as text, for `--info`: the same text whoever evaluates the kernel ----------------
+# It is made of the kernel's own values: an element type is `nl.bfloat16`, however it was given.
+
+LENGTH = 80  # characters of a value
+_ELEMENTS = 8
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, slice, type(...)})
+_BRACKETS: dict[type, tuple[str, str]] = {tuple: ("(", ")"), list: ("[", "]"), dict: ("{", "}")}
+
+
+def text(value: Any, other: Callable[[Any], str]) -> str:
+    """Return a short text for a value. `other` returns that of an object or function."""
+    value = plain(value)
+    kind = type(value)
+    if kind is DType or (kind is str and value in DTYPES):  # for host code a dtype is its name
+        return f"nl.{value}"
+    if kind in _PLAIN:
+        return short(repr(value))
+    if isinstance(value, NkiTensor):
+        return f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
+    if kind not in _BRACKETS:
+        return short(repr(value) if kind.__module__.startswith("nkic.language.") else other(value))
+    items = list(value.items() if kind is dict else value)
+    parts = [text(item, other) for item in items[:_ELEMENTS]]
+    if kind is dict:
+        parts = [f"{text(k, other)}: {text(v, other)}" for k, v in items[:_ELEMENTS]]
+    inner = ", ".join(parts) + ", …" * (len(items) > _ELEMENTS)
+    opening, closing = _BRACKETS[kind]
+    return short(f"{opening}{inner}{closing}")
+
+
+def short(shown: str) -> str:
+    """Return a text without control characters, of at most `LENGTH` characters."""
+    shown = clean(shown)
+    return shown if len(shown) <= LENGTH else shown[: LENGTH - 1] + "…"

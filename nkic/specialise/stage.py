@@ -7,31 +7,191 @@ several instances are distributed over the cores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nkic.base.diagnostics import CompileFailed, Reporter
-from nkic.base.evaluation import Limits
+from nkic.base.device import KernelError
+from nkic.base.diagnostics import CompileFailed, Diagnostic, Reporter, make, respelt
+from nkic.base.limits import Limits
 from nkic.base.profiles import Profile
 from nkic.evaluate import library
-from nkic.evaluate.interpreter import MISSING, parameters
+from nkic.evaluate.classes import bind, enter_cells
+from nkic.evaluate.interpreter import MISSING, Interpreter, parameters
 from nkic.evaluate.objects import Class, Function
-from nkic.ir.program import Program, TensorParameter
 from nkic.language import provide
+from nkic.language.namespace import Namespace, missing, submodule
 from nkic.language.objects import Kernel
 from nkic.language.trace import tracing
-from nkic.specialise import makers
+from nkic.program.program import Program, TensorParameter
+from nkic.source import nodes, scopes
+from nkic.source.bindings import Binding, Resolved, SourceModule
+from nkic.source.nodes import children
 from nkic.specialise.closed import World
-from nkic.specialise.constants import Constants
-from nkic.specialise.instances import declare_inputs, instances, start_trace
-from nkic.specialise.missing_names import report_missing
+from nkic.specialise.constants import Constants, Rebuilder
 from nkic.specialise.ordering import Ordering
-from nkic.specialise.outputs import Outputs
-from nkic.specialise.rebuild import Rebuilder
+from nkic.specialise.outputs import Outputs, text
 from nkic.specialise.request import Request
-from nkic.specialise.shown import text
-from nkic.specialise.signature import BoundArguments, bind
-from nkic.syntax.bindings import Resolved
+from nkic.specialise.signature import BoundArguments, declare_inputs, instances, start_trace
+from nkic.specialise.signature import bind as signature_bind
+
+# ------------------------------------------------------------------------------------------------
+# The functions of kernels: undecorated ones, and those that a function of the file makes.
+# `-k 'scaled_by(3)'` calls such a function.
+
+
+def made_kernel(interpreter: Interpreter) -> Any:
+    """Call the function and return its kernel; the command line gives literals as arguments.
+
+    The kernel is what the function returns, or else what it defines under the kernel's name: it may
+    return several values, or a function that launches the kernel.
+    """
+    kernel = interpreter.resolved.kernel
+    assert kernel.maker is not None
+    name = kernel.maker.name
+    args, named = _arguments(kernel.making)
+
+    def call() -> Any:
+        maker, m = interpreter.world.runtime(kernel.module).get(name), interpreter.machine
+        if not isinstance(maker, Function) or maker.code.is_generator:
+            return plain(m.call(maker, args, named))
+        frame = bind(m, maker, args, named)
+        enter_cells(maker.code, frame, maker.cells)
+        result = m.run(maker.code, frame)
+        returned = plain(result[0]) if result is not None else None
+        if isinstance(returned, Function) and returned.code.node is kernel.node:
+            return returned
+        return plain(maker.code.locals(frame).get(kernel.name, returned))
+
+    return interpreter.run(call)
+
+
+def undecorated(interpreter: Interpreter) -> Any:
+    """Return the kernel's function without its decorators, which are meant for host code."""
+    kernel = interpreter.resolved.kernel
+    args = kernel.node.args
+    plain = (*args.posonlyargs, *args.args)
+    arguments: list[tuple[nodes.Arg, nodes.Expression | None]] = [
+        *zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+
+    def make() -> Any:
+        runtime = interpreter.world.runtime(kernel.module)
+        defaults = {
+            arg.name: runtime.evaluate(value) for arg, value in arguments if value is not None
+        }
+        return runtime.function(kernel.node, "", (), lambda function: {}, defaults)
+
+    return interpreter.run(make)
+
+
+def plain(kernel: Any) -> Any:
+    """Return the function of a kernel."""
+    while isinstance(kernel, Kernel):
+        kernel = kernel.function
+    return kernel
+
+
+def _arguments(making: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    try:
+        call = ast.parse(making, mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            raise ValueError(making)
+        args = tuple(ast.literal_eval(value) for value in call.args)
+        return args, {
+            keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords
+        }
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise KernelError(
+            "argument-kind",
+            f"`{making}` cannot be called: its arguments are not literals",
+            help="write numbers, text in quotes, and tuples, lists and dicts of these",
+        ) from error
+
+
+# ---- Names that a kernel uses from NKI's modules but that do not exist --------------------------
+# The first one ends the evaluation. To report all of them in one run, the names in the rest of the
+# kernel are then looked up statically. Code in branches is ignored, because it may be unreachable
+# for a reason.
+
+Definition = nodes.FunctionDef | nodes.ClassDef
+Spaces = Mapping[str, Namespace]
+
+
+def report_missing(resolved: Resolved, spaces: Spaces, report: Reporter) -> None:
+    """Report one error for each missing name in code that is certainly evaluated."""
+    for definition in resolved.reached:
+        module = resolved.library.modules[definition.span.path]
+        for diagnostic in () if module.trusted else _missing(definition, module, spaces):
+            if diagnostic.primary is not None and not report.knows(
+                diagnostic.code.slug, diagnostic.primary.span
+            ):
+                report.add(diagnostic)
+
+
+def _missing(definition: Definition, module: SourceModule, spaces: Spaces) -> Iterator[Diagnostic]:
+    evaluated = list(_always_evaluated(definition))
+    inner = (item for item in (definition, *evaluated) if isinstance(item, scopes.Scope))
+    local = frozenset(name for scope in inner for name in scopes.bound(scope))
+    used = {item.id for item in evaluated if isinstance(item, nodes.Name)} - local
+    for name in sorted(used & module.bindings.keys()):
+        yield from _missing_module(module.bindings[name], module, spaces)
+    for node in evaluated:
+        name = _module_name(node.value, module, local) if isinstance(node, nodes.Attribute) else ""
+        if not isinstance(node, nodes.Attribute) or name not in spaces:
+            continue
+        error = missing(spaces[name], node.attr)
+        if error is not None and f"{name}.{node.attr}" not in spaces:
+            fixes = respelt(error.help, module.source, node.span)
+            yield make(error.slug, error.message, node.span, help=error.help, fixes=fixes)
+
+
+def _missing_module(binding: Binding, module: SourceModule, spaces: Spaces) -> Iterator[Diagnostic]:
+    """Yield the error for `import nki.isaa as nisa`."""
+    request = binding.target.request if binding.target is not None else ""
+    parent, _, last = request.rpartition(".")
+    if parent in spaces and request not in spaces:
+        absent = submodule(spaces[parent], last)
+        fixes = respelt(absent.help, module.source, binding.span)
+        yield make(absent.slug, absent.text, binding.span, help=absent.help, fixes=fixes)
+
+
+_MAX_PARTS = 8  # at most, in a module's full name
+
+
+def _module_name(node: nodes.Expression, module: SourceModule, local: frozenset[str]) -> str:
+    """Return the full name of the module that an expression denotes by the imports, or ""."""
+    path: list[str] = []
+    while isinstance(node, nodes.Attribute) and len(path) < _MAX_PARTS:
+        path.append(node.attr)
+        node = node.value
+    if not isinstance(node, nodes.Name) or node.id in local or node.id not in module.bindings:
+        return ""
+    target = module.bindings[node.id].target
+    if target is None:
+        return ""
+    member = [target.member] if target.member else []
+    return ".".join([target.request, *member, *reversed(path)])
+
+
+def _always_evaluated(definition: Definition) -> Iterator[nodes.Node]:
+    """Yield the nodes of a definition that are always evaluated: no branches, but conditions."""
+    waiting = list(scopes.inside(definition))
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, nodes.If | nodes.IfExp | nodes.While):
+            waiting.append(node.test)
+        elif isinstance(node, scopes.Scope):
+            waiting += [*scopes.outside(node), *scopes.inside(node)]
+        elif isinstance(node, nodes.Assign | nodes.AnnAssign):
+            waiting += [node.value] if node.value is not None else []  # not annotations
+        elif not isinstance(node, nodes.Try | nodes.Match | nodes.BoolOp):
+            waiting += children(node)
+
+
+# --------------------------------------------------------------------------------------------------
 
 ENUM = library.modules()["enum"]["Enum"]
 
@@ -48,7 +208,9 @@ def specialise(
     trace = start_trace(resolved, request, report)
     with tracing(trace):
         annotation = World(resolved, trace, limits).interpreter.value
-        bound = bind(resolved.kernel, request, report, annotation, request.entry is not None)
+        bound = signature_bind(
+            resolved.kernel, request, report, annotation, request.entry is not None
+        )
         inputs = declare_inputs(bound, request, trace, resolved.kernel)
         outputs = Outputs(trace, inputs, resolved.kernel)
         order = Ordering(resolved.kernel, report)
@@ -112,12 +274,12 @@ def _called(
 
     def enter() -> Any:
         if request.entry is None and interpreter.resolved.kernel.maker is not None:
-            return makers.made_kernel(interpreter)
+            return made_kernel(interpreter)
         in_class = "." in interpreter.resolved.kernel.name
         if request.entry is None and (in_class or request.profile is Profile.BETA1):
-            return makers.undecorated(interpreter)
+            return undecorated(interpreter)
         if request.entry is None:
-            return makers.plain(interpreter.kernel())
+            return plain(interpreter.kernel())
         variables_by_module = {
             module: dict(variables) for module, variables in request.entry.globals
         }
@@ -142,7 +304,7 @@ def _texts(world: World, function: Any, values: Mapping[str, Any]) -> dict[str, 
     defaults = {p.name: p.default for p in declared if p.default is not MISSING}
 
     def other(value: Any) -> str:
-        value = makers.plain(value)
+        value = plain(value)
         if isinstance(value, Function | Class):
             return value.qualname
         kind = machine.class_of(value)

@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 import nkic
-from nkic.advise.edits import edited
-from nkic.advise.stage import Step, advise
 from nkic.api import CompileError
+from nkic.artifact.records import Executable
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
-from nkic.neff.records import Executable
-from nkic.report.insight.verdict import Answer
+from nkic.migrate.advise import Step, advise, edited
+from nkic.report.verdict import Answer
 from tests.advice.ladders import GATING_STEPS, NORM_STEPS, own_tiles
 from tests.harness.traced import HEAD
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import nkic
-from nkic.report.insight.verdict import Verdict, insight
+from nkic.report.verdict import Verdict, insight
 from nkic.simulate import Result
 from tests.advice.ladders import (
     BLOCKED,

@@ -15,11 +15,11 @@ import pytest
 
 import nkic.nki
 from nkic import api
+from nkic.artifact.read import read
 from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.beta1 import names
 from nkic.language.namespace import names_of
 from nkic.language.provide import TensorAnnotation
-from nkic.neff.read import read
 
 KERNELS = "tests.api.beta1_kernels"
 FILE = Path(__file__).with_name("beta1_kernels.py")

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import nkic
-from nkic import api, tuning
+from nkic import api
 from nkic import nki as nkic_nki
 from nkic.base.source import SourceFile
+from nkic.judge import tuning
 from tests.api import kernels as k
 
 X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)

@@ -89,7 +89,7 @@ def test_other_orders(artifact: Artifact, tmp_path: Path) -> None:
 
 
 def _with(artifact: Artifact, executable: Any, folder: Path) -> Artifact:
-    from nkic.neff.write import write
+    from nkic.artifact.encode import write
 
     path = folder / "broken.neff"
     path.write_bytes(write(replace(executable)))

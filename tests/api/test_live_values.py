@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nkic
-from nkic.driver.request import parse_options
+from nkic.compiler.request import parse_options
 from tests.harness.two_ways import WAYS, both, live_module, outcome
 
 A = np.zeros((8, 8), np.float32)

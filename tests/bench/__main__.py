@@ -19,7 +19,7 @@ import argparse
 from pathlib import Path
 
 from nkic.base.source import SourceFile
-from nkic.parse import parse
+from nkic.source.parse import parse
 from tests.bench.commands import bench_commands
 from tests.bench.editing import bench_editing
 from tests.bench.instructions import bench_instructions

@@ -24,11 +24,11 @@ from zlib import crc32
 
 import numpy as np
 
+from nkic.artifact.records import Executable
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import Compiled
-from nkic.driver.pipeline import STAGES
+from nkic.compiler.compiled import Compiled
+from nkic.compiler.pipeline import STAGES
 from nkic.machine.codecs import storage
-from nkic.neff.records import Executable
 from nkic.simulate import RunOptions, simulate
 from tests.bench.stages import compiled
 
@@ -77,7 +77,7 @@ class Sampler:
 
 
 def called(code: CodeType) -> str:
-    """Return a function's name in graphs: `schedule/order.py:ListScheduler.issues`."""
+    """Return a function's name in graphs: `compiler/schedule.py:ListScheduler.issues`."""
     path = code.co_filename.rpartition("/nkic/")[2] if "/nkic/" in code.co_filename else ""
     return f"{path or Path(code.co_filename).name}:{code.co_qualname}"
 

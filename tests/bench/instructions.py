@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.facts import Register
-from nkic.machine.facts import Tile as FactTile
 from nkic.machine.instructions import ROWS
-from nkic.machine.operands import Row
+from nkic.machine.operands import Register, Row
+from nkic.machine.operands import Tile as FactTile
 from nkic.machine.targets import TARGETS, Target
 from nkic.machine.timing import timing
 from nkic.simulate.numerics import quiet

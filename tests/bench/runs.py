@@ -14,12 +14,12 @@ from time import process_time
 
 import numpy as np
 
+from nkic.artifact.records import Executable
 from nkic.base.collector import without_collector
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
-from nkic.neff.records import Executable
+from nkic.compiler.pipeline import compile_source
 from nkic.simulate import RunOptions, rerun, simulate
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.bench.cases import CASES, Case, Floats, Inputs, drawn, same, widened
 from tests.bench.peer import Peer

@@ -16,12 +16,12 @@ from subprocess import run
 from time import process_time_ns
 from typing import Any
 
-from nkic.base.evaluation import Limits
+from nkic.base.limits import Limits
 from nkic.base.source import SourceFile
-from nkic.driver import pipeline
-from nkic.driver.compiled import Compiled, CompileOptions
-from nkic.driver.pipeline import compile_source
-from nkic.specialise.arguments import parse_arg
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import Compiled, CompileOptions
+from nkic.compiler.pipeline import compile_source
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.bench.runs import KERNELS
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import nkic
-from nkic.neff.read import read
+from nkic.artifact.read import read
 from tests.harness import two_ways
 
 HEAD = """import neuronxcc.nki as nki

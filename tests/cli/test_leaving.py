@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nkic.base.explain import page
+from nkic.base.levels import page
 from tests.harness.commands import ROOT, hear_signals
 
 NKIC = f"{sys.executable} -m nkic.cli.nkic"

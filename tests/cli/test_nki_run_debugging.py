@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nkic.artifact.encode import write
+from nkic.artifact.read import load
+from nkic.artifact.records import Executable, InstructionRecord
 from nkic.cli.common import run
 from nkic.cli.nkic import command as compiler
-from nkic.neff.load import load
-from nkic.neff.records import Executable, InstructionRecord
-from nkic.neff.write import write
 from tests.cli.nki_run_fixtures import nki, process, refused
 from tests.harness.commands import Run
 

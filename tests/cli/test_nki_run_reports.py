@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nkic.cli.nki_run import running
-from nkic.machine.engines import SHORT_NAMES
+from nkic.machine.targets import SHORT_NAMES
 from tests.cli.nki_run_fixtures import (
     BF16,
     KERNEL,
@@ -111,8 +111,8 @@ def test_reports_that_cannot_be_made(nki: Run, monkeypatch: pytest.MonkeyPatch) 
     words = ("--report", "json=p.json", "--report", "trace=p.json")
     refused(nki("profile", *RUN, *words), 2, "conflicting-options")
     refused(nki("inspect", "kernel.neff", "--report", "timeline"), 2, "unknown-option")
-    monkeypatch.setattr("nkic.report.views.perfetto.find_spec", lambda name: None)
-    monkeypatch.setattr("nkic.report.views.counters.find_spec", lambda name: None)
+    monkeypatch.setattr("nkic.report.traces.find_spec", lambda name: None)
+    monkeypatch.setattr("nkic.report.traces.find_spec", lambda name: None)
     for option, meant in (("--html", "--report html=FILE"), ("--md", "--report md=FILE")):
         assert f"did you mean `{meant}`?" in refused(
             nki("profile", *RUN, option, "r"), 2, "unknown-option"

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from nkic import prove
-from nkic.driver import pipeline
+from nkic.compiler import pipeline
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, Ran, Run, failure, process, written
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nkic.base.source import SourceFile
-from nkic.driver import pipeline
+from nkic.compiler import pipeline
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, Run
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nkic.base.environment import VARIABLES
+from nkic.base.files import VARIABLES
 from nkic.cli.nkic import EXAMPLES, command, prints
 from nkic.cli.nkic.outputs import KINDS
-from nkic.driver.forms import FORMS
+from nkic.compiler.forms import FORMS
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, ROOT, Ran, Run, failure, hear_signals, process
 
@@ -333,7 +333,7 @@ def test_help_names_every_kind_and_table(nkic: Run) -> None:
 def test_quick_answers_import_nothing_slow(words: tuple[str, ...]) -> None:
     code = (
         "import sys\nfrom nkic.cli.nkic import main\ncode = main()\n"
-        "slow = {'numpy', 'lark', 'msgpack', 'rich', 'nkic.driver.pipeline'} & set(sys.modules)\n"
+        "slow = {'numpy', 'lark', 'msgpack', 'rich', 'nkic.compiler.pipeline'} & set(sys.modules)\n"
         "assert not slow, slow\nsys.exit(code)"
     )
     done = subprocess.run(

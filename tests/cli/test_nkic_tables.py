@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from nkic.base.diagnostics import codes
-from nkic.base.environment import VARIABLES
-from nkic.driver.pipeline import STAGES
+from nkic.base.files import VARIABLES
+from nkic.compiler.pipeline import STAGES
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TARGETS

@@ -32,8 +32,8 @@ import numpy as np
 
 from nkic.base.diagnostics import Diagnostic, Level, NkicError
 from nkic.base.profiles import Profile
-from nkic.driver.loader import Loader
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler.loader import Loader
+from nkic.compiler.request import parse_options, request_for
 from nkic.migrate.facts import Facts, facts_of, merged, with_others
 from nkic.migrate.proof import Finding, Proof, Text, prove
 from nkic.migrate.stage import migrate

@@ -10,18 +10,22 @@ import pytest
 
 from nkic.machine.instructions import ROWS
 from nkic.machine.operators import ACTIVATIONS, ALU
-from nkic.simulate.field import modular
+from nkic.simulate.field import elements
 from nkic.simulate.field.elements import (
+    FUNCTIONS,
+    OPERATORS,
+    PRIMES,
+    TOP,
     Elements,
     add,
     constant,
+    exp,
     keys,
     multiply,
     negative,
+    root,
     variables,
 )
-from nkic.simulate.field.functions import FUNCTIONS, OPERATORS, exp, root
-from nkic.simulate.field.modular import PRIMES, TOP
 from nkic.simulate.field.rules import RULES, UNDECIDED, why_undecided
 
 STATE = np.random.default_rng(0)
@@ -44,11 +48,11 @@ def test_the_primes_are_a_chain_in_which_small_primes_are_squares() -> None:
         assert pow(-1, (prime - 1) // 2, prime) == prime - 1
         assert {pow(p, (prime - 1) // 2, prime) for p in (2, 3, 5, 7, 11, 13, 17)} == {1}
     assert all(after == 2 * before + 1 for before, after in pairwise(PRIMES))
-    assert np.log2(PRIMES[TOP]) == pytest.approx(modular.BITS, abs=0.1)
+    assert np.log2(PRIMES[TOP]) == pytest.approx(elements.BITS, abs=0.1)
 
 
 def test_arithmetic_is_exact() -> None:
-    product, inverse = modular.product(A.residues, B.residues), modular.inverse(A.residues)
+    product, inverse = elements.product(A.residues, B.residues), elements.inverse(A.residues)
     for level, prime in enumerate(PRIMES):
         a, b = (x.residues[level].astype(object) for x in (A, B))
         assert (product[level] == a.T @ b % prime).all()

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.artifact.records import Executable
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import Compiled
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import compile_source
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler.compiled import Compiled
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import compile_source
+from nkic.compiler.request import parse_options, request_for
 from nkic.machine.codecs import storage
-from nkic.neff.records import Executable
 from nkic.prove import Finding, prove_addresses, prove_order, read
 from nkic.prove.effects import Reading
 from nkic.simulate import RunOptions, simulate

@@ -7,13 +7,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Program
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop
-from nkic.ir.tensors import AccessPattern
-from nkic.machine.memory import Address
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord
-from nkic.schedule import schedule as scheduled
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
+from nkic.compiler.schedule import schedule as scheduled
+from nkic.machine.targets import Address
+from nkic.program.program import (
+    AccessPattern,
+    DependenceGraph,
+    Program,
+    Schedule,
+    Slot,
+    Stream,
+    StreamItem,
+    StreamLoop,
+)
 
 
 class Fault(NamedTuple):

@@ -8,12 +8,19 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from nkic.ir.program import Body, Instruction, Item, Loop, Program, instructions
-from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.facts import Register
-from nkic.machine.operands import AttributeKind
+from nkic.machine.operands import AttributeKind, Register
 from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.program.program import (
+    AccessPattern,
+    Body,
+    Instruction,
+    Item,
+    Loop,
+    Program,
+    Tensor,
+    instructions,
+)
 from tests.faults.inject import Fault
 
 Change = Callable[[Body], Body]

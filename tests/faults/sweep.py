@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from typing import Any
 
-from nkic import check
-from nkic.allocate import allocate
-from nkic.base.diagnostics import (
-    ArtifactFailed,
-    CompileFailed,
-    LimitHit,
-    ProgramFault,
-    Reporter,
+from nkic.artifact.records import Executable
+from nkic.artifact.verify import verify, verify_ordered
+from nkic.base.diagnostics import ArtifactFailed, CompileFailed, LimitHit, ProgramFault, Reporter
+from nkic.compiler.allocate import allocate
+from nkic.compiler.check import find_shared_elements
+from nkic.compiler.check_memory import (
+    find_foreign_accumulation,
+    find_unread,
+    find_unset_registers,
+    find_unwritten,
 )
-from nkic.depend import depend
-from nkic.emit import emit
-from nkic.ir.program import Program
-from nkic.neff.records import Executable
-from nkic.neff.verify import verify, verify_ordered
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.schedule import schedule as scheduled
+from nkic.program.program import Program
 from nkic.prove import prove_addresses, prove_lowered, prove_order, read
-from nkic.schedule import schedule as scheduled
 from tests.faults import inject
 from tests.faults.cases import Subject, outcome
 from tests.faults.inject import Fault
@@ -85,11 +85,11 @@ def _compiled(subject: Subject, lowered: Program) -> str:
     """Try the stages after lower, and their proofs; a stage that fails counts as the verifier."""
     report = Reporter()
     try:
-        check.find_unwritten(lowered, report)
-        check.find_unset_registers(lowered, report)
-        check.find_unread(lowered, report)
-        check.find_shared_elements(lowered, report)
-        check.find_foreign_accumulation(lowered, report)
+        find_unwritten(lowered, report)
+        find_unset_registers(lowered, report)
+        find_unread(lowered, report)
+        find_shared_elements(lowered, report)
+        find_foreign_accumulation(lowered, report)
         report.stop_if_errors()
         placed, graphs = allocate(lowered, depend(lowered), report)
         ordered, readings = scheduled(placed, graphs), read(lowered)

@@ -15,18 +15,19 @@ from pathlib import Path
 
 import msgpack
 
-from nkic.arrays.npz import read_npz
-from nkic.arrays.streams import Opened
+from nkic.artifact import container
+from nkic.artifact.archive import Opened
+from nkic.artifact.arrays import read_npz
+from nkic.artifact.format import Limits
+from nkic.artifact.read import load
 from nkic.base.diagnostics import ArtifactFailed, CompileFailed, InputFailed, UsageFailed
 from nkic.base.source import SourceFile
-from nkic.driver import pipeline
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.request import parse_options, request_for
-from nkic.neff import container, header
-from nkic.neff.limits import Limits
-from nkic.neff.load import load
-from nkic.parse import decode, parse
-from nkic.syntax.walk import walk
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.request import parse_options, request_for
+from nkic.source.nodes import walk
+from nkic.source.parse import parse
+from nkic.source.parser import decode
 
 SEEDS = Path(__file__).parent / "seeds"
 SMALL = Limits(file_bytes=1 << 20)
@@ -55,8 +56,8 @@ def _with_right_hashes(data: bytes) -> bytes:
     """Return `data` with the right hashes of its sections, as an attacker would write it."""
     try:
         _, head, sections = msgpack.unpackb(data, strict_map_key=False)
-        body = head[: -header.DIGEST_BYTES]
-        fields = header.decode(body + sha256(body).digest(), 0, SMALL)
+        body = head[: -container.DIGEST_BYTES]
+        fields = container.decode(body + sha256(body).digest(), 0, SMALL)
         named = dict(zip([entry.name for entry in fields.sections], sections, strict=True))
         entries = tuple(
             entry._replace(length=len(named[entry.name]), sha256=sha256(named[entry.name]).digest())

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nkic.artifact.read import load
+from nkic.artifact.records import Executable
 from nkic.base import diagnostics
-from nkic.neff.load import load
-from nkic.neff.records import Executable
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = """\

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from nkic.syntax import nodes as n
+from nkic.source import nodes as n
 
 # Before 3.12 Python has no exact positions inside f-strings.
 EXACT_FSTRINGS = sys.version_info >= (3, 12)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
 from nkic.machine.operands import AttributeKind, Operand, Row
+from nkic.machine.targets import Engine
 from tests.harness.drawing import Draw
 from tests.harness.instruction import By, Tensor, Tile, tile
 

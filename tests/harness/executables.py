@@ -5,22 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from nkic.machine import dtypes
-from nkic.machine.dtypes import DType
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Register
-from nkic.machine.memory import Buffer
-from nkic.machine.operands import (
-    SBUF_OR_HBM,
-    Access,
-    Attribute,
-    AttributeKind,
-    Cost,
-    Operand,
-    Row,
-    Violation,
-)
-from nkic.neff.records import (
+from nkic.artifact.records import (
     Executable,
     FileRecord,
     InstructionRecord,
@@ -32,6 +17,21 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+from nkic.machine.operands import (
+    SBUF_OR_HBM,
+    Access,
+    Attribute,
+    AttributeKind,
+    Cost,
+    Facts,
+    Operand,
+    Register,
+    Row,
+    Violation,
+)
+from nkic.machine.targets import Buffer, Engine
 
 SOURCE = "def add(a):\n    return a + a\n"
 

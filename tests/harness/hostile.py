@@ -268,7 +268,7 @@ FAMILIES: dict[str, Lines] = {
         "from . import <N>",
         "from .. import *",
         "import importlib\nimportlib.import_module('os').system('touch pwned')",
-        "import nkic.driver.pipeline as p\np.<A>",
+        "import nkic.compiler.pipeline as p\np.<A>",
         "def <N>(): pass",
         "def h(<N>=<V>, *, <M>): pass\nh()",
         "def h(x: <V> = <V>) -> <P>: pass",

@@ -19,24 +19,24 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.allocate import allocate
+from nkic.artifact.encode import write
+from nkic.artifact.read import read
+from nkic.artifact.records import Executable
+from nkic.artifact.verify import verify
 from nkic.base.diagnostics import Reporter
-from nkic.depend import depend
-from nkic.emit import emit
-from nkic.lower import lower
+from nkic.compiler.allocate import allocate
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.lower import lower
+from nkic.compiler.schedule import schedule
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
 from nkic.machine.patterns import reach
 from nkic.machine.targets import TARGETS
-from nkic.neff.read import read
-from nkic.neff.records import Executable
-from nkic.neff.verify import verify
-from nkic.neff.write import write
 from nkic.prove import prove_lowered
-from nkic.schedule import schedule
 from nkic.simulate import Result, RunOptions, simulate_ranks
-from nkic.simulate.storage.memory import GRID_TYPES
+from nkic.simulate.memory import GRID_TYPES
 from tests.harness.reference import numpy_type, stored
 from tests.programs import op, program
 
@@ -239,7 +239,7 @@ class Built(NamedTuple):
         """Run the program. With `raw`, no memory is kept as decoded numbers."""
         kept = frozenset() if raw else GRID_TYPES
         options = RunOptions(precise=precise, check_init=check_init)
-        with patch("nkic.simulate.storage.memory.GRID_TYPES", kept):
+        with patch("nkic.simulate.memory.GRID_TYPES", kept):
             return self.run_ranks([{t: t.contents for t in self.own}], options)[0]
 
     @property

@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.ir.program import Body, Instruction, Loop, Operand, Program, instructions
-from nkic.ir.tensors import View
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
-from nkic.machine.memory import Buffer
-from nkic.neff.records import (
+from nkic.artifact.records import (
     Executable,
     InstructionRecord,
     OperandRecord,
@@ -25,10 +20,13 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
-from nkic.simulate.decode import Decoder
+from nkic.machine.operands import Register
+from nkic.machine.targets import Buffer, Engine
+from nkic.program.program import Body, Instruction, Loop, Operand, Program, View, instructions
+from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
-from nkic.simulate.printing import Prints
-from nkic.simulate.storage.memory import Memory
+from nkic.simulate.outcome import Prints
+from nkic.simulate.plans import Decoder
 from nkic.simulate.streams import Item, Runner, prepare
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -7,12 +7,12 @@ from typing import Any
 
 from nkic.base.diagnostics import Diagnostic, Level, NkicError
 from nkic.base.levels import DEFAULT, Settings, Wish, apply
-from nkic.driver.compiled import DEFAULT as DEFAULT_OPTIONS
-from nkic.driver.compiled import Compiled, CompileOptions
-from nkic.driver.forms import FORMS
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import LAST_CHECK, STAGES, compile_source
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler.compiled import DEFAULT as DEFAULT_OPTIONS
+from nkic.compiler.compiled import Compiled, CompileOptions
+from nkic.compiler.forms import FORMS
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import LAST_CHECK, STAGES, compile_source
+from nkic.compiler.request import parse_options, request_for
 from tests.harness.directives import BadCase, Case
 
 LAST = {"compile": DEFAULT_OPTIONS.last, "check": LAST_CHECK}

@@ -11,8 +11,8 @@ import numpy as np
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import Compiled
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.compiled import Compiled
+from nkic.compiler.pipeline import compile_source
 from nkic.machine import dtypes, targets
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DType

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
-from nkic.neff.records import (
+from nkic.artifact.records import (
     Executable,
     InstructionRecord,
     ParameterRecord,
@@ -16,6 +12,9 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.instructions import ROWS
+from nkic.machine.targets import Buffer, Engine
 
 HBM = "shared_hbm"
 

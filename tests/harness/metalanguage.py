@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nkic.base.device import DeviceCondition, DeviceRange
+from nkic.base.device import DeviceCondition, DeviceRange, Missing
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Reporter
-from nkic.base.evaluation import Limits
-from nkic.base.kernel_errors import Missing
+from nkic.base.limits import Limits
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.evaluate.interpreter import provided_modules
@@ -18,10 +17,10 @@ from nkic.evaluate.objects import HostFunction
 from nkic.language.jit import jit
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
-from nkic.parse import parse
-from nkic.resolve import resolve
+from nkic.source.bindings import Resolved
+from nkic.source.parse import parse
+from nkic.source.resolve import resolve
 from nkic.specialise.closed import LanguageNamespace, interpreter, kernel_object
-from nkic.syntax.bindings import Resolved
 
 HEAD = "import nki\nimport nki.language as nl\n"
 

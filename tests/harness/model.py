@@ -22,15 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Register
-from nkic.machine.facts import Tile as FactTile
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
-from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
+from nkic.machine.operands import Attribute, AttributeKind, Facts, Operand, Register, Row
+from nkic.machine.operands import Tile as FactTile
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import violations
-from nkic.machine.targets import TARGETS
+from nkic.machine.targets import PSUM_BANK_BYTES, TARGETS, Buffer, Engine
 from tests.harness.displace import displace
 from tests.harness.drawing import Draw
 from tests.harness.instruction import Call, Tile

@@ -13,14 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nkic import allocate, prove, schedule
+from nkic import prove
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.render import PLAIN, render
-from nkic.check import check
-from nkic.depend import depend
-from nkic.ir.read_text import read_program
-from nkic.ir.text import graph_text, program_text, schedule_text
-from nkic.lower import lower
+from nkic.compiler import allocate, schedule
+from nkic.compiler.check import check
+from nkic.compiler.depend import depend
+from nkic.compiler.lower import lower
+from nkic.program.read_text import read_program
+from nkic.program.text import graph_text, program_text, schedule_text
 from tests.harness.directives import BadCase
 
 SEPARATOR = "\n----\n"

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from nkic.allocate import allocate
+from nkic.artifact.container import unpack
+from nkic.artifact.encode import write
+from nkic.artifact.read import read as decode
+from nkic.artifact.records import Executable, StreamRecord
 from nkic.base.diagnostics import Reporter
-from nkic.depend import depend
-from nkic.emit import emit
-from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Program
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop
-from nkic.lower import lower
-from nkic.neff.container import unpack
-from nkic.neff.read import read as decode
-from nkic.neff.records import Executable, StreamRecord
-from nkic.neff.write import write
+from nkic.compiler.allocate import allocate
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.lower import lower
+from nkic.compiler.schedule import schedule
+from nkic.program.program import (
+    DependenceGraph,
+    Program,
+    Schedule,
+    Slot,
+    Stream,
+    StreamItem,
+    StreamLoop,
+)
 from nkic.prove import Finding, prove_addresses, prove_file, prove_lowered, prove_order, read
-from nkic.schedule import schedule
 
 Graphs = tuple[DependenceGraph, ...]
 Items = list[StreamItem]

@@ -7,15 +7,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from nkic.machine import operators, rules
-from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
-from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
-from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
-from nkic.machine.targets import TARGETS, Target
-from nkic.neff.records import (
+from nkic.artifact.records import (
     Executable,
     InstructionRecord,
     LoopRecord,
@@ -25,6 +17,11 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
+from nkic.machine import operators, rules
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Attribute, AttributeKind, Operand, Register, Row
+from nkic.machine.targets import TARGETS, Buffer, Engine, Target
 
 SIDE = 32  # most tiles are square, so that most shape rules are obeyed
 SHAPES = ((SIDE, SIDE),) * 6 + (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from nkic.neff.records import InstructionRecord, PatternRecord
-from nkic.trace import Event, Trace
+from nkic.artifact.events import Event, Trace
+from nkic.artifact.records import InstructionRecord, PatternRecord
 
 SHORT = {
     **{"tensor": "PE", "scalar": "ACT", "gpsimd": "POOL", "vector": "DVE", "sync": "SP"},

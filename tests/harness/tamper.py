@@ -11,10 +11,10 @@ from typing import Any
 import msgpack
 import pytest
 
+from nkic.artifact import container
+from nkic.artifact.container import SectionEntry
+from nkic.artifact.format import LIMITS
 from nkic.base.diagnostics import ArtifactFailed
-from nkic.neff import container, header
-from nkic.neff.header import SectionEntry
-from nkic.neff.limits import LIMITS
 
 _HUGE = LIMITS.__class__(header_bytes=1 << 30, file_bytes=1 << 40)
 
@@ -62,7 +62,9 @@ def with_header(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
     found = msgpack.unpackb(data[start + 3 : start + 3 + size])
     changed = change(found) or found
     encoded: bytes = changed if isinstance(changed, bytes) else msgpack.packb(changed)
-    encoded = encoded[: -header.DIGEST_BYTES] + sha256(encoded[: -header.DIGEST_BYTES]).digest()
+    encoded = (
+        encoded[: -container.DIGEST_BYTES] + sha256(encoded[: -container.DIGEST_BYTES]).digest()
+    )
     packed: bytes = msgpack.packb(encoded)
     return container.PREFIX + packed + data[start + 3 + size :]
 

@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import nkic
+from nkic.artifact.records import Executable
 from nkic.base.source import SourceFile
-from nkic.neff.records import Executable
 from nkic.simulate import Result, RunOptions, simulate
-from nkic.simulate.io.bind import Wanted, bind
-from nkic.simulate.io.signature import signature_of
-from nkic.simulate.io.specs import parse_fill
-from nkic.simulate.tracing.replay import Recorded
+from nkic.simulate.inputs import Wanted, bind, parse_fill, signature_of
+from nkic.simulate.result import Recorded
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n@nki.jit\n"

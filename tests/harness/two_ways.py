@@ -17,9 +17,9 @@ from nkic.api.compiling import of_live
 from nkic.api.errors import ApiError
 from nkic.api.functions import kernel as function_of
 from nkic.base.diagnostics import Diagnostic
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.loader import Loader
-from nkic.driver.request import request_for
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.loader import Loader
+from nkic.compiler.request import request_for
 from nkic.nki.jit import Kernel
 from nkic.specialise.request import Request, RequestOptions
 

@@ -14,17 +14,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
+from nkic.artifact.records import InstructionRecord, OperandRecord, PatternRecord
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.program import Instruction, Item, Loop, Operand, Program, TensorParameter
-from nkic.ir.tensors import Tensor, View
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
-from nkic.machine.operands import Row
-from nkic.machine.targets import TRN2
-from nkic.neff.records import InstructionRecord, OperandRecord, PatternRecord
+from nkic.machine.operands import Register, Row
+from nkic.machine.targets import TRN2, Buffer, Engine
+from nkic.program.program import (
+    Instruction,
+    Item,
+    Loop,
+    Operand,
+    Program,
+    Tensor,
+    TensorParameter,
+    View,
+)
 from tests.harness.random_programs import ALONE, REGISTERS, SIDE, legal_instructions, tensors
 
 AT = CallChain(NOWHERE)

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import nkic
+from nkic.artifact.encode import write
+from nkic.artifact.read import load
 from nkic.base.diagnostics import UsageFailed
 from nkic.base.source import SourceFile
 from nkic.judge import Candidate, Evaluation, Judge, Task, read_task
 from nkic.judge.process import Ended, Process
-from nkic.neff.load import load
-from nkic.neff.write import write
 from tests.faults.inject import of_records
 
 TASK = """

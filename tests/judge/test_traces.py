@@ -15,7 +15,7 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.judge import Judge
-from nkic.judge.traces import read_solution, read_suite
+from nkic.judge.schemas import read_solution, read_suite
 from tests.judge.test_cheats import CONSTANT, GOOD
 
 DEFINITION: dict[str, Any] = {

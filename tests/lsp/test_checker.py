@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nkic.lsp import checker
-from nkic.lsp.checker import Checker, Ended
+from nkic.serve import lsp_server
+from nkic.serve.lsp_server import Checker, Ended
 from tests.lsp.test_session import SLOW, WRONG
 
 # A fork server of its own takes seconds to start; tests of sessions cover the rest.
@@ -36,7 +36,7 @@ def test_a_process_that_hangs_is_replaced(
 ) -> None:
     assert codes(ask(process, WRONG)) == ["NKI0204"]
     with monkeypatch.context() as patch:
-        patch.setattr(checker, "_GRACE", -29.7)  # its own limit comes later than the server's
+        patch.setattr(lsp_server, "_GRACE", -29.7)  # its own limit comes later than the server's
         with pytest.raises(Ended, match="takes more than 30 s"):
             ask(process, SLOW)
     assert codes(ask(process, WRONG)) == ["NKI0204"]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from lsprotocol import types
 
-from nkic import lsp
 from nkic.base.diagnostics import UsageFailed
+from nkic.serve import lsp
 from tests.lsp.editor import PATIENCE, Editor, fixed, position
 
 BLOCK = """\

@@ -12,7 +12,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.migrate.facts import Facts
 from nkic.migrate.stage import migrate
-from nkic.parse import parse
+from nkic.source.parse import parse
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(

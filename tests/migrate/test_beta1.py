@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nkic.language.enums import OPERATORS
-from nkic.migrate.operators import with_operators
+from nkic.migrate.rules import with_operators
 from tests.harness.bless import blessing
 from tests.migrate.test_cases import Job, expected_left
 

@@ -13,11 +13,10 @@ import pytest
 
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.loader import Loader
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler.loader import Loader
+from nkic.compiler.request import parse_options, request_for
 from nkic.migrate.proof import Proof, Text, prove
-from nkic.migrate.stage import Migrated, migrate
-from nkic.migrate.version import FileVersion, version_of
+from nkic.migrate.stage import FileVersion, Migrated, migrate, version_of
 from nkic.specialise.inline import read_block
 from tests.harness.bless import blessing
 

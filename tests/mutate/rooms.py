@@ -10,18 +10,18 @@ U = "tests/unit/"
 # The quickest tests of each list come first: most changes are noticed within seconds.
 ANY_STAGE = (
     f"{U}test_exact.py",
-    f"{U}depend/test_depend.py",
-    f"{U}schedule/test_schedule.py",
-    f"{U}schedule/test_order.py",
-    f"{U}allocate/test_allocate.py",
+    f"{U}compiler/test_depend.py",
+    f"{U}compiler/test_schedule.py",
+    f"{U}compiler/test_order.py",
+    f"{U}compiler/test_allocate.py",
     f"{U}prove/test_prove_order.py",
-    f"{U}lower/test_lower_accumulate.py",
+    f"{U}compiler/test_lower_accumulate.py",
     f"{U}language/test_device_loops.py",
-    f"{U}schedule/test_ordering.py",
+    f"{U}compiler/test_ordering.py",
     f"{U}simulate/test_cores.py",
-    f"{U}driver/test_stage_remarks.py",
-    f"{U}allocate/test_sink.py",
-    f"{U}allocate/test_packing.py",
+    f"{U}compiler/test_stage_remarks.py",
+    f"{U}compiler/test_sink.py",
+    f"{U}compiler/test_packing.py",
     f"{U}prove/test_prove_addresses.py",
     "tests/property/test_overlap.py",
     "tests/property/test_allocator.py",
@@ -42,18 +42,18 @@ PROOFS = (
     f"{U}prove/test_prove_addresses.py",
     "tests/property/test_prove_boxes.py",
     f"{U}test_faults.py",
-    f"{U}neff/test_verify_orders.py",
+    f"{U}artifact/test_verify_orders.py",
     f"{U}prove/test_prove_work.py",
 )
 FILES = (
     f"{U}test_exact.py",
-    f"{U}neff/test_neff_verify.py",
-    f"{U}neff/test_neff_read.py",
+    f"{U}artifact/test_neff_verify.py",
+    f"{U}artifact/test_neff_read.py",
     f"{U}simulate/test_cores.py",
     f"{U}simulate/test_psum.py",
     f"{U}language/test_indirect.py",
-    f"{U}neff/test_verify_orders.py",
-    f"{U}neff/test_neff_limits.py",
+    f"{U}artifact/test_verify_orders.py",
+    f"{U}artifact/test_neff_limits.py",
     "tests/property/test_neff.py",
 )
 RULES = (
@@ -81,15 +81,15 @@ COSTS = (
     f"{U}simulate/test_machine.py",
     f"{U}simulate/test_clock.py",
     f"{U}machine/test_targets.py",
-    f"{U}pace/test_pace.py",
+    f"{U}artifact/test_pace.py",
 )
 
 
 # The tests for random mutants: of these, those that enter the changed function are run.
 NEAR = (
-    *(f"{U}{name}" for name in ("allocate", "depend", "lower", "schedule", "prove", "neff")),
-    *(f"{U}{name}" for name in ("machine", "pace", "test_exact.py", "test_faults.py")),
-    *(f"{U}{name}.py" for name in ("driver/test_stage_remarks", "language/test_device_loops")),
+    *(f"{U}{name}" for name in ("compiler", "prove", "artifact", "machine")),
+    *(f"{U}{name}" for name in ("test_exact.py", "test_faults.py")),
+    *(f"{U}{name}.py" for name in ("compiler/test_stage_remarks", "language/test_device_loops")),
     *(f"{U}{name}.py" for name in ("language/test_collectives", "language/test_indirect")),
     *(f"{U}simulate/test_{name}.py" for name in ("cores", "machine", "clock", "psum")),
     f"{U}specialise/test_arguments.py",
@@ -117,29 +117,32 @@ class Room(NamedTuple):
 
 ROOMS = {
     "allocate": Room(
-        ("allocate/*.py",),
-        _first(f"{U}allocate/test_allocate.py"),
+        ("compiler/allocate.py", "compiler/tight.py"),
+        _first(f"{U}compiler/test_allocate.py"),
     ),
     "depend": Room(
-        ("depend/*.py", "ir/effects.py", "ir/overlap.py"),
-        _first(f"{U}depend/test_depend.py", f"{U}test_exact.py", "tests/property/test_overlap.py"),
+        ("compiler/depend.py", "program/effects.py", "program/overlap.py"),
+        _first(
+            f"{U}compiler/test_depend.py", f"{U}test_exact.py", "tests/property/test_overlap.py"
+        ),
     ),
     "lower": Room(
-        ("lower/*.py",), _first(f"{U}test_exact.py", f"{U}lower/test_lower_accumulate.py")
+        ("compiler/lower.py",), _first(f"{U}test_exact.py", f"{U}compiler/test_lower_accumulate.py")
     ),
     "schedule": Room(
-        ("schedule/*.py",), _first(f"{U}schedule/test_schedule.py", f"{U}test_exact.py")
+        ("compiler/schedule.py", "compiler/semaphores.py"),
+        _first(f"{U}compiler/test_schedule.py", f"{U}test_exact.py"),
     ),
     "prove": Room(("prove/*.py",), PROOFS),
-    "verifier": Room(("neff/verify/*.py",), FILES),
+    "verifier": Room(("artifact/verify.py", "artifact/verify_orders.py"), FILES),
     "rules": Room(
         ("machine/rules.py", "machine/tiles.py", "machine/constraints.py",
-         "machine/indirection.py", "machine/patterns.py", "machine/instructions/**/*rules.py"),
+         "machine/patterns.py", "machine/instructions/*.py"),
         RULES,
     ),
     "costs": Room(
-        ("machine/costs.py", "machine/timing.py", "machine/clock/dma_costs.py",
-         "machine/clock/transfers.py", "machine/clock/engines.py"),
+        ("machine/costs.py", "machine/timing.py", "machine/costs.py",
+         "machine/clock.py", "machine/clock.py"),
         COSTS,
     ),
 }  # fmt: skip

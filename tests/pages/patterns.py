@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 from random import Random
 
-from nkic.ir.overlap import axes_of
-from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.patterns import Dims
+from nkic.program.overlap import axes_of
+from nkic.program.program import AccessPattern, Tensor
 
 Bytes = set[int]
 

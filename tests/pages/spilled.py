@@ -8,12 +8,11 @@ from dataclasses import replace
 from random import Random
 
 from nkic.base.diagnostics import Reporter
-from nkic.ir.program import Body, Item, Loop, Operand, Program
-from nkic.ir.tensors import AccessPattern, Tensor
-from nkic.lower import lower
-from nkic.machine.engines import Engine
+from nkic.compiler.lower import lower
+from nkic.compiler.spill import spill
+from nkic.machine.targets import Engine
+from nkic.program.program import AccessPattern, Body, Item, Loop, Operand, Program, Tensor
 from nkic.prove import prove_spilled
-from nkic.spill import spill
 from tests.harness.bless import short_sum
 
 SOME = 16  # maximum number of changes of a kind

@@ -9,28 +9,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from nkic.allocate import allocate
-from nkic.allocate.remarks import remarks as allocate_remarks
-from nkic.allocate.usage import peak
-from nkic.base.diagnostics import ArtifactFailed, CompileFailed, Diagnostic, Reporter
-from nkic.base.remark import Remark
+from nkic.artifact.records import Executable
+from nkic.artifact.verify import verify, verify_ordered
+from nkic.base.diagnostics import ArtifactFailed, CompileFailed, Diagnostic, Remark, Reporter
 from nkic.base.source import CallChain, Span
-from nkic.check import check
-from nkic.depend import depend
-from nkic.emit import emit
-from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Body, Item, Loop, Program
-from nkic.ir.schedule import Schedule, slots
-from nkic.ir.text import graph_text, program_text, schedule_text
-from nkic.lower import lower
-from nkic.lower.remarks import remarks as lower_remarks
-from nkic.machine.memory import Buffer
-from nkic.neff.records import Executable
-from nkic.neff.verify import verify, verify_ordered
+from nkic.compiler.allocate import allocate, peak
+from nkic.compiler.check import check
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.lower import lower
+from nkic.compiler.races import warn
+from nkic.compiler.remarks import of_allocate as allocate_remarks
+from nkic.compiler.remarks import of_lower as lower_remarks
+from nkic.compiler.remarks import of_schedule as schedule_remarks
+from nkic.compiler.schedule import schedule
+from nkic.machine.targets import Buffer
+from nkic.program.program import Body, DependenceGraph, Item, Loop, Program, Schedule, slots
+from nkic.program.text import graph_text, program_text, schedule_text
 from nkic.prove import Finding, prove_addresses, prove_lowered, prove_order, read
-from nkic.schedule import schedule
-from nkic.schedule.races import warn
-from nkic.schedule.remarks import remarks as schedule_remarks
 from tests.faults import inject
 from tests.faults.inject import Fault
 from tests.harness.bless import short_sum

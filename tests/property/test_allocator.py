@@ -11,19 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nkic.allocate.liveness import Lifetime
-from nkic.allocate.pack import pack
-from nkic.allocate.place import Addresses, DoesNotFit, place, space_of
-from nkic.allocate.sink import sink
 from nkic.base.diagnostics import Reporter
 from nkic.base.source import NOWHERE, CallChain
-from nkic.depend import depend
-from nkic.ir.program import Program, instructions
-from nkic.ir.tensors import Tensor
-from nkic.lower import lower
+from nkic.compiler.allocate import Addresses, DoesNotFit, Lifetime, place, space_of
+from nkic.compiler.depend import depend
+from nkic.compiler.lower import lower
+from nkic.compiler.tight import pack, sink
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.memory import Address, Buffer
-from nkic.machine.targets import TARGETS
+from nkic.machine.targets import TARGETS, Address, Buffer
+from nkic.program.program import Program, Tensor, instructions
 from tests.property.test_random_programs import Action, programs
 
 TRN2 = TARGETS["trn2"]

@@ -13,11 +13,11 @@ from random import Random
 import pytest
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.overlap import axes_of, box
-from nkic.ir.tensors import AccessPattern, Dynamic, Tensor
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.facts import Register
-from nkic.machine.memory import Buffer
+from nkic.machine.operands import Register
+from nkic.machine.targets import Buffer
+from nkic.program.overlap import axes_of, box
+from nkic.program.program import AccessPattern, Dynamic, Tensor
 from nkic.prove.effects import WHOLE, area_of
 from nkic.prove.effects import axes_of as axes_of_proofs
 from tests.harness.bless import compare_file, short_sum

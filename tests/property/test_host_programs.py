@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from nkic.base.diagnostics import NkicError
-from nkic.driver import pipeline
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.loader import Loader
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.loader import Loader
+from nkic.compiler.request import parse_options, request_for
 from tests.harness import two_ways
 from tests.harness.host_programs import Program, program
 

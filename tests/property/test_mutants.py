@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import compile_source
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import compile_source
+from nkic.compiler.request import parse_options, request_for
 from tests.harness.mutants import mutants
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nkic.artifact.assemble import assemble
+from nkic.artifact.disassemble import disassemble, dump
+from nkic.artifact.encode import write
+from nkic.artifact.info import info
+from nkic.artifact.read import load, read
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.base.diagnostics import ArtifactFailed
-from nkic.neff.info import info
-from nkic.neff.listing.assemble import assemble
-from nkic.neff.listing.disassemble import disassemble, dump
-from nkic.neff.load import load
-from nkic.neff.read import read
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
-from nkic.neff.write import write
 from tests.harness.executables import ROWS as SAMPLE_ROWS
 from tests.harness.executables import sample
 from tests.harness.random_programs import ALONE, legal_instructions, program, random_program

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from nkic.machine import codecs, dtypes
 from nkic.machine.dtypes import DTYPES, DType
 from nkic.simulate.numerics import quiet
-from nkic.simulate.numerics.alu import ARITHMETIC
+from nkic.simulate.numerics.elementwise import ARITHMETIC
 from nkic.simulate.numerics.matmul import matmul
-from nkic.simulate.numerics.scan import cumulative, tensor_tensor_scan
+from nkic.simulate.numerics.reduction import cumulative, tensor_tensor_scan
 
 Floats = NDArray[np.float32]
 

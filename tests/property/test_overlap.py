@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.overlap import MAX_CELLS, Bands, Box, Cells, are_tiles, axes_of, box, tiling
-from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
+from nkic.program.overlap import MAX_CELLS, Bands, Box, Cells, are_tiles, axes_of, box, tiling
+from nkic.program.program import AccessPattern, Tensor
 
 AT = CallChain(NOWHERE)
 SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=3)

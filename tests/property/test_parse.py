@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import SourceFile
-from nkic.parse import parse
+from nkic.source.parse import parse
 from tests.harness.compare_ast import differences
 
 HERE = Path(__file__).parents[1]

@@ -13,12 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.source import CallChain, Span
-from nkic.ir.overlap import Cells, box
-from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.memory import Buffer
-from nkic.prove.boxes import MOST_CELLS, Grid, are_tiles, area
-from nkic.prove.effects import WHOLE, area_of, axes_of
+from nkic.machine.targets import Buffer
+from nkic.program.overlap import Cells, box
+from nkic.program.program import AccessPattern, Tensor
+from nkic.prove.effects import MOST_CELLS, WHOLE, Grid, are_tiles, area, area_of, axes_of
 from nkic.prove.model import Box
 
 AT = CallChain(Span("k.py", 1, 1, 1, 1))

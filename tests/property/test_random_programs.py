@@ -11,19 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nkic.allocate import allocate
+from nkic.artifact.encode import write
+from nkic.artifact.read import read
+from nkic.artifact.verify import verify
 from nkic.base.diagnostics import Reporter
-from nkic.check import check
-from nkic.depend import depend
-from nkic.emit import emit
-from nkic.ir.program import Program
-from nkic.lower import lower
-from nkic.neff.read import read
-from nkic.neff.verify import verify
-from nkic.neff.write import write
+from nkic.compiler.allocate import allocate
+from nkic.compiler.check import check
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.lower import lower
+from nkic.compiler.schedule import schedule
+from nkic.program.program import Program
 from nkic.prove import prove_addresses, prove_lowered, prove_order
 from nkic.prove import read as read_effects
-from nkic.schedule import schedule
 from nkic.simulate import Result, RunOptions, simulate
 from tests.programs import op, program
 

@@ -12,8 +12,8 @@ from nkic.language import library
 from nkic.language import names as language
 from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
-from nkic.parse import parse
-from nkic.resolve import resolve
+from nkic.source.parse import parse
+from nkic.source.resolve import resolve
 from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.request import Request, TensorType
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import Reporter
-from nkic.ir.program import Program, instructions
-from nkic.ir.read_text import read_program
-from nkic.lower import lower
+from nkic.compiler.lower import lower
+from nkic.program.program import Program, instructions
+from nkic.program.read_text import read_program
 from nkic.prove import read
 from nkic.prove.model import READ, UPDATE, WRITE
 from tests.harness.bless import compare_file

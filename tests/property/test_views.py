@@ -14,11 +14,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.check.bounds import out_of_bounds
-from nkic.ir.tensors import Tensor, View
-from nkic.language.tensors import indexing, patterns, reshapes, views
+from nkic.compiler.check import out_of_bounds
+from nkic.language import indexing, views
 from nkic.machine import dtypes
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
+from nkic.program.program import Tensor, View
 
 FLOAT32 = dtypes.find("float32")
 HERE = CallChain(NOWHERE)
@@ -134,7 +134,7 @@ def do_reshape_dim(data: st.DataObject, pair: Pair) -> Pair:
     parts = splits(data, view.shape[dim])
     shape = (*view.shape[:dim], *parts, *view.shape[dim + 1 :])
     asked = data.draw(st.sampled_from([parts, (-1, parts[1]), (parts[0], -1)]))
-    return reshapes.reshape_dim(view, dim, asked), array.reshape(shape)
+    return views.reshape_dim(view, dim, asked), array.reshape(shape)
 
 
 def do_reshape(data: st.DataObject, pair: Pair) -> Pair:
@@ -144,7 +144,7 @@ def do_reshape(data: st.DataObject, pair: Pair) -> Pair:
     middle, inner = splits(data, rest)
     shape = (*first, *splits(data, middle), inner)
     try:
-        return reshapes.reshape(view, shape), array.reshape(shape)
+        return views.reshape(view, shape), array.reshape(shape)
     except views.ViewError as error:
         assert error.slug == "reshape-layout"
         assert not shares_memory(array, shape), "NumPy reshapes it without a copy"
@@ -211,7 +211,7 @@ def test_a_pattern_reads_what_as_strided_reads(data: st.DataObject) -> None:
     offset = data.draw(st.integers(0, 20))
     view = views.whole(tensor((4, 24), Buffer.HBM))
     last = offset + sum(step * (size - 1) for step, size in pairs)
-    found = patterns.access_pattern(view, pairs, offset)
+    found = indexing.access_pattern(view, pairs, offset)
     wrong = out_of_bounds(found, "dma_copy", "src")
     assert (wrong is not None) == (last >= storage.size)
     if wrong is not None:
@@ -259,7 +259,7 @@ def test_rearrange_is_split_permute_merge(order: list[str], cut: int) -> None:
     view = views.whole(tensor((6, 10), Buffer.HBM))
     target = [group for group in (tuple(order[:cut]), tuple(order[cut:])) if group]
     try:
-        found = reshapes.rearrange(view, (("a", "b"), ("c", "d")), target, {"a": 2, "d": 5})
+        found = views.rearrange(view, (("a", "b"), ("c", "d")), target, {"a": 2, "d": 5})
     except views.ViewError as error:
         assert error.slug == "reshape-layout"
         assert any((x, y) not in pairwise("abcd") for group in target for x, y in pairwise(group))

@@ -14,27 +14,20 @@ from typing import Any
 import pytest
 from numpy.typing import NDArray
 
-from nkic.allocate import allocate
+from nkic.artifact.encode import write
+from nkic.artifact.read import read as decode
+from nkic.artifact.verify import verify, verify_ordered
 from nkic.base.diagnostics import CompileFailed, ProgramFault, Reporter
-from nkic.check import check
-from nkic.depend import depend
-from nkic.driver.spilling import fit_or_spill
-from nkic.emit import emit
-from nkic.ir.program import Loop, Program, instructions
-from nkic.lower import lower
-from nkic.machine.memory import Buffer
-from nkic.machine.targets import TRN2
-from nkic.neff.read import read as decode
-from nkic.neff.verify import verify, verify_ordered
-from nkic.neff.write import write
-from nkic.prove import (
-    prove_addresses,
-    prove_lowered,
-    prove_order,
-    prove_spilled,
-    read,
-)
-from nkic.schedule import schedule
+from nkic.compiler.allocate import allocate
+from nkic.compiler.check import check
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.lower import lower
+from nkic.compiler.pipeline import fit_or_spill
+from nkic.compiler.schedule import schedule
+from nkic.machine.targets import TRN2, Buffer
+from nkic.program.program import Loop, Program, instructions
+from nkic.prove import prove_addresses, prove_lowered, prove_order, prove_spilled, read
 from nkic.simulate import RunOptions, simulate
 from tests.harness.interpret import interpret, random_inputs
 from tests.harness.proofs import differences

@@ -22,10 +22,10 @@ from nkic.language import library as stdlib
 from nkic.language import provide
 from nkic.language.binder import Binder
 from nkic.language.namespace import Namespace, names_of
-from nkic.machine.facts import Register, Tile
 from nkic.machine.instructions import ROWS
-from nkic.specialise.numpy import names as numpy_names
-from nkic.syntax import names
+from nkic.machine.operands import Register, Tile
+from nkic.source import bindings
+from nkic.specialise import numpy as numpy_names
 from tests.unit.instances import LEGAL
 
 HOSTILE = """
@@ -141,7 +141,7 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
         )
 
 
-METHODS = names.words("""
+METHODS = bindings.words("""
     get_pattern slice select vector_select permute broadcast expand_dim squeeze_dim reshape
     reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect __getitem__
     __setitem__

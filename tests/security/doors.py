@@ -182,7 +182,7 @@ ATTEMPTS: dict[str, list[str]] = {
         "import builtins\nreturn builtins.open('pwned', 'w')",
         "import importlib\nreturn importlib.import_module('os')",
         "import nki.language.trace as t\nreturn t.active()",
-        "import nkic.driver.pipeline as p\nreturn p.gc",
+        "import nkic.compiler.pipeline as p\nreturn p.gc",
         "from nkic.stdlib import _promoted\nreturn _promoted.__globals__",
         "import math\nreturn math.__loader__",
         "import math\nmath.pi = 3\nreturn math.pi",

@@ -14,8 +14,8 @@ import pytest
 from nkic.base.diagnostics import CompileFailed, NkicError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
-from nkic.specialise.arguments import parse_arg
+from nkic.compiler.pipeline import compile_source
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.security.doors import ATTEMPTS, WHY
 

@@ -19,11 +19,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from nkic.base.environment import VARIABLES
+from nkic.base.files import VARIABLES
 from nkic.cli.common import run
 from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nkic import command as nkic
-from nkic.syntax import names
+from nkic.source import bindings
 from tests.security import data as hostile_data
 from tests.security.data import WORDS, changed_text
 
@@ -212,13 +212,13 @@ def _variable(place: Place, chance: random.Random) -> None:
         place.ends("nki-run", *RUN, about=(name, value))
 
 
-RUN_OPTIONS = names.words("""
+RUN_OPTIONS = bindings.words("""
     --break --watch --dump-tensor --expect-at --window --lines --engine --seed --fuzz-order
     --fail-if --max-cycles --input --output --rtol --max-ulp --compare --min-pass-rate
     --fail-on --ranks --max-memory --limit --fill --source -W -D -A --report --calibrate
     --machine --print --inputs
 """)
-COMPILE_OPTIONS = names.words("""
+COMPILE_OPTIONS = bindings.words("""
     --arg --const --grid --lnc --target --nki --max --limit --max-errors -O --print
     --explain -k --message-format --like --machine --module --include
 """)
@@ -351,7 +351,7 @@ def test_a_wrong_block_is_refused_at_its_line(line: str, place: Place) -> None:
     assert "b.py:" in ended.said
 
 
-ARRAYS = names.words("""
+ARRAYS = bindings.words("""
     np.eye(-5,5) np.zeros(6).reshape((-2,-3)) np.ones((1,)*9) np.zeros((-1,4))
     np.identity(-1) np.zeros((0,5)) np.array(5) np.full((2,-1),1) np.arange(5,0)
     np.zeros((2,3)).reshape((-1,-1))

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from nkic.cli.common import run
 from nkic.cli.nkic import command
-from nkic.parse import parse
+from nkic.source.parse import parse
 from tests.harness.hostile import program, programs
 
 STEPS = 2_000_000  # limit for each kernel

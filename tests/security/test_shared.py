@@ -27,20 +27,20 @@ import nkic.evaluate
 import nkic.language
 import nkic.machine
 import nkic.specialise
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import Reporter
-from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.evaluate import attributes, objects
 from nkic.evaluate.attributes import Provided
+from nkic.evaluate.iteration import KernelSet
 from nkic.evaluate.machine import Machine
 from nkic.evaluate.objects import INSTANCES, Class, Frozen
-from nkic.evaluate.sets import KernelSet
-from nkic.language.tensors import views
+from nkic.language import views
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets
-from nkic.parse import parse
-from nkic.resolve import resolve
+from nkic.source.parse import parse
+from nkic.source.resolve import resolve
 from nkic.specialise.closed import PROVIDED, World
 from tests.harness.metalanguage import HEAD
 from tests.security.test_walk import SOURCE
@@ -381,11 +381,10 @@ def state() -> dict[int, tuple[Any, dict[Any, Any]]]:
 def _tables() -> list[Callable[[], Any]]:
     """Return the functions that make a shared table once."""
     from nkic.evaluate import builtins, types
-    from nkic.specialise import beta1, closed, surface
-    from nkic.specialise.numpy import names
+    from nkic.specialise import beta1, closed, numpy
 
-    return [types.table, builtins.table, closed.kernel_object, surface.classes, beta1._classes,
-            names.table, names.classes]  # fmt: skip
+    return [types.table, builtins.table, closed.kernel_object, closed.surface_classes,
+            beta1._classes, numpy.table, numpy.classes]  # fmt: skip
 
 
 def changes(before: dict[int, Any], after: dict[int, Any]) -> list[str]:

@@ -7,8 +7,8 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import Reporter
-from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.evaluate import attributes, objects
@@ -18,10 +18,10 @@ from nkic.evaluate.modules import ModuleValue
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, Function, HostFunction
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets
-from nkic.parse import parse
-from nkic.resolve import resolve
+from nkic.source import bindings
+from nkic.source.parse import parse
+from nkic.source.resolve import resolve
 from nkic.specialise.closed import PROVIDED, World
-from nkic.syntax import names
 from tests.harness.metalanguage import HEAD
 
 HOST = (
@@ -73,8 +73,8 @@ def kernel():
 """
 # Names looked up on every value, in addition to those of its class.
 ASKED = (
-    *names.SPECIAL_METHODS,
-    *names.words("""
+    *bindings.SPECIAL_METHODS,
+    *bindings.words("""
         __class__ __dict__ __bases__ __mro__ __subclasses__ __globals__ __code__ __closure__ mro
         __defaults__ __self__ __func__ __wrapped__ __module__ __init_subclass__ __traceback__
         __context__ __cause__ gi_frame gi_code cr_frame f_back tb_frame __builtins__ __loader__

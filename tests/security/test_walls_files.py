@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nkic.base import confine
+from nkic.base import files
 from nkic.base.diagnostics import UsageFailed
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import Run
@@ -212,13 +212,13 @@ def test_a_printed_program_shows_nothing_of_other_files(nkic: Run, outside: Path
 
 def test_without_a_fence_any_regular_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"12345")
-    assert confine.read(str(tmp_path / "data"), 5) == b"12345"
+    assert files.read(str(tmp_path / "data"), 5) == b"12345"
     with pytest.raises(UsageFailed, match="larger than the limit of 4 bytes"):
-        confine.read(str(tmp_path / "data"), 4)
+        files.read(str(tmp_path / "data"), 4)
     (tmp_path / "inner").mkdir()
     with (
-        confine.confined([tmp_path / "inner"]),
+        files.confined([tmp_path / "inner"]),
         pytest.raises(UsageFailed, match="neither in the kernel's folder"),
     ):
-        confine.read(str(tmp_path / "data"), 5)
-    assert confine.read(str(tmp_path / "data"), 5) == b"12345"
+        files.read(str(tmp_path / "data"), 5)
+    assert files.read(str(tmp_path / "data"), 5) == b"12345"

@@ -15,25 +15,25 @@ from typing import Any
 
 import pytest
 
+from nkic.base import limits, watcher
 from nkic.base.diagnostics import UsageFailed
-from nkic.base.evaluation import Limits
-from nkic.limits import own, table, watcher
-from nkic.limits.page import NEVER, Page
+from nkic.base.limits import Limits
+from nkic.base.watcher import NEVER, Page
 from tests.harness.commands import KERNEL, ROOT, hear_signals
 
 STUCK = """
 import sys, time
 sys.argv = ["nkic", *sys.argv[1:]]
 from nkic.base.source import Span
-from nkic.limits import places, watcher
-import nkic.driver.pipeline
+from nkic.base import watch, watcher
+import nkic.compiler.pipeline
 
 def stuck(*_, **__):
-    places.note(Span("k.py", 7, 5, 7, 9))
+    watch.note(Span("k.py", 7, 5, 7, 9))
     print("stuck", flush=True)
     {body}
 
-nkic.driver.pipeline.compile_source = stuck
+nkic.compiler.pipeline.compile_source = stuck
 from nkic.cli import start_nkic
 sys.exit(start_nkic())
 """
@@ -114,8 +114,8 @@ def test_the_runner_is_ended_too(folder: Path) -> None:
     assert nkic(folder, "k.py", "-o", "k.neff").returncode == 0
     script = STUCK.format(body=ENDLESS)
     for name, other in (
-        ("nkic.driver.pipeline.compile_source", "nkic.cli.nki_run.running.simulate_ranks"),
-        ("nkic.driver.pipeline", "nkic.cli.nki_run.running"),
+        ("nkic.compiler.pipeline.compile_source", "nkic.cli.nki_run.running.simulate_ranks"),
+        ("nkic.compiler.pipeline", "nkic.cli.nki_run.running"),
         ('"nkic"', '"nki-run"'),
         ("start_nkic", "start_nki_run"),
     ):
@@ -255,11 +255,11 @@ def test_the_documented_table_is_the_table() -> None:
     text = (ROOT / "docs/security.md").read_text("utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     wanted = []
-    for name, limit in table.LIMITS.items():
+    for name, limit in limits.LIMITS.items():
         defaults = limit.defaults
         shown = [limit.shown(defaults[t]) if t in defaults else "-" for t in ("nkic", "nki-run")]
         wanted.append(f"| `{name}` | {limit.meaning} | {shown[0]} | {shown[1]} | {limit.when} |")
-    assert [row for row in rows if row.split("`")[1] in table.LIMITS] == wanted
+    assert [row for row in rows if row.split("`")[1] in limits.LIMITS] == wanted
 
 
 @pytest.mark.parametrize(
@@ -278,35 +278,35 @@ def test_the_documented_table_is_the_table() -> None:
 )
 def test_wrong_words(word: str, said: str) -> None:
     with pytest.raises(UsageFailed, match=re.escape(said)):
-        table.read("nkic", [word])
+        limits.read("nkic", [word])
     with pytest.raises(UsageFailed, match="given twice"):
-        table.read("nkic", ["cpu=1", "cpu=2"])
+        limits.read("nkic", ["cpu=1", "cpu=2"])
 
 
 def test_what_a_kernel_may_compute_is_set_like_the_rest() -> None:
-    found = table.evaluation(table.read("nkic", ["steps=5000", "bits=64", "cpu=none"]))
+    found = limits.evaluation(limits.read("nkic", ["steps=5000", "bits=64", "cpu=none"]))
     assert found == Limits(steps=5000, bits=64)
     with pytest.raises(UsageFailed, match="nki-run has no limit `steps`"):
-        table.read("nki-run", ["steps=5000"])
+        limits.read("nki-run", ["steps=5000"])
 
 
 def test_words() -> None:
-    found = table.read("nkic", ["memory=2GiB", "cpu=none", "file-size=500K", "files=64"])
+    found = limits.read("nkic", ["memory=2GiB", "cpu=none", "file-size=500K", "files=64"])
     assert found == {"memory": 2 << 30, "cpu": None, "file-size": 500 << 10, "files": 64}
 
 
 def test_values_follow_the_machine_and_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "machine_memory", lambda: 4 << 30)
-    found = table.values("nkic", {"time": 100.5}, {})
+    monkeypatch.setattr(limits, "machine_memory", lambda: 4 << 30)
+    found = limits.values("nkic", {"time": 100.5}, {})
     assert (found["memory"], found["cpu"], found["processes"]) == (4 << 30, 160, 0)
-    assert table.values("nki-run", {}, {})["memory"] == 4 << 30
-    assert table.values("nki-run", {}, {table.THREADS: "4"})["processes"] is None
+    assert limits.values("nki-run", {}, {})["memory"] == 4 << 30
+    assert limits.values("nki-run", {}, {limits.THREADS: "4"})["processes"] is None
     with pytest.raises(UsageFailed, match="cannot be used together"):
-        table.values("nki-run", {"processes": 0}, {table.THREADS: "4"})
-    assert table.values("nkic", {"memory": None, "cpu": 7}, {})["memory"] is None
-    monkeypatch.setattr(table, "machine_memory", lambda: 64 << 30)
-    assert table.values("nkic", {}, {})["memory"] == 8 << 30
-    assert table.values("nki-run", {}, {})["memory"] == 64 << 30
+        limits.values("nki-run", {"processes": 0}, {limits.THREADS: "4"})
+    assert limits.values("nkic", {"memory": None, "cpu": 7}, {})["memory"] is None
+    monkeypatch.setattr(limits, "machine_memory", lambda: 64 << 30)
+    assert limits.values("nkic", {}, {})["memory"] == 8 << 30
+    assert limits.values("nki-run", {}, {})["memory"] == 64 << 30
 
 
 class System:
@@ -337,9 +337,9 @@ def test_a_limit_is_only_lowered(
     system = System(before)
     monkeypatch.setattr(resource, "getrlimit", system.getrlimit)
     monkeypatch.setattr(resource, "setrlimit", system.setrlimit)
-    own.apply({name: 512})
+    limits.apply({name: 512})
     assert system.now == after
-    own.apply({name: None})
+    limits.apply({name: None})
     assert system.now == after
 
 

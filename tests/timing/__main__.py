@@ -9,16 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import compile_source
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import compile_source
+from nkic.compiler.request import parse_options, request_for
 from nkic.machine.codecs import storage
-from nkic.machine.facts import Facts
+from nkic.machine.operands import Facts
 from nkic.machine.targets import TARGETS
 from nkic.machine.timing import timing
 from nkic.simulate import RunOptions, simulate
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.timing import sweeps
 from tests.timing.cases import CASES, LITERAL, TRANSFORMED, Case

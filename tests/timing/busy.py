@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from nkic.ir.program import Body, Instruction, Loop, Program
-from nkic.machine.engines import Engine
-from nkic.schedule.placed import Timings
-from nkic.search.jobs import Job
+from nkic.compiler.bound import Job
+from nkic.compiler.semaphores import Timings
+from nkic.machine.targets import Engine
+from nkic.program.program import Body, Instruction, Loop, Program
 
 
 def most_busy(program: Program) -> dict[Engine, int]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from nkic.machine.clock import TABLE, Standing
 from nkic.machine.targets import TRN2, likely_error
-from nkic.report.trust import trusted
+from nkic.report.critical import trusted
 from tests.timing.__main__ import Found, rank_correlation
 from tests.timing.trusted import WHOLE, Row, kept
 

@@ -19,8 +19,8 @@ import nkic
 from nkic.api.arrays import array_of, type_of
 from nkic.api.compiling import TracedCompilation, compile_options, of_live, request_options_of
 from nkic.api.options import Compiling
-from nkic.driver import pipeline
-from nkic.driver.compiled import Compiled
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import Compiled
 from tests.conformance.samples import chosen, options
 from tests.conformance.worst_errors import Case, Draw
 from tests.timing.schedules import HEAD, line

@@ -17,12 +17,19 @@ from dataclasses import replace
 from functools import partial
 
 import nkic
-from nkic.allocate.liveness import Lifetime, lifetimes
-from nkic.allocate.place import TIGHT_ALIGN, DoesNotFit, Space, space_of
-from nkic.allocate.stage import Strategy, addresses
-from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
-from nkic.ir.program import Body, Program
-from nkic.machine.memory import Buffer
+from nkic.compiler.allocate import (
+    TIGHT_ALIGN,
+    DoesNotFit,
+    Lifetime,
+    Space,
+    Strategy,
+    addresses,
+    lifetimes,
+    space_of,
+)
+from nkic.compiler.compiled import DEFAULT, Compiled, CompileOptions
+from nkic.machine.targets import Buffer
+from nkic.program.program import Body, Program
 from samples.run import Case, cases, folders
 from tests.conformance.samples import chosen, options
 from tests.timing.library import row

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import compile_source
-from nkic.driver.request import parse_options, request_for
-from nkic.ir.program import Program, instructions
-from nkic.machine.engines import Engine
-from nkic.search.bound import bound_ns
+from nkic.compiler.bound import bound_ns
+from nkic.compiler.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import compile_source
+from nkic.compiler.request import parse_options, request_for
+from nkic.machine.targets import Engine
+from nkic.program.program import Program, instructions
 from samples.run import Case, cases, folders
 from tests.timing.busy import most_busy
 

@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import compile_source
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import compile_source
+from nkic.compiler.request import parse_options, request_for
 from nkic.specialise.request import RequestOptions
 
 HERE = Path(__file__).parent

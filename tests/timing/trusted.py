@@ -23,18 +23,16 @@ from typing import NamedTuple
 import numpy as np
 
 import nkic
+from nkic.artifact.records import Executable
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.pipeline import compile_source
 from nkic.machine.codecs import storage
 from nkic.machine.targets import TARGETS
-from nkic.neff.records import Executable
-from nkic.report.compare.ranking import Timed, distinguishable
-from nkic.report.insight.critical import critical_path
-from nkic.report.insight.exposure import exposure
-from nkic.report.trust import trusted
+from nkic.report.compare import Timed, distinguishable
+from nkic.report.critical import critical_path, exposure, trusted
 from nkic.simulate import RunOptions, simulate
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.timing.__main__ import HERE, predicted
 from tests.timing.candidates import MEASURED, STEPS, TYPES

@@ -18,7 +18,7 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.base.source import SourceFile
 from nkic.judge import Candidate, Evaluation, Results, Task
 from nkic.judge.task import task_of
-from nkic.tuning import Outcome, Tuned
+from nkic.judge.tuning import Outcome, Tuned
 
 TOML = b"[reference]\nfunction = 'r.py:f'\n[[case]]\ninputs = { x = 'f32[128,4]' }\n"
 KERNEL = "A = 0  # tune: 0..9\nB = 0  # tune: 0..9\nC = 0  # tune: 0..4\n"
@@ -79,7 +79,7 @@ class Oracle:
 
 @pytest.fixture(autouse=True)
 def oracle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nkic.tuning.tuner.Judge", Oracle)
+    monkeypatch.setattr("nkic.judge.tuning.Judge", Oracle)
     Oracle.asked, Oracle.seconds, Oracle.wrong = [], 0.0, lambda point: False
 
 
@@ -188,7 +188,7 @@ def test_a_choice_without_effect_is_named() -> None:
 
 def test_nothing_begins_after_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(monotonic=lambda: Oracle.seconds)
-    monkeypatch.setattr("nkic.tuning.tuner.time", clock)
+    monkeypatch.setattr("nkic.judge.tuning.time", clock)
     found = tuned(trials=500, budget=100.0)
     assert sum(time_only for _, time_only in Oracle.asked) == 80
     assert len(Oracle.asked) <= 101 and found.over and found.best is not None

@@ -11,8 +11,7 @@ from nkic.base.diagnostics import NkicError, UsageFailed
 from nkic.base.source import SourceFile
 from nkic.judge import Task
 from nkic.judge.task import task_of
-from nkic.tuning import space_of, tune
-from nkic.tuning.space import label
+from nkic.judge.tuning import label, space_of, tune
 
 PROJECT = Path(__file__).resolve().parents[2]
 TASK = b"[reference]\nfunction = 'r.py:f'\n"
@@ -171,7 +170,7 @@ def test_what_the_task_sets_is_not_varied() -> None:
 
 
 def test_a_large_space_needs_optuna(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("nkic.tuning.tuner.find_spec", lambda name: None)
+    monkeypatch.setattr("nkic.judge.tuning.find_spec", lambda name: None)
     with pytest.raises(UsageFailed) as raised:
         tune(SourceFile("k.py", KERNEL), task(), {"TILE": "1..300"})
     (found,) = raised.value.diagnostics

@@ -12,7 +12,7 @@ from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.judge import Candidate, Judge, Task, read_task
-from nkic.tuning import Tuned, tune
+from nkic.judge.tuning import Tuned, tune
 
 KERNEL = """import nki
 import nki.isa as nisa

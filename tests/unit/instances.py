@@ -7,13 +7,10 @@ from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import codes
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Register, Tile
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
-from nkic.machine.operands import Row
+from nkic.machine.operands import Facts, Register, Row, Tile
 from nkic.machine.rules import violations
-from nkic.machine.targets import TRN2, Target
+from nkic.machine.targets import TRN2, Buffer, Engine, Target
 
 Settings = Mapping[str, Any]
 

@@ -9,21 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from nkic.allocate import allocate
-from nkic.base.diagnostics import ArtifactFailed, Reporter
-from nkic.check import check_rendezvous
-from nkic.depend import depend
-from nkic.ir.effects import touches_of
-from nkic.ir.program import Program
-from nkic.lower import lower
-from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
-from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
-from nkic.machine.targets import TRN2
-from nkic.machine.timing import semaphore_ps, timing
-from nkic.neff.records import (
+from nkic.artifact.records import (
     Executable,
     InstructionRecord,
     LoopRecord,
@@ -31,14 +17,23 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
-from nkic.neff.verify import verify
-from nkic.neff.verify.patterns import problem
-from nkic.neff.verify.rendezvous import verify_rendezvous
-from nkic.neff.verify.unsound import Unsound
+from nkic.artifact.verify import Unsound, pattern_problem, verify, verify_rendezvous
+from nkic.base.diagnostics import ArtifactFailed, Reporter
+from nkic.compiler.allocate import allocate
+from nkic.compiler.check_memory import check_rendezvous
+from nkic.compiler.depend import depend
+from nkic.compiler.lower import lower
+from nkic.compiler.races import races
+from nkic.compiler.schedule import schedule
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Register
+from nkic.machine.targets import TRN2, Buffer, Engine
+from nkic.machine.timing import semaphore_ps, timing
+from nkic.program.effects import touches_of
+from nkic.program.program import Program
 from nkic.prove import read
 from nkic.prove.model import READ, UPDATE, WRITE
-from nkic.schedule import schedule
-from nkic.schedule.races import races
 from nkic.simulate import RunOptions, simulate
 from tests.programs import code, declare, load, op, program
 from tests.unit.instances import Case, tile
@@ -85,14 +80,14 @@ BYTES = TensorRecord("t", DTYPES["uint8"], (2, 16), Buffer.SBUF, 0, "internal", 
 def test_an_access_ends_with_its_tensor(
     offset: int, dims: tuple[tuple[int, int], ...], good: bool
 ) -> None:
-    found = problem(PatternRecord(0, DTYPES["uint8"], 0, 2, offset, dims), BYTES, 1 << 20)
+    found = pattern_problem(PatternRecord(0, DTYPES["uint8"], 0, 2, offset, dims), BYTES, 1 << 20)
     assert (not found) == good, found
 
 
 @pytest.mark.parametrize(("start", "partitions", "good"), [(0, 2, 1), (1, 2, 0), (-1, 1, 0)])
 def test_an_access_ends_with_its_partitions(start: int, partitions: int, good: int) -> None:
     pattern = PatternRecord(0, DTYPES["uint8"], start, partitions, 0, ((1, 1),))
-    assert (not problem(pattern, BYTES, 1 << 20)) == bool(good)
+    assert (not pattern_problem(pattern, BYTES, 1 << 20)) == bool(good)
 
 
 # Trip counts of loops

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import Compiled, StageTiming
+from nkic.compiler.compiled import Compiled, StageTiming
 from tests.bench.flames import WIDTH, Sampler, called, folded, svg
 
 STACKS = {("a:f", "b/c.py:g"): 3, ("a:f",): 1, ("a:h<1>",): 4}
@@ -48,4 +48,4 @@ def test_samples_count_for_the_stage_that_goes_on() -> None:
 
 
 def test_functions_are_called_by_their_place_in_nkic() -> None:
-    assert called(Compiled.remarks.__code__) == "driver/compiled.py:Compiled.remarks"
+    assert called(Compiled.remarks.__code__) == "compiler/compiled.py:Compiled.remarks"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from nkic.machine.targets import TARGETS
-from nkic.report.trust import trusted
+from nkic.report.critical import trusted
 from tests.timing.__main__ import OVERVIEWS, Found, overview, predicted, rank_correlation
 from tests.timing.cases import CASES, Case
 from tests.timing.trusted import kept, name_of

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from nkic import __version__
-from nkic.base import explain
+from nkic.base import levels
 from nkic.base.diagnostics import Code, Diagnostic, Fix, Label, Level
 from nkic.base.source import Sources, Span
 from nkic.base.text import grouped
@@ -96,12 +96,12 @@ def _codes(diagnostics: Iterable[Diagnostic]) -> list[Code]:
 
 
 def _rule(code: Code) -> Json:
-    page = explain.page(code.number)
+    page = levels.page(code.number)
     return {
         "id": code.number,
         "name": "".join(word.capitalize() for word in code.slug.split("-")),
-        "shortDescription": {"text": explain.title(code)},
-        "fullDescription": {"text": explain.meaning(code)},
+        "shortDescription": {"text": levels.title(code)},
+        "fullDescription": {"text": levels.meaning(code)},
         "help": {"text": page, "markdown": page},
     }
 

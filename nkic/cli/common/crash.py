@@ -21,14 +21,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from nkic import __version__
-from nkic.base import files
+from nkic.base import files, watch
 from nkic.base.diagnostics import Diagnostic, NkicError, make
 from nkic.base.source import Span
 from nkic.base.text import size
+from nkic.base.watcher import Ended, Reason
 from nkic.cli.common import streams
 from nkic.cli.common.session import Session
-from nkic.limits import places
-from nkic.limits.watcher import Ended, Reason
 
 PACKAGE = Path(__file__).resolve().parents[2]
 LIMIT, INTERNAL = 6, 70
@@ -84,7 +83,7 @@ def _trace(error: BaseException) -> str:
 
 
 def _location(error: Exception) -> str:
-    """Return the innermost line of this package in the traceback: `depend/edges.py:40`."""
+    """Return the innermost line of this package in the traceback: `compiler/depend.py:40`."""
     frames = traceback.extract_tb(error.__traceback__)
     own_frames = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
     if not own_frames:
@@ -150,7 +149,7 @@ def report(ended: Ended, tool: str, argv: list[str]) -> int:
 
 
 def _of_ended(ended: Ended, tool: str) -> Diagnostic:
-    span = places.read(ended.page.seen)
+    span = watch.read(ended.page.seen)
     if ended.reason is Reason.TIME:
         text = f"{tool} takes more than {ended.page.seconds:g} s (`--limit time`)"
         advice = "a single operation takes that long; --limit time=SECONDS sets another limit"

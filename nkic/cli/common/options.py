@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from nkic.base import diagnostics, explain
+from nkic.base import diagnostics, levels
 from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.levels import DEFAULT, Settings, Wish
 from nkic.base.render import FORMATS
@@ -166,11 +166,11 @@ def codes(incomplete: str) -> Values:
     """Return all codes that begin like the incomplete word, with their titles."""
     rows = diagnostics.codes().values()
     names = {name: row for row in rows for name in (row.number, row.slug)}
-    return {n: explain.title(row) for n, row in names.items() if n.startswith(incomplete)}
+    return {n: levels.title(row) for n, row in names.items() if n.startswith(incomplete)}
 
 
 def _limits(tool: str) -> Values:
-    from nkic.limits.table import of  # rarely wanted
+    from nkic.base.limits import of  # rarely wanted
 
     return {
         name: f"{limit.meaning}  [default: {limit.shown(limit.defaults[tool])}]"
@@ -255,7 +255,7 @@ class Shared:
     def limits(self, tool: str) -> Mapping[str, float | None]:
         if not self.limit:
             return {}
-        from nkic.limits.table import read  # rarely wanted
+        from nkic.base.limits import read  # rarely wanted
 
         return read(tool, self.limit)
 

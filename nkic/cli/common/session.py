@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from nkic.base import files, levels
 from nkic.base.diagnostics import Diagnostic, Level, UsageFailed
 from nkic.base.levels import DEFAULT, SPEED_FAMILY, Settings
-from nkic.base.render import FORMATS, SARIF, render, summary
-from nkic.base.render.places import from_root
+from nkic.base.render import FORMATS, SARIF, from_root, render, summary
 from nkic.base.source import SourceFile, Sources
 from nkic.base.text import clean, plural
 from nkic.cli.common.streams import COLOUR_CHOICES, paint_for
@@ -76,17 +75,17 @@ class Session:
         self.levels, self.limits = shared.levels(), shared.limits(self.tool)
 
     def limit(self, name: str) -> float | None:
-        from nkic.limits.table import default  # --help runs without it
+        from nkic.base.limits import default  # --help runs without it
 
         return self.limits[name] if name in self.limits else default(self.tool, name)
 
     def set_limits(self) -> None:
         """Set every limit of the process if it belongs to the command, unlike in tests."""
-        from nkic.limits import own, table, watcher
+        from nkic.base import limits, watcher
 
         if not self.own_process:
             return
-        own.apply(table.values(self.tool, self.limits, os.environ))
+        limits.apply(limits.values(self.tool, self.limits, os.environ))
         page, seconds = watcher.page(), self.limit("time")
         if page is not None and seconds is not None:
             page.limit(time.monotonic() + seconds, seconds)
@@ -95,16 +94,16 @@ class Session:
         """Lift the limit of elapsed time when the work is done, because a reader of the output may
         be slow. The limit of processor time stays.
         """
-        from nkic.limits import page, watcher
+        from nkic.base import watcher
 
         if (mine := watcher.page()) is not None:
-            mine.limit(page.NEVER, page.NEVER)
+            mine.limit(watcher.NEVER, watcher.NEVER)
 
     def warn_of_settings(self) -> None:
         """Report variables that look like settings of nkic but are not, and old spellings."""
-        from nkic.base import environment
+        from nkic.base import files
 
-        found = [*environment.unknown(os.environ), *self.renamed]
+        found = [*files.unknown(os.environ), *self.renamed]
         warnings = levels.apply(found, self.levels)
         if any(diagnostic.level is Level.ERROR for diagnostic in warnings):
             raise UsageFailed(warnings)
@@ -149,9 +148,9 @@ class Session:
 
     def _tell_programs(self, type: str, /, **fields: object) -> None:
         """Keep an event for --message-file, and write it in the format for programs."""
-        from nkic.base.render import json_lines  # --help runs without it
+        from nkic.base.render import text  # --help runs without it
 
-        line = json_lines.event(type, **fields)
+        line = text.event(type, **fields)
         self._json_lines.append(line)
         if self.format == "json":
             _write(line)
@@ -193,9 +192,9 @@ class Session:
     def _for_people(self, text: str) -> str:
         """Escape a kernel's text so that it cannot give commands to the service that reads it."""
         if self.format == "github":
-            from nkic.base.render import github
+            from nkic.base.render.text import harmless
 
-            text = github.harmless(text)
+            text = harmless(text)
         return text + "\n"
 
     def _gap(self) -> str:

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import click
 
 from nkic import __version__
-from nkic.base import explain
-from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, make
-from nkic.base.suggest import did_you_mean
+from nkic.base import levels
+from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, did_you_mean, make
 from nkic.cli.common import streams
 from nkic.cli.common.options import Option, Shared, filled, parameters
 from nkic.cli.common.session import Session
@@ -166,7 +165,7 @@ class Tool(click.Command):
 
     def _answer(self, ctx: click.Context, shared: Shared, session: Session) -> str | None:
         if shared.explain is not None:
-            return streams.markdown(explain.page(shared.explain), session.color)
+            return streams.markdown(levels.page(shared.explain), session.color)
         if shared.version:
             return f"{session.tool} {__version__}"
         if shared.h or (shared.help and self.plain):

@@ -17,7 +17,7 @@ from nkic.cli.nki_run import options
 
 LAZY_MODULES = (
     *("nkic.cli.nki_run.debugging", "nkic.cli.nki_run.inspecting", "nkic.cli.nki_run.reporting"),
-    "nkic.report.views.profile",
+    "nkic.report.profile",
 )
 EXAMPLES = (
     ("nki-run kernel.neff --inputs data.npz --outputs results.npz", "run it on these arrays"),
@@ -95,7 +95,7 @@ command = _tool(
 def main() -> int:
     """Run the command line of the process, and return the exit code.
 
-    A run limits BLAS to one thread (`simulate/threads.py`), so no others need to be started.
+    A run limits BLAS to one thread (`simulate/numerics/matmul.py`): no others need to be started.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", os.environ.get("NKIC_BLAS_THREADS") or "1")
     return run_command(command, "nki-run", own_process=True)

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from nkic.arrays.npz import write_npz
+from nkic.artifact.arrays import write_npz
+from nkic.artifact.records import Executable
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic, NkicError, UsageFailed, bad_value
 from nkic.base.files import STANDARD
@@ -30,23 +31,24 @@ from nkic.cli.common import Session
 from nkic.cli.nki_run.inspecting import lines_of
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.outputs import presented
-from nkic.neff.records import Executable
-from nkic.simulate import RunOptions
-from nkic.simulate.comparison.stats import Stats, stats_of
-from nkic.simulate.comparison.tolerance import ToleranceSettings
-from nkic.simulate.debug import state
-from nkic.simulate.debug.breakpoints import Debugger, Quit, Resume, breakpoint_of
-from nkic.simulate.debug.dumps import Dump, Dumps, Tap
-from nkic.simulate.debug.expectations import Expectations, Expected
-from nkic.simulate.debug.fuzz import Arrays, Fuzz
-from nkic.simulate.debug.observed import Execution, Observed, Observer
-from nkic.simulate.debug.orders import Drawn
-from nkic.simulate.debug.parts import part
-from nkic.simulate.debug.raced import diagnostic
-from nkic.simulate.debug.watches import Changed, Watches
-from nkic.simulate.debug.watches import text as change_text
-from nkic.simulate.debug.writes import Write
+from nkic.simulate import RunOptions, watching
+from nkic.simulate.compare import Stats, ToleranceSettings, stats_of
+from nkic.simulate.expectations import Expectations, Expected
+from nkic.simulate.fuzz import Arrays, Drawn, Fuzz, diagnostic
+from nkic.simulate.observed import Execution, Observed, Observer, Write, part
 from nkic.simulate.stage import MachineMaker, plain
+from nkic.simulate.watching import (
+    Changed,
+    Debugger,
+    Dump,
+    Dumps,
+    Quit,
+    Resume,
+    Tap,
+    Watches,
+    breakpoint_of,
+)
+from nkic.simulate.watching import text as change_text
 
 __all__ = ["Debugging", "Quit"]
 
@@ -72,7 +74,7 @@ class Prompt(cmd.Cmd):
     def talk(self, debugger: Debugger) -> None:
         """Read commands at a stop until one continues the run."""
         self.debugger = debugger
-        self._show(state.header(self._stop))
+        self._show(watching.header(self._stop))
         self.cmdloop()
 
     @property
@@ -160,31 +162,31 @@ class Prompt(cmd.Cmd):
 
     def do_print(self, text: str) -> None:
         """print NAME[slice]: a tensor's contents: acc, acc[0:4, 2]; acc#2 is the second acc."""
-        self._show(state.contents(self._debugger, self._stop, text))
+        self._show(watching.contents(self._debugger, self._stop, text))
 
     def do_where(self, text: str) -> None:
         """where: the instruction that is about to start, its operands, and what it waited for."""
-        self._show(state.where(self._stop))
+        self._show(watching.where(self._stop))
 
     def do_engines(self, text: str) -> None:
         """engines: what every engine and queue does now, and what comes next."""
-        self._show(state.engines(self._stop))
+        self._show(watching.engines(self._stop))
 
     def do_queues(self, text: str) -> None:
         """queues: the DMA queues, with the transfers in flight."""
-        self._show(state.queues(self._debugger, self._stop))
+        self._show(watching.queues(self._debugger, self._stop))
 
     def do_tensors(self, text: str) -> None:
         """tensors: all tensors with their addresses, and the last write to each."""
-        self._show(state.tensors(self._debugger, self._stop))
+        self._show(watching.tensors(self._debugger, self._stop))
 
     def do_memory(self, text: str) -> None:
         """memory: the contents of SBUF and PSUM, by address."""
-        self._show(state.memory(self._stop))
+        self._show(watching.memory(self._stop))
 
     def do_time(self, text: str) -> None:
         """time: the simulated time."""
-        self._show([state.microseconds(self._stop.start)])
+        self._show([watching.microseconds(self._stop.start)])
 
     def do_break(self, text: str) -> None:
         """break [[FILE:]LINE[:TIME]]: add a breakpoint; alone, show all of them."""

@@ -9,27 +9,23 @@ import re
 from pathlib import Path
 from typing import Any
 
+from nkic.artifact import disassemble
+from nkic.artifact.container import PREFIX
+from nkic.artifact.disassemble import diff
+from nkic.artifact.format import LIMITS
+from nkic.artifact.info import info
+from nkic.artifact.read import load, open_file
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, bad_value, make
+from nkic.base.diagnostics import UsageFailed, bad_value, make, suggestion
 from nkic.base.files import STANDARD
-from nkic.base.suggest import suggestion
 from nkic.base.text import aligned, clean
 from nkic.cli.common import Session
 from nkic.cli.nki_run import reporting
 from nkic.cli.nki_run.options import CalibrateLine, CompareLine, EqualLine, InspectLine
-from nkic.machine.clock import describe as describe_machine
-from nkic.machine.clock.machine_file import load_machine, written
-from nkic.machine.engines import SHORT_NAMES, Engine
-from nkic.machine.targets import DEFAULT, TARGETS
-from nkic.neff.container import PREFIX
-from nkic.neff.info import info
-from nkic.neff.limits import LIMITS
-from nkic.neff.listing import disassemble
-from nkic.neff.listing.diff import diff
-from nkic.neff.load import load
-from nkic.neff.read import open_file
-from nkic.report.compare.changes import changes
-from nkic.report.compare.profiles import LIMIT, read_profile
+from nkic.machine import machine_file as describe_machine
+from nkic.machine.machine_file import load_machine, written
+from nkic.machine.targets import DEFAULT, SHORT_NAMES, TARGETS, Engine
+from nkic.report.compare import LIMIT, changes, read_profile
 
 SCHEMA = 1
 NOT_EQUAL = 1
@@ -174,7 +170,8 @@ ROWS = ".csv"
 
 def calibrate(line: CalibrateLine, session: Session) -> None:
     """Print the microkernels, or a machine file fitted to their profiles or to whole kernels."""
-    from nkic.calibrate import figures_named, fitted, read_profiles, read_rows, source  # NumPy
+    from nkic.report.calibrate import figures_named, fitted, read_profiles, read_rows
+    from nkic.report.calibration_script import source  # NumPy
 
     if line.folder is None:
         files.write(STANDARD, source())

@@ -13,19 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic import __version__
-from nkic.arrays.npz import write_npz
-from nkic.arrays.offers import natural
+from nkic.artifact.arrays import natural, write_npz
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, bad_value, make
+from nkic.base.diagnostics import UsageFailed, bad_value, make, suggestion
 from nkic.base.files import STANDARD
-from nkic.base.suggest import suggestion
 from nkic.cli.common import Session
 from nkic.cli.common.options import is_named
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
 from nkic.machine.dtypes import DType
-from nkic.simulate.comparison.tolerance import EVERY, MODES, ToleranceSettings
-from nkic.simulate.io.signature import ArrayParameter, Signature
+from nkic.simulate.compare import EVERY, MODES, ToleranceSettings
+from nkic.simulate.inputs import ArrayParameter, Signature
 
 Arrays = Mapping[str, NDArray[Any]]
 SIDECAR = ".json"  # appended to the whole name of a blessed file

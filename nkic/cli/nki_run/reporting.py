@@ -12,31 +12,18 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from nkic.artifact.records import Executable
 from nkic.base import files
-from nkic.base.diagnostics import bad_value
+from nkic.base.diagnostics import bad_value, suggestion
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
-from nkic.base.suggest import suggestion
 from nkic.base.text import clean
 from nkic.cli.common import Session, streams
 from nkic.cli.nki_run.options import REPORTS, TO_STDOUT, CommandLine
-from nkic.neff.records import Executable
-from nkic.report import run_report
-from nkic.report.compare import budget, measured
-from nkic.report.compare.changes import Changes, changes
-from nkic.report.compare.profiles import LIMIT, Profile, profile_of, read_profile
-from nkic.report.insight.verdict import Insight
-from nkic.report.page import page
+from nkic.report import compare, lanes, measured, page, profile, run_report, traces
+from nkic.report.compare import LIMIT, Changes, Profile, changes, profile_of, read_profile
 from nkic.report.run_report import RunReport
-from nkic.report.views import (
-    annotate,
-    chrome,
-    counters,
-    lanes,
-    markdown,
-    perfetto,
-    profile,
-)
+from nkic.report.verdict import Insight
 
 SOURCE_LIMIT = 1 << 26  # bytes of a source file
 NO = 1  # the exit code of an exceeded budget
@@ -73,7 +60,7 @@ def wanted(line: CommandLine) -> Iterator[Wanted]:
             raise bad_value(f"--report {clean(value)}: expected {kind}=FILE", example)
         if kind == "trace":
             _trace_of(path)
-        if kind == "counters" and not counters.is_there():
+        if kind == "counters" and not traces.parquet_is_there():
             text = "--report counters needs the package pyarrow"
             raise bad_value(text, "pip install pyarrow")
         if at:
@@ -84,9 +71,9 @@ def wanted(line: CommandLine) -> Iterator[Wanted]:
 ARTIFACTS = {"neuron": "json", "counters": "parquet"}  # the kinds of files, for programs
 SUFFIXES = {"neuron": "json", "trace": "json", "counters": "parquet"}
 TRACES: dict[str, Callable[[Insight], bytes]] = {
-    ".json": chrome.trace,
-    ".json.gz": chrome.compressed,
-    ".pftrace": perfetto.trace,
+    ".json": traces.trace,
+    ".json.gz": traces.compressed,
+    ".pftrace": traces.perfetto_trace,
 }
 
 
@@ -98,7 +85,7 @@ def _trace_of(path: str) -> Callable[[Insight], bytes]:
             f"--report trace={clean(path)}: the file's name does not tell its format",
             f"end it in {_ENDINGS}",
         )
-    if ending == ".pftrace" and not perfetto.is_there():
+    if ending == ".pftrace" and not traces.is_there():
         text = "--report trace: a .pftrace file needs the package perfetto, which is not installed"
         raise bad_value(text, "pip install perfetto, or write FILE.json")
     return TRACES[ending or ".json"]
@@ -135,20 +122,20 @@ def write(line: CommandLine, session: Session, analysis: Insight, run: RunReport
 def _content(report: Wanted, facts: Facts, document: Mapping[str, Any], colour: str) -> str | bytes:
     match report.kind:
         case "annotate":
-            return annotate.annotated(facts.insight, facts.sources)
+            return lanes.annotated(facts.insight, facts.sources)
         case "timeline":
             text = _lanes(report.part, facts.insight)
             return streams.styled(text, colour, lanes.style_of) if report.path == STANDARD else text
         case "html":
             return page.page(*facts)
         case "md":
-            return markdown.markdown(facts.insight, facts.run, facts.compared, facts.command)
+            return lanes.markdown(facts.insight, facts.run, facts.compared, facts.command)
         case "neuron":
             return profile.as_json({document["id"]: document["neuron"]})
         case "trace":
             return _trace_of(report.path)(facts.insight)
         case "counters":
-            return counters.parquet(facts.insight)
+            return traces.parquet(facts.insight)
     return profile.as_json({"schema": 1, **document})
 
 
@@ -198,7 +185,7 @@ def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
 
 
 def baseline_of(line: CommandLine) -> Profile | None:
-    budget.rules(line.fail_if)
+    compare.rules(line.fail_if)
     if line.baseline is None:
         return None
     return read_profile(files.read_bytes(line.baseline, LIMIT), line.baseline)
@@ -216,7 +203,7 @@ def tell_changes(session: Session, before: Profile, profile: Mapping[str, Any]) 
 
 def judge(rules: str | None, session: Session, before: Profile | None, after: Profile) -> int:
     figures = before.figures if before is not None else None
-    diagnostics = budget.broken(budget.rules(rules), after.figures, figures, after.capacities)
+    diagnostics = compare.broken(compare.rules(rules), after.figures, figures, after.capacities)
     if diagnostics:
         session.report(diagnostics)
     return NO if diagnostics else 0

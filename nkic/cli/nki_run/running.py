@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from numpy.typing import NDArray
 
+from nkic.artifact.info import info
+from nkic.artifact.read import load, open_file
 from nkic.base import files, levels
 from nkic.base.diagnostics import Diagnostic, LimitHit, NkicError, ProgramFault, bad_value, make
 from nkic.base.files import STANDARD
@@ -23,29 +25,31 @@ from nkic.cli.common.options import is_named
 from nkic.cli.nki_run import debugging, outputs, reporting
 from nkic.cli.nki_run.options import CommandLine, lines_of
 from nkic.cli.nki_run.outputs import Writer
-from nkic.driver.figures import figures, run_options
-from nkic.machine.clock.machine_file import load_machine
+from nkic.machine.machine_file import load_machine
 from nkic.machine.targets import TARGETS
-from nkic.neff.info import info
-from nkic.neff.load import load
-from nkic.neff.read import open_file
-from nkic.report import run_report
-from nkic.report.insight.verdict import QUESTION_EVENTS, Insight, insight
+from nkic.report import profile, run_report
+from nkic.report.figures import figures, run_options
 from nkic.report.resources import executions, resources
 from nkic.report.run_report import RunReport
-from nkic.report.views import profile
-from nkic.simulate import Result, RunOptions, simulate_ranks
-from nkic.simulate.comparison import compare_report
-from nkic.simulate.comparison.compare import Comparison, compare
-from nkic.simulate.comparison.transposed import transposed_input
-from nkic.simulate.io.bind import BoundInputs, Wanted, bind
-from nkic.simulate.io.expected import load_expected
-from nkic.simulate.io.numbers import Numbers
-from nkic.simulate.io.signature import signature_of
-from nkic.simulate.io.specs import parse_fill, parse_inputs
-from nkic.simulate.options import MAX_ITERATIONS
+from nkic.report.verdict import QUESTION_EVENTS, Insight, insight
+from nkic.simulate import Result, RunOptions, compare, simulate_ranks
+from nkic.simulate.compare import Comparison
+from nkic.simulate.compare import compare as compare_compare
+from nkic.simulate.inputs import (
+    BoundInputs,
+    Numbers,
+    Wanted,
+    bind,
+    load_expected,
+    parse_fill,
+    parse_inputs,
+    signature_of,
+)
+from nkic.simulate.memory import check_memory
+from nkic.simulate.outcome import MAX_ITERATIONS
 from nkic.simulate.stage import plain
-from nkic.simulate.storage.footprint import check_memory
+from nkic.simulate.transposed import transposed_input
+from nkic.simulate.watching import Quit
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -69,7 +73,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     started = time.perf_counter()
     try:
         results = _simulated(first, arrays, options, observers)
-    except debugging.Quit:
+    except Quit:
         session.status("the run ended at the prompt; nothing was written")
         return 0
     seconds = time.perf_counter() - started if line.time else None
@@ -206,7 +210,7 @@ class _RunCommand:
 
     def compare(self, outputs: Arrays, expected: Mapping[str, Numbers]) -> list[Comparison]:
         return [
-            compare(p.name, outputs[p.name], p.dtype, expected[p.name], self.rules[p.name])
+            compare_compare(p.name, outputs[p.name], p.dtype, expected[p.name], self.rules[p.name])
             for p in self.signature.outputs
             if p.name in expected
         ]
@@ -231,7 +235,7 @@ class _RunCommand:
         options: RunOptions,
         seconds: float | None,
     ) -> RunReport:
-        comparisons = [compare_report.as_json(comparison) for comparison in compared]
+        comparisons = [compare.as_json(comparison) for comparison in compared]
         run = figures(
             self.executable, self.program_id(), bound, result, options, comparisons, seconds
         )
@@ -260,7 +264,7 @@ class _RunCommand:
         if self.insight is not None and wants_reports(self.line):
             code = reporting.write(self.line, self.session, self.insight, run)
         wrong = [
-            compare_report.diagnostic(comparison, self.cause)
+            compare.diagnostic(comparison, self.cause)
             for comparison in compared
             if not comparison.passed
         ]
@@ -300,8 +304,8 @@ class _RunCommand:
             self.session.tell("verdict", "\n".join(verdict.lines), verdict=verdict.as_json())
         for comparison in compared:
             if comparison.passed:
-                facts = compare_report.as_json(comparison)
-                self.session.tell("compare", compare_report.verdict(comparison), **facts)
+                facts = compare.as_json(comparison)
+                self.session.tell("compare", compare.verdict(comparison), **facts)
 
 
 Done = tuple[_RunCommand, RunReport, list[Comparison]]

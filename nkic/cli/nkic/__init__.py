@@ -12,14 +12,7 @@ from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.main import bind_lazily
 from nkic.cli.common.tool import Act
-from nkic.cli.nkic.options import (
-    OLD,
-    CommandLine,
-    EvaluateLine,
-    LspLine,
-    ServeLine,
-    TuneLine,
-)
+from nkic.cli.nkic.options import OLD, CommandLine, EvaluateLine, LspLine, ServeLine, TuneLine
 
 EXAMPLES = (
     ("nkic kernel.py", "compile to kernel.neff, as the file's `# /// nkic` block says"),
@@ -36,11 +29,10 @@ EXAMPLES = (
     ),
 )
 LAZY_MODULES = (
-    *("nkic.ir.read_text", "nkic.neff.listing.assemble", "nkic.neff.listing.disassemble"),
-    *("nkic.report.allocation_picture", "nkic.report.allocations", "nkic.report.compare.budget"),
-    *("nkic.specialise.native", "nkic.spill", "nkic.cli.nkic.prints"),
-    *("nkic.driver.changes", "nkic.driver.remarks", "nkic.report.remarks"),
-    "nkic.parse.lexical_errors",
+    *("nkic.program.read_text", "nkic.artifact.assemble", "nkic.artifact.disassemble"),
+    *("nkic.report.allocations", "nkic.report.compare", "nkic.specialise.native"),
+    *("nkic.compiler.spill", "nkic.compiler.forms", "nkic.compiler.remarks"),
+    "nkic.cli.nkic.prints",
 )
 HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 
@@ -77,7 +69,7 @@ def _judging(name: str) -> Act:
 
 
 def _serve_editor(line: LspLine, session: Session) -> int:
-    from nkic.lsp import start  # see above
+    from nkic.serve.lsp import start  # see above
 
     return start()
 

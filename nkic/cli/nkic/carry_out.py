@@ -10,17 +10,9 @@ from hashlib import sha256
 from math import inf
 from pathlib import Path
 
-from nkic.base import files, levels
-from nkic.base.confine import confined
-from nkic.base.diagnostics import (
-    CompileFailed,
-    Diagnostic,
-    NkicError,
-    UsageFailed,
-    bad_value,
-    make,
-)
-from nkic.base.files import STANDARD
+from nkic.base import files, levels, limits, watch
+from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed, bad_value, make
+from nkic.base.files import STANDARD, confined
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, streams
@@ -38,14 +30,13 @@ from nkic.cli.nkic import outputs, prints
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.cli.nkic.replay import CachedRun
-from nkic.driver import pipeline
-from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
-from nkic.driver.forms import FORMS
-from nkic.driver.loader import MAX_BYTES, Loader
-from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
-from nkic.driver.request import find_profile, parse_options, request_for
-from nkic.limits import places, table
-from nkic.machine.clock.machine_file import load_machine
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import DEFAULT, Compiled, CompileOptions
+from nkic.compiler.forms import FORMS
+from nkic.compiler.loader import MAX_BYTES, Loader
+from nkic.compiler.pipeline import ASSEMBLY, SCHEDULE
+from nkic.compiler.request import find_profile, parse_options, request_for
+from nkic.machine.machine_file import load_machine
 from nkic.migrate.need import need_library
 from nkic.report.resources import resources
 from nkic.specialise.request import RequestOptions
@@ -210,7 +201,7 @@ class _CompileCommand:
             seconds=inf if seconds is None else seconds,
             see=self.see,
             machine=load_machine(line.machine) if line.machine is not None else None,
-            limits=table.evaluation(self.session.limits),
+            limits=limits.evaluation(self.session.limits),
             level=DEFAULT.level if line.optimise is None else line.optimise,
             spill=line.spill,
             keep=None if line.report else read,
@@ -252,7 +243,7 @@ class _CompileCommand:
 
     def see(self, span: Span) -> None:
         """Record the current place, in case the compilation must be ended from outside."""
-        places.note(span._replace(path=self.loader.shown(span.path)))
+        watch.note(span._replace(path=self.loader.shown(span.path)))
 
     def attach(self, compiled: Compiled) -> None:
         """Add the source and the last program to the report of an internal error."""

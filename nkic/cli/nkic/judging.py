@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nkic.base import files
+from nkic.base import files, watcher
 from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import aligned, clean, plural
@@ -28,9 +28,8 @@ from nkic.judge import (
     Results,
     placed,
     read_task,
-    traces,
+    schemas,
 )
-from nkic.limits import watcher
 
 NO, YES = 1, 0
 MAX_SECRET = 4096  # bytes
@@ -44,7 +43,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         raise bad_value("no candidate is given", "nkic evaluate TASK.toml CANDIDATE.py")
     if session.limits:
         raise bad_value("`--limit` is about this process", "write [limits] into the task")
-    suite = traces.read_suite(line.task, line.workloads) if line.workloads is not None else None
+    suite = schemas.read_suite(line.task, line.workloads) if line.workloads is not None else None
     judge = Judge(
         suite.task if suite else read_task(line.task),
         secret=secret_of(line.secret),
@@ -63,7 +62,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         pool = stack.enter_context(pool_of(line.cluster, line.jobs))
         for evaluation in judge.evaluate_all(map(read, sources), pool=pool):
             if suite and line.traces is not None:
-                records += traces.traces_of(suite, evaluation, now)
+                records += schemas.traces_of(suite, evaluation, now)
             found.append(replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=()))
             right += evaluation.compiled if line.time_only else evaluation.correct
             session.status(f"{evaluation.candidate}: {evaluation.status}")
@@ -90,7 +89,7 @@ def _read(source: str | Candidate) -> Candidate:
 
 def _read_solution(source: str | Candidate) -> Candidate:
     is_solution = isinstance(source, str) and source.endswith(".json")
-    return traces.read_solution(str(source)) if is_solution else _read(source)
+    return schemas.read_solution(str(source)) if is_solution else _read(source)
 
 
 def secret_of(path: str | None) -> bytes:
@@ -158,7 +157,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 def tuned(line: TuneLine, session: Session) -> int:
     """Tune, report, and return the exit code: 0 if a point is right."""
-    from nkic.tuning import tune
+    from nkic.judge.tuning import tune
 
     if session.limits:
         raise bad_value("`--limit` is about this process", "write [limits] into the task")
@@ -218,9 +217,8 @@ EXTRA = {"starlette", "uvicorn", "prometheus_client"}
 
 def serve(line: ServeLine, session: Session) -> int:
     try:
-        from nkic.serve.app import Service
+        from nkic.serve.app import Service, run
         from nkic.serve.limits import Limits
-        from nkic.serve.run import run
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:

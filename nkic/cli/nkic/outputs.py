@@ -10,19 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nkic.base import files
-from nkic.base.diagnostics import Diagnostic, UsageFailed, bad_value, make
+from nkic.base.diagnostics import Diagnostic, UsageFailed, bad_value, make, suggestion
 from nkic.base.files import STANDARD, real
-from nkic.base.suggest import suggestion
 from nkic.base.text import clean
 from nkic.cli.common import streams
 from nkic.cli.nkic.options import REPORTS
-from nkic.driver import changes, remarks
-from nkic.driver.compiled import Compiled
-from nkic.driver.forms import FORMS
-from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
-from nkic.report import allocation_picture, allocations
-from nkic.report import remarks as forms
-from nkic.report.compare import budget
+from nkic.compiler import forms, remarks
+from nkic.compiler.compiled import Compiled
+from nkic.compiler.forms import FORMS
+from nkic.compiler.pipeline import ASSEMBLY, SCHEDULE
+from nkic.report import allocations, compare
+from nkic.report import resources as resources_module
 from nkic.report.resources import resources
 
 DEPS = "deps"  # describes the run, not the kernel, so it is not among the forms
@@ -162,13 +160,13 @@ def write_report(
     """Write a report. `shown` maps a path to the user's spelling of it."""
     path = report.path
     if report.kind == "changes":
-        text = clean("".join(changes.changes(compiled)), keep="\n")
+        text = clean("".join(forms.changes(compiled)), keep="\n")
         text = streams.difference(text, colour) if path == STANDARD else text
     elif report.kind == "remarks":
-        form = forms.as_json if path.endswith(".json") else forms.text
+        form = resources_module.as_json if path.endswith(".json") else resources_module.text
         text = form(remarks.remarks(compiled, level), shown)
     elif path.endswith(".svg"):
-        text = allocation_picture.svg(compiled.executable)
+        text = allocations.svg(compiled.executable)
     elif path.endswith(".json"):
         text = json.dumps(allocations.as_json(compiled.executable), indent=1) + "\n"
     else:
@@ -176,14 +174,14 @@ def write_report(
     files.write(path, text)
 
 
-def rules(text: str | None) -> list[budget.Rule]:
-    return budget.rules(text, FIGURES)
+def rules(text: str | None) -> list[compare.Rule]:
+    return compare.rules(text, FIGURES)
 
 
-def exceeded(limits: Sequence[budget.Rule], compiled: Compiled) -> list[Diagnostic]:
+def exceeded(limits: Sequence[compare.Rule], compiled: Compiled) -> list[Diagnostic]:
     """Return an error for each figure of the kernel above its limit."""
     used = resources(compiled.executable)
     figures = {"sbuf_peak": used.sbuf_bytes, "psum_banks": used.psum_banks}
     capacities = {"sbuf_peak": used.sbuf_limit, "psum_banks": used.psum_limit}
     help = "nkic --report resources shows which tensors use them, and when"
-    return budget.broken(limits, figures, None, capacities, help)
+    return compare.broken(limits, figures, None, capacities, help)

@@ -12,22 +12,21 @@ from typing import Any, NamedTuple
 import click
 from click.core import ParameterSource
 
-from nkic.base import diagnostics, explain, profiles
-from nkic.base.diagnostics import NkicError, bad_value
-from nkic.base.environment import VARIABLES
+from nkic.base import diagnostics, levels, profiles
+from nkic.base.diagnostics import NkicError, bad_value, suggestion
+from nkic.base.files import VARIABLES
 from nkic.base.source import SourceFile
-from nkic.base.suggest import suggestion
 from nkic.base.text import aligned, grouped, size
 from nkic.cli.common import Session, streams
 from nkic.cli.common.options import Option
 from nkic.cli.nkic.options import PRINTS
-from nkic.driver import pipeline
-from nkic.driver.compiled import StageTiming
-from nkic.driver.loader import Loader
-from nkic.driver.request import COMMAND_LINE, DEFAULT, Setting, settings
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import StageTiming
+from nkic.compiler.loader import Loader
+from nkic.compiler.request import COMMAND_LINE, DEFAULT, Setting, settings
 from nkic.machine import dtypes, targets
 from nkic.machine.instructions import listing
-from nkic.machine.memory import PARTITIONS
+from nkic.machine.targets import PARTITIONS
 from nkic.specialise.request import RequestOptions
 
 SCHEMA = 1
@@ -93,7 +92,7 @@ def _profiles() -> list[Record]:
 
 def _codes() -> list[Record]:
     codes = sorted(diagnostics.codes().values(), key=lambda code: code.number)
-    return [{"code": c.number, "slug": c.slug, "meaning": explain.title(c)} for c in codes]
+    return [{"code": c.number, "slug": c.slug, "meaning": levels.title(c)} for c in codes]
 
 
 def _language() -> list[Record]:

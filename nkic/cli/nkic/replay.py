@@ -2,7 +2,7 @@
 
 An entry is looked up by everything that a compilation can depend on before it reads a file: the
 words of the command line, the working directory, the environment variables, and nkic itself. It is
-used if every file-system lookup gives the same answer as before (`nkic.cache.files`), so that the
+used if every file-system lookup gives the same answer as before (`nkic.base.cache`), so that the
 output is what a compilation would write. Only plain calls are cached: one file in, one artifact
 out. This module runs before the stages are imported, which is what saves time.
 """
@@ -15,17 +15,24 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from nkic.base import files, project
+from nkic.base import files
+from nkic.base.cache import (
+    MAX_ENTRY,
+    Entry,
+    Probes,
+    Store,
+    folder,
+    from_json,
+    here,
+    led_to,
+    stamp,
+    to_json,
+    unchanged,
+)
 from nkic.base.diagnostics import Diagnostic
-from nkic.base.environment import VARIABLES
-from nkic.base.files import STANDARD
+from nkic.base.files import STANDARD, VARIABLES
 from nkic.base.source import SourceFile
 from nkic.base.text import size
-from nkic.cache.files import Probes, led_to, unchanged
-from nkic.cache.folder import folder
-from nkic.cache.messages import from_json, to_json
-from nkic.cache.stamp import here, stamp
-from nkic.cache.store import MAX_ENTRY, Entry, Store
 from nkic.cli.common import Session
 from nkic.cli.common.options import rows
 from nkic.cli.nkic.options import CommandLine
@@ -79,7 +86,7 @@ class CachedRun:
 
     def note(self, probes: Probes) -> None:
         """Record the contents of the files other than source before they are read."""
-        for path in project.candidates():
+        for path in files.candidates():
             if probes.is_file(path):
                 probes.note(path, files.read_bytes(str(path)))
                 break
@@ -131,6 +138,6 @@ def _is_small(path: str) -> bool:
 def _source(name: str, content: bytes | None) -> SourceFile | None:
     if content is None:
         return None
-    from nkic.parse.decoding import decode  # slow to import, and only warnings need it
+    from nkic.source.parser import decode  # slow to import, and only warnings need it
 
     return decode(content, name)

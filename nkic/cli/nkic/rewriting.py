@@ -8,7 +8,8 @@ from codecs import BOM_UTF8
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
-from nkic.advise.stage import Step, advise
+from nkic.artifact.read import load
+from nkic.artifact.records import Executable
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, bad_value, make
 from nkic.base.files import STANDARD
@@ -17,20 +18,18 @@ from nkic.base.source import SourceFile
 from nkic.base.text import plural
 from nkic.cli.common import Session
 from nkic.cli.nkic.options import CommandLine
-from nkic.driver import pipeline
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.loader import MAX_BYTES, Loader
-from nkic.driver.request import find_profile
-from nkic.neff.load import load
-from nkic.neff.records import Executable
-from nkic.parse import parse
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.loader import MAX_BYTES, Loader
+from nkic.compiler.request import find_profile
+from nkic.migrate.advise import Step, advise
+from nkic.source.parse import parse
 from nkic.specialise.inline import read_block
 from nkic.specialise.request import Request
 
 if TYPE_CHECKING:
     from nkic.migrate.proof import Finding
-    from nkic.migrate.stage import Migrated
-    from nkic.migrate.version import FileVersion
+    from nkic.migrate.stage import FileVersion, Migrated
 
 
 class Rewriting:
@@ -88,8 +87,7 @@ PROOFS = {
 
 class Migration(Rewriting):
     def carry_out(self, target: Profile, loader: Loader) -> int:
-        from nkic.migrate.stage import migrate  # libcst
-        from nkic.migrate.version import version_of
+        from nkic.migrate.stage import migrate, version_of  # libcst
 
         parse(self.source)  # syntax errors are reported as in a compilation
         source_profile = self.stated()

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
-from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
-from nkic.evaluate.compile.arithmetic import (
-    ARITHMETIC,
-    HALF,
-    SMALL_OPERATIONS,
-    comparison_function,
-    compile_comparison,
-    small_literal,
-)
-from nkic.evaluate.compile.closures import (
+from nkic.evaluate import attributes
+from nkic.evaluate.attributes import Provided
+from nkic.evaluate.border import NESTED, admit
+from nkic.evaluate.budget import CLASS_COST
+from nkic.evaluate.compare import compare
+from nkic.evaluate.compile.units import (
+    GLOBAL,
     CallArguments,
+    Unit,
+    Variable,
+    check_name,
     dict_of,
+    hidden,
     load_global,
     nothing,
     plain_call,
@@ -25,12 +27,271 @@ from nkic.evaluate.compile.closures import (
     tuple_of,
     unset,
 )
-from nkic.evaluate.compile.sites import attribute, attribute_of_global, method_call
-from nkic.evaluate.compile.units import GLOBAL, Unit, Variable, check_name, hidden
-from nkic.evaluate.errors import Refused
-from nkic.evaluate.objects import UNSET
-from nkic.evaluate.operators import OPERATIONS, unary
-from nkic.syntax import names, nodes
+from nkic.evaluate.objects import (
+    AT,
+    FUNCTION,
+    INSTANCES,
+    MACHINE,
+    UNSET,
+    Class,
+    Evaluate,
+    Frame,
+    Function,
+    Refused,
+)
+from nkic.evaluate.operators import OPERATIONS, SMALL, unary
+from nkic.source import bindings, nodes
+
+# ------------------------------------------------------------------------------------------------
+# Operators as closures; two small integers are combined without calling the machine.
+
+
+def _add(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["+"]
+
+    def run(f: Frame) -> Any:
+        a, b = left(f), right(f)
+        if a.__class__ is int and b.__class__ is int:
+            result = a + b
+            if -SMALL < result < SMALL:
+                return result
+        f[AT] = node
+        return apply(f[MACHINE], a, b)
+
+    return run
+
+
+def _subtract(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["-"]
+
+    def run(f: Frame) -> Any:
+        a, b = left(f), right(f)
+        if a.__class__ is int and b.__class__ is int:
+            result = a - b
+            if -SMALL < result < SMALL:
+                return result
+        f[AT] = node
+        return apply(f[MACHINE], a, b)
+
+    return run
+
+
+HALF = 1 << 31
+
+
+def _multiply(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["*"]
+
+    def run(f: Frame) -> Any:
+        a, b = left(f), right(f)
+        plain = a.__class__ is int and b.__class__ is int
+        if plain and -HALF < a < HALF and -HALF < b < HALF:
+            return a * b
+        f[AT] = node
+        return apply(f[MACHINE], a, b)
+
+    return run
+
+
+def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
+    apply = OPERATIONS[symbol]
+
+    def compile_(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+        def run(f: Frame) -> Any:
+            a, b = left(f), right(f)
+            plain = a.__class__ is int and b.__class__ is int
+            if plain and 0 < b < SMALL and -SMALL < a < SMALL:
+                return function(a, b)
+            f[AT] = node
+            return apply(f[MACHINE], a, b)
+
+        return run
+
+    return compile_
+
+
+def small_literal(node: nodes.Expression) -> int | None:
+    """Return the value of a literal that is a small integer, or None."""
+    value = node.value if isinstance(node, nodes.Constant) else None
+    return value if type(value) is int and value < HALF else None
+
+
+# For integers below 2 ** 31, whose results need no check of the limits.
+SMALL_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+ARITHMETIC: dict[str, Callable[[nodes.BinOp, Evaluate, Evaluate], Evaluate]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "//": _divided("//", operator.floordiv),
+    "%": _divided("%", operator.mod),
+}
+
+
+def comparison_function(op: str) -> Callable[[Any, Any, Any], Any]:
+    """Return the function of a comparison; it takes machine, left and right."""
+    if op == "is":
+        return lambda m, left, right: left is right
+    if op == "is not":
+        return lambda m, left, right: left is not right
+    if op == "in":
+        return lambda m, left, right: m.contains(right, left)
+    if op == "not in":
+        return lambda m, left, right: not m.contains(right, left)
+    return lambda m, left, right: compare(m, op, left, right)
+
+
+_FAST: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compile_comparison(node: nodes.Compare, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    if op == "is" or op == "is not":
+        expected = op == "is"
+        return lambda f: (left(f) is right(f)) is expected
+    test, fast = comparison_function(op), _FAST.get(op)
+    if fast is None:
+
+        def run(f: Frame) -> Any:
+            a, b = left(f), right(f)
+            f[AT] = node
+            return test(f[MACHINE], a, b)
+
+        return run
+
+    def run_fast(f: Frame) -> Any:
+        a, b = left(f), right(f)
+        if a.__class__ is int and b.__class__ is int:
+            return fast(a, b)
+        f[AT] = node
+        return test(f[MACHINE], a, b)
+
+    return run_fast
+
+
+# ---- Reads of attributes and calls of methods, which remember what they found last --------------
+# Most places in a kernel meet values of one class, and call one function. What they remember is
+# one tuple, since evaluations in several threads may share these closures.
+
+
+def attribute(node: nodes.Attribute, owner: Evaluate, name: str) -> Evaluate:
+    """Return the closure that reads an attribute."""
+    get, instances = attributes.get, INSTANCES
+    last: tuple[Class | None, Any] = None, None  # a shared class, and its function for `name`
+
+    def load(f: Frame) -> Any:
+        nonlocal last
+        value = owner(f)
+        f[AT] = node
+        m, kind = f[MACHINE], value.__class__
+        if kind is Provided:
+            memoised = value.memo.get(name, UNSET)
+            if memoised is not UNSET:
+                return memoised
+        elif kind not in instances:
+            cls = m.classes.get(kind)
+            known, read = last
+            if cls is known and cls is not None:
+                return read(m, value)
+            read = attributes.getter(cls, kind, name)
+            if read is not None:
+                last = cls, read
+        return get(m, value, name)
+
+    return load
+
+
+def attribute_of_global(
+    node: nodes.Attribute, owner: str, name: str, otherwise: Evaluate
+) -> Evaluate:
+    """Return the closure that reads an attribute of a global variable, most often a module."""
+
+    def load(f: Frame) -> Any:
+        value = f[FUNCTION].globals.get(owner, UNSET)
+        if value.__class__ is Provided:
+            memoised = value.memo.get(name, UNSET)
+            if memoised is not UNSET:
+                f[AT] = node
+                return memoised
+        return otherwise(f)
+
+    return load
+
+
+def method_call(
+    node: nodes.Call,
+    func: nodes.Attribute,
+    module: str,
+    owner: Evaluate,
+    name: str,
+    arguments: CallArguments,
+) -> Evaluate:
+    """Return the closure of `owner.name(…)`, which makes no bound method of a kernel's function.
+
+    `module` is the owner's name if it is a global variable.
+    """
+    get, instances, nested = attributes.get, INSTANCES, NESTED
+    positional, keywords, values, form = arguments
+    # A value called with all arguments in one sequence, its function, and the steps of the call.
+    last: tuple[Any, Any, int] = UNSET, None, 0
+
+    def run(f: Frame) -> Any:
+        nonlocal last
+        value: Any = f[FUNCTION].globals.get(module, UNSET) if module else UNSET
+        if value is UNSET:
+            value = owner(f)
+        f[AT] = func
+        m = f[MACHINE]
+        member: Any = UNSET
+        if value.__class__ is Provided:
+            member = value.memo.get(name, UNSET)
+        elif value.__class__ in instances and name not in value.fields:
+            method = value.cls.find(name)
+            if method.__class__ is Function:
+                args = (value, *positional(f))
+                named = None if keywords is None else keywords(f)
+                f[AT] = node
+                return m.invoke(method, args, named)
+        if member is UNSET:
+            member = get(m, value, name)
+        kind = member.__class__
+        known, call, cost = last
+        if member is not known and values is not None:
+            vectorcall = member.vectorcall if kind is Class else m.vectorcalls.get(kind)
+            if vectorcall is not None:
+                known, call = member, vectorcall(member, form)
+                cost = CLASS_COST if kind is Class else 0
+                last = known, call, cost
+        if member is known and values is not None:
+            each = values(f)
+            f[AT] = node
+            m.left -= cost
+            for value in each:
+                if value.__class__ in nested:
+                    admit(m, (value,))
+            return call(each)
+        args, named = positional(f), None if keywords is None else keywords(f)
+        f[AT] = node
+        if kind is Class:
+            m.left -= CLASS_COST
+            return member.make(m, member, *args, **(named or {}))
+        return m.call(member, args, named)
+
+    return run
+
+
+# --------------------------------------------------------------------------------------------------
 
 MAX_DEPTH = 1500  # of nested expressions
 _WEIGHTS = {nodes.Slice: 14, nodes.Dict: 58, nodes.Set: 54, nodes.Lambda: 80, nodes.Call: 4}
@@ -140,7 +401,7 @@ class Expressions:
     def attribute(self, node: nodes.Attribute) -> Evaluate:
         """Compile `value.attr`."""
         name = self.unit.mangled(node.attr)
-        if names.is_hidden(name) and name not in _READABLE:
+        if bindings.is_hidden(name) and name not in _READABLE:
             raise hidden(name, node.span)
         load = attribute(node, self.expression(node.value), name)
         module = self._global(node.value)
@@ -218,7 +479,7 @@ class Expressions:
 
     def _is_plain_attribute(self, attribute: str) -> bool:
         """Whether the attribute needs no check of hidden names."""
-        return attribute not in _READABLE and not names.is_hidden(self.unit.mangled(attribute))
+        return attribute not in _READABLE and not bindings.is_hidden(self.unit.mangled(attribute))
 
     def _keywords(self, node: nodes.Call) -> Evaluate | None:
         if not node.keywords:
@@ -454,7 +715,7 @@ def _callee_name(node: nodes.Call) -> str:
 NAMESPACE = 3  # the slot of a class body that holds its namespace
 # Special names that kernel code may read nevertheless; `attributes` defines their values.
 _READABLE = frozenset(
-    names.words("""
+    bindings.words("""
         __bases__ __mro__ mro __dict__ __setattr__ __getattribute__ __getattr__ __delattr__
         __new__ __init_subclass__ __class_getitem__ __set_name__ __get__ __set__ __delete__
         __module__ __func__ __self__ __wrapped__ __missing__ __slots__ __annotations__

@@ -27,7 +27,7 @@ from nkic.evaluate.objects import (
     StaticMethod,
 )
 from nkic.evaluate.tables import OBJECT
-from nkic.evaluate.types.lazy import is_callable
+from nkic.evaluate.types.functions import is_callable
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate import attributes
 from nkic.evaluate.compare import plain_scalar
 from nkic.evaluate.containers import copy_dict, copy_set
+from nkic.evaluate.iteration import KernelFrozenSet, KernelSet, unordered
 from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, ErrorInstance
-from nkic.evaluate.sets import KernelFrozenSet, KernelSet, unordered
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nkic.base.device import KernelError, Missing
 from nkic.evaluate import attributes, exceptions
-from nkic.evaluate.calls import bind
-from nkic.evaluate.code import FIRST
+from nkic.evaluate.classes import bind
 from nkic.evaluate.compare import compare, stable_hash
-from nkic.evaluate.errors import KernelError, Missing
 from nkic.evaluate.library import records
 from nkic.evaluate.library.support import (
     Signature,
@@ -26,7 +25,7 @@ from nkic.evaluate.library.support import (
     repr_of,
     representation,
 )
-from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class, Getter, shared_instance
+from nkic.evaluate.objects import FIRST, INSTANCES, UNSET, Builtin, Class, Getter, shared_instance
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

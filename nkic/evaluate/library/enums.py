@@ -38,7 +38,7 @@ from nkic.evaluate.tables import OBJECT
 from nkic.evaluate.types.functions import PROPERTY
 from nkic.evaluate.types.numbers import INT
 from nkic.evaluate.types.text import STR
-from nkic.syntax import names
+from nkic.source import bindings
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -415,7 +415,7 @@ def _is_member(key: str, value: Any) -> bool:
     kind = value.__class__
     if kind in INSTANCES and value.cls is MEMBER:
         return True
-    if names.is_special(key) or key.startswith("__") or _is_sunder(key):
+    if bindings.is_special(key) or key.startswith("__") or _is_sunder(key):
         return False
     if kind in INSTANCES:
         return value.cls is not NONMEMBER and value.cls.find("__get__") is UNSET

@@ -21,9 +21,7 @@ from nkic.evaluate.objects import (
 )
 from nkic.evaluate.operators import union
 from nkic.evaluate.tables import OBJECT, builtin
-from nkic.evaluate.types.mappings import DICT
-from nkic.evaluate.types.sequences import LIST, TUPLE
-from nkic.evaluate.types.setlike import FROZENSET, SET
+from nkic.evaluate.types.sequences import DICT, FROZENSET, LIST, SET, TUPLE
 from nkic.evaluate.types.text import STR
 
 if TYPE_CHECKING:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate import attributes
-from nkic.evaluate.compare import hash_key
-from nkic.evaluate.errors import KernelError
+from nkic.base.device import KernelError
+from nkic.evaluate import attributes, exceptions
+from nkic.evaluate.compare import COMPARISONS, compare, hash_key
+from nkic.evaluate.library.abcs import MANAGER as ABSTRACT_MANAGER
 from nkic.evaluate.library.namedtuples import make_class
 from nkic.evaluate.library.support import (
     Hidden,
@@ -19,9 +21,10 @@ from nkic.evaluate.library.support import (
     repr_of,
     unsupported,
 )
-from nkic.evaluate.objects import INSTANCES, Builtin, Function, Getter, Method
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Function, Generator, Getter, Method
+from nkic.evaluate.operators import BINARY, OPERATIONS, in_place, unary
 from nkic.evaluate.tables import builtin
-from nkic.evaluate.types.lazy import is_callable
+from nkic.evaluate.types.functions import is_callable
 from nkic.evaluate.types.shared import number_of
 
 if TYPE_CHECKING:
@@ -253,3 +256,198 @@ def _wraps(m: Machine, wrapped: Any, assigned: Any = None, updated: Any = None) 
         "update_wrapper",
         lambda m, wrapper, /: _update_wrapper(m, wrapper, wrapped, assigned, updated),
     )
+
+
+# ---- `operator`: the operators as functions -----------------------------------------------------
+
+OPERATOR: dict[str, Any] = {}
+_NAMES = {"and": "and_", "or": "or_"}
+
+
+def _binary(symbol: str, word: str) -> None:
+    apply = OPERATIONS[symbol]
+    name = _NAMES.get(word, word)
+    OPERATOR[name] = Builtin(name, lambda m, a, b, /: apply(m, a, b))
+    OPERATOR[f"i{word}"] = Builtin(f"i{word}", lambda m, a, b, /: in_place(m, symbol, a, b))
+
+
+def _comparison(name: str, symbol: str) -> None:
+    OPERATOR[name] = Builtin(name, lambda m, a, b, /: compare(m, symbol, a, b))
+
+
+def _unary(symbol: str, *names: str) -> None:
+    for name in names:
+        OPERATOR[name] = Builtin(name, lambda m, a, /: unary(m, symbol, a))
+
+
+for _symbol, (_, _, _word, _) in BINARY.items():
+    _binary(_symbol, _word)
+for _symbol, _name_of in COMPARISONS.items():
+    _comparison(_name_of.strip("_"), _symbol)
+_unary("-", "neg")
+_unary("+", "pos")
+_unary("~", "inv", "invert")
+
+
+# ---- functions ----------------------------------------------------------------------------------
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "abs": lambda m, a, /: m.call(m.builtins["abs"], (a,), None),
+    "not_": lambda m, a, /: not m.truth(a),
+    "truth": lambda m, a, /: m.truth(a),
+    "is_": lambda m, a, b, /: a is b,
+    "is_not": lambda m, a, b, /: a is not b,
+    "is_none": lambda m, a, /: a is None,
+    "is_not_none": lambda m, a, /: a is not None,
+    "index": lambda m, a, /: m.index(a),
+    "contains": lambda m, a, b, /: m.contains(a, b),
+    "getitem": lambda m, a, b, /: m.item(a, b),
+    "setitem": lambda m, a, b, c, /: m.put_item(a, b, c),
+    "delitem": lambda m, a, b, /: m.remove_item(a, b),
+    "call": lambda m, obj, /, *args, **named: m.call(obj, args, named),
+}
+OPERATOR |= {name: Builtin(name, call) for name, call in _OPERATIONS.items()}
+
+
+@builtin("concat", OPERATOR)
+def _concat(m: Machine, a: Any, b: Any, /) -> Any:
+    _check_sequence(m, a)
+    return OPERATIONS["+"](m, a, b)
+
+
+@builtin("iconcat", OPERATOR)
+def _iconcat(m: Machine, a: Any, b: Any, /) -> Any:
+    _check_sequence(m, a)
+    return in_place(m, "+", a, b)
+
+
+def _check_sequence(m: Machine, value: Any) -> None:
+    if m.class_of(value).find("__getitem__") is UNSET and not isinstance(
+        value, str | bytes | list | tuple
+    ):
+        raise TypeError(f"'{m.class_of(value).name}' object can't be concatenated")
+
+
+@builtin("countOf", OPERATOR)
+def _count_of(m: Machine, a: Any, b: Any, /) -> int:
+    count = 0
+    for value in m.iterate(a):
+        m.charge(16)
+        count += m.equal(value, b)
+    return count
+
+
+@builtin("indexOf", OPERATOR)
+def _index_of(m: Machine, a: Any, b: Any, /) -> int:
+    for index, value in enumerate(m.iterate(a)):
+        m.charge(16)
+        if m.equal(value, b):
+            return index
+    raise ValueError("sequence.index(x): x not in sequence")
+
+
+@builtin("length_hint", OPERATOR)
+def _length_hint(m: Machine, obj: Any, default: Any = 0, /) -> int:
+    try:
+        return m.length(obj)
+    except TypeError:
+        return m.index(default)
+
+
+# ------------------------------------------------------------------------------------------------
+# `contextlib.contextmanager`, which kernels may enter once a tile; the rest is kernel source.
+
+_NO_STREAMS = "`print` is the only output of kernels"
+CONTEXTLIB: dict[str, Any] = {
+    "AbstractContextManager": ABSTRACT_MANAGER,
+    "redirect_stdout": unsupported("redirect_stdout", _NO_STREAMS),
+    "redirect_stderr": unsupported("redirect_stderr", _NO_STREAMS),
+    "chdir": unsupported("chdir", "kernels cannot use files"),
+    "closing": unsupported("closing", "kernels hold no resources that must be closed"),
+}
+
+# ---- contextmanager -----------------------------------------------------------------------------
+
+MANAGER = final(library_class("_GeneratorContextManager", "contextlib"))
+
+
+@builtin("contextmanager", CONTEXTLIB)
+def _contextmanager(m: Machine, func: Any) -> Any:
+    m.allocate(400)
+
+    def helper(m: Machine, /, *args: Any, **named: Any) -> Any:
+        return _manager(m, func, args, named)
+
+    return Builtin(getattr(func, "name", "helper"), helper)
+
+
+def _manager(m: Machine, func: Any, args: Any, named: Any) -> Any:
+    """Return a manager over a new generator; `recreate` holds what makes another one."""
+    return new_instance(m, MANAGER, gen=m.call(func, args, named), recreate=(func, args, named))
+
+
+def _generator(owner: Any) -> Generator:
+    generator = owner.fields.get("gen")
+    if not isinstance(generator, Generator):
+        raise TypeError("the function under @contextmanager does not yield")
+    return generator
+
+
+@methods(MANAGER, "__enter__")
+def _enter(m: Machine, owner: Any) -> Any:
+    try:
+        return m.resume(_generator(owner), None)
+    except StopIteration:
+        raise RuntimeError("generator didn't yield") from None
+
+
+@methods(MANAGER, "__exit__")
+def _exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
+    generator = _generator(owner)
+    if kind is None:
+        try:
+            m.resume(generator, None)
+        except StopIteration:
+            return False
+        raise RuntimeError("generator didn't stop")
+    if value is None:
+        value = m.call(kind, (), None)
+    return _throw_into(m, generator, value)
+
+
+def _throw_into(m: Machine, generator: Generator, value: Any) -> bool:
+    """Raise the exception in the generator; return whether the generator suppresses it."""
+    try:
+        m.resume(generator, value, "throw")
+    except StopIteration:
+        return True
+    except Exception as error:
+        if not exceptions.is_fatal(error) and exceptions.kernel_exception(m, error) is value:
+            return False
+        raise
+    raise RuntimeError("generator didn't stop after throw()")
+
+
+@methods(MANAGER, "__call__")
+def _decorate(m: Machine, owner: Any, func: Any) -> Any:
+    """Use a manager as a decorator: every call of the function runs under a new manager."""
+    recreate = owner.fields["recreate"]
+
+    def inner(m: Machine, /, *positional: Any, **keywords: Any) -> Any:
+        manager = _manager(m, *recreate)
+        return _run_within(m, manager, lambda: m.call(func, positional, keywords))
+
+    return Builtin(getattr(func, "name", "inner"), inner)
+
+
+def _run_within(m: Machine, manager: Any, action: Any) -> Any:
+    _, leave = exceptions.enter_context(m, manager)
+    try:
+        result = action()
+    except Exception as error:
+        if exceptions.is_fatal(error) or not leave(exceptions.kernel_exception(m, error)):
+            raise
+        return None
+    leave(None)
+    return result

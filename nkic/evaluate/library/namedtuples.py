@@ -8,10 +8,10 @@ from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import classes
-from nkic.evaluate.calls import bind
-from nkic.evaluate.code import FIRST
+from nkic.evaluate.classes import bind
 from nkic.evaluate.library.support import Signature, check_owner, representation
 from nkic.evaluate.objects import (
+    FIRST,
     Builtin,
     Class,
     ClassMethod,

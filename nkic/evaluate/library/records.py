@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.base.suggest import did_you_mean
+from nkic.base.device import KernelError
+from nkic.base.diagnostics import did_you_mean
 from nkic.evaluate import attributes, classes
 from nkic.evaluate.compare import equal, stable_hash
-from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library.support import check_owner, representation
 from nkic.evaluate.objects import (
     INSTANCES,

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nkic.base.device import KernelError
 from nkic.evaluate import classes
-from nkic.evaluate.code import Code
-from nkic.evaluate.errors import KernelError
-from nkic.evaluate.objects import INSTANCES, Builtin, Class, Frozen, Instance
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, Code, Frozen, Instance
 from nkic.evaluate.tables import OBJECT
 from nkic.evaluate.texts import Writer
 

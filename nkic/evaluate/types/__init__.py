@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from nkic.evaluate.classes import TypingForm
-from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
+from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES, KernelFrozenSet, KernelSet
 from nkic.evaluate.objects import (
     Builtin,
     Class,
@@ -24,10 +24,8 @@ from nkic.evaluate.objects import (
     Super,
 )
 from nkic.evaluate.operators import Union
-from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.evaluate.tables import OBJECT
-from nkic.evaluate.types import protocols, root
-from nkic.evaluate.types.binary import BYTES
+from nkic.evaluate.types import functions, protocols
 from nkic.evaluate.types.functions import (
     BUILTIN,
     CLASS_METHOD,
@@ -47,12 +45,20 @@ from nkic.evaluate.types.functions import (
     TYPE,
     UNION,
 )
-from nkic.evaluate.types.mappings import DICT, ITEMS, KEYS, VALUES
 from nkic.evaluate.types.numbers import BOOL, FLOAT, INT
-from nkic.evaluate.types.ranges import RANGE, SLICE
-from nkic.evaluate.types.sequences import LIST, TUPLE
-from nkic.evaluate.types.setlike import FROZENSET, SET
-from nkic.evaluate.types.text import STR
+from nkic.evaluate.types.sequences import (
+    DICT,
+    FROZENSET,
+    ITEMS,
+    KEYS,
+    LIST,
+    RANGE,
+    SET,
+    SLICE,
+    TUPLE,
+    VALUES,
+)
+from nkic.evaluate.types.text import BYTES, STR
 
 _NAMED = (
     *(OBJECT, TYPE, INT, BOOL, FLOAT, STR, BYTES, LIST, TUPLE, DICT, SET, FROZENSET, RANGE),
@@ -87,4 +93,4 @@ def by_name() -> dict[str, Class]:
     return {cls.name: cls for cls in _NAMED}
 
 
-_ = (protocols, root)  # imported for the special methods that they register
+_ = (protocols, functions)  # imported for the special methods that they register

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, FloatInstance, IntInstance
 from nkic.evaluate.tables import builtin_class, getter, method
-from nkic.evaluate.types.binary import as_bytes
 from nkic.evaluate.types.shared import (
     call_host,
     check_call,
@@ -19,6 +18,7 @@ from nkic.evaluate.types.shared import (
     number_of,
     text_of,
 )
+from nkic.evaluate.types.text import as_bytes
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

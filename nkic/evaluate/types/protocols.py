@@ -16,16 +16,21 @@ from nkic.evaluate.compare import COMPARISONS, compare, contains, stable_hash
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.evaluate.operators import OPERATIONS
-from nkic.evaluate.types.binary import BYTES
-from nkic.evaluate.types.lazy import each, lazily
-from nkic.evaluate.types.mappings import DICT, ITEMS, KEYS, VALUES
+from nkic.evaluate.types.functions import each, lazily, protocol
 from nkic.evaluate.types.numbers import FLOAT, INT
-from nkic.evaluate.types.ranges import RANGE
-from nkic.evaluate.types.root import protocol
-from nkic.evaluate.types.sequences import LIST, TUPLE
-from nkic.evaluate.types.setlike import FROZENSET, SET
+from nkic.evaluate.types.sequences import (
+    DICT,
+    FROZENSET,
+    ITEMS,
+    KEYS,
+    LIST,
+    RANGE,
+    SET,
+    TUPLE,
+    VALUES,
+)
 from nkic.evaluate.types.shared import call_host, check_owner, number_of, text_of
-from nkic.evaluate.types.text import STR
+from nkic.evaluate.types.text import BYTES, STR
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine

@@ -2,22 +2,116 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nkic.base.device import DeviceBound, DeviceRange
+from nkic.evaluate import containers
 from nkic.evaluate.compare import FLAT
-from nkic.evaluate.objects import Builtin, Class, ListInstance, TupleInstance
-from nkic.evaluate.tables import builtin_class, method
+from nkic.evaluate.iteration import (
+    DICT_ITEMS,
+    DICT_KEYS,
+    DICT_VALUES,
+    KernelFrozenSet,
+    KernelSet,
+    ordered,
+    unordered,
+)
+from nkic.evaluate.objects import Builtin, Class, DictInstance, ListInstance, TupleInstance
+from nkic.evaluate.tables import builtin_class, getter, method
 from nkic.evaluate.types.shared import (
     call_host,
+    check_arity,
     check_call,
     check_owner,
+    class_method,
     constructor,
     host_method,
     inheritable,
+    no_extra_cost,
 )
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
+
+
+# ---- `range` and `slice` ------------------------------------------------------------------------
+
+RANGE = builtin_class("range", range)
+SLICE = builtin_class("slice", slice)
+
+
+@constructor(RANGE)
+def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range | DeviceRange:
+    """Return `range(stop)` or `range(start, stop, step)`, or a loop on the device.
+
+    Raises if the range is too long to iterate over.
+    """
+    check_call("range", args, named, 1, 3)
+    for arg in args:
+        if isinstance(arg, DeviceBound):
+            return arg.counted(args)
+    values = range(*(arg if arg.__class__ is int else _bound(m, arg) for arg in args))
+    reach = abs(values.stop - values.start)  # `len` overflows for the largest ranges
+    m.allow_length(-(-reach // abs(values.step)) if values else 0, "the range")
+    return values
+
+
+def _bound(m: Machine, value: Any) -> int:
+    if hasattr(value, "refuse"):
+        value.refuse()
+    return int(call_host(m, m.index, (value,)))
+
+
+def _scanned(m: Machine, values: range, item: Any) -> None:
+    if item.__class__ is not int and item.__class__ is not bool:
+        m.charge(16 * len(values))
+
+
+@method(RANGE, "index")
+def _index(m: Machine, values: range, item: Any, /) -> int:
+    check_owner(m, values, range, "index")
+    _scanned(m, values, item)
+    return range.index(values, item)
+
+
+@method(RANGE, "count")
+def _count(m: Machine, values: range, item: Any, /) -> int:
+    check_owner(m, values, range, "count")
+    _scanned(m, values, item)
+    return range.count(values, item)
+
+
+getter(RANGE, "start")(lambda m, values: values.start)
+getter(RANGE, "stop")(lambda m, values: values.stop)
+getter(RANGE, "step")(lambda m, values: values.step)
+
+
+# ---- slice --------------------------------------------------------------------------------------
+
+
+@constructor(SLICE)
+def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
+    """Return `slice(stop)`. Nested slices are refused: freeing them overflows the C stack."""
+    check_call("slice", args, named, 1, 3)
+    if any(isinstance(arg, slice) for arg in args):
+        raise TypeError("slice bounds cannot be slices")
+    m.allocate(56)
+    return slice(*args)
+
+
+@method(SLICE, "indices")
+def _indices(m: Machine, bounds: slice, length: Any, /) -> Any:
+    check_owner(m, bounds, slice, "indices")
+    return call_host(m, slice.indices, (bounds, m.index(length)))
+
+
+getter(SLICE, "start")(lambda m, bounds: bounds.start)
+getter(SLICE, "stop")(lambda m, bounds: bounds.stop)
+getter(SLICE, "step")(lambda m, bounds: bounds.step)
+
+
+# --------------------------------------------------------------------------------------------------
 
 LIST = builtin_class("list", list)
 TUPLE = builtin_class("tuple", tuple)
@@ -242,3 +336,297 @@ def _sort(m: Machine, values: Any, /, *, key: Any = None, reverse: Any = False) 
         list.__setitem__(values, slice(None), after)
     if changed:
         raise ValueError("list modified during sort")
+
+
+# ---- `dict` and its views -----------------------------------------------------------------------
+
+DICT = builtin_class("dict", dict)
+KEYS = builtin_class("dict_keys", DICT_KEYS)
+VALUES = builtin_class("dict_values", DICT_VALUES)
+ITEMS = builtin_class("dict_items", DICT_ITEMS)
+
+
+# ---- creation -----------------------------------------------------------------------------------
+
+
+@constructor(DICT)
+def make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> dict[Any, Any]:
+    """Return `dict(pairs, **named)`."""
+    entries: dict[Any, Any] = {}
+    _fill(m, entries, "dict", args, named)
+    return entries
+
+
+def _fill(m: Machine, entries: dict[Any, Any], name: str, args: Any, named: Any) -> None:
+    check_arity(name, args, 0, 1)
+    if args:
+        containers.merge_pairs(m, entries, args[0])
+    if named:
+        containers.merge(m, entries, named)
+
+
+@inheritable(DICT)
+def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    return DictInstance()
+
+
+def _init_dict(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
+    check_owner(m, owner, dict, "__init__")
+    _fill(m, owner, "dict", args, named)
+
+
+DICT.members["__init__"] = Builtin("dict.__init__", _init_dict)
+
+
+@class_method(DICT, "fromkeys")
+def _fromkeys(m: Machine, cls: Class, iterable: Any, value: Any = None, /) -> Any:
+    entries: Any = {} if cls is DICT else m.call(cls, (), None)
+    for key in m.iterate(iterable):
+        m.put_item(entries, key, value)
+        m.charge(2)
+    return entries
+
+
+# ---- methods ------------------------------------------------------------------------------------
+
+
+def _charge_lookup(m: Machine, owner: Any, key: Any, name: str) -> None:
+    check_owner(m, owner, dict, name)
+    m.check_key(key, dict.__len__(owner))
+
+
+@method(DICT, "get")
+def _get(m: Machine, owner: Any, key: Any, default: Any = None, /) -> Any:
+    _charge_lookup(m, owner, key, "get")
+    return call_host(m, dict.get, (owner, key, default))
+
+
+@method(DICT, "setdefault")
+def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None, /) -> Any:
+    _charge_lookup(m, owner, key, "setdefault")
+    m.charge(containers.DICT_ENTRY)
+    m.allow_length(dict.__len__(owner) + 1, "the dict")
+    return call_host(m, dict.setdefault, (owner, key, default))
+
+
+@method(DICT, "pop")
+def _pop_key(m: Machine, owner: Any, key: Any, /, *default: Any) -> Any:
+    _charge_lookup(m, owner, key, "pop")
+    return call_host(m, dict.pop, (owner, key, *default))
+
+
+@method(DICT, "update")
+def _update(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
+    check_owner(m, owner, dict, "update")
+    _fill(m, owner, "update", args, named)
+
+
+def _charge_entries(m: Machine, owner: Any, args: Any) -> None:
+    m.charge(dict.__len__(owner) >> 1)
+
+
+# `popitem` skips deleted entries at the end; Python keeps no count of them.
+host_method(DICT, dict, "popitem", no_extra_cost)
+host_method(DICT, dict, "clear", _charge_entries)
+host_method(DICT, dict, "keys", no_extra_cost)
+host_method(DICT, dict, "values", no_extra_cost)
+host_method(DICT, dict, "items", no_extra_cost)
+
+
+@method(DICT, "copy")
+def _copy_dict(m: Machine, owner: Any, /) -> dict[Any, Any]:
+    check_owner(m, owner, dict, "copy")
+    return containers.copy_dict(m, owner)
+
+
+# ---- views --------------------------------------------------------------------------------------
+
+
+def _isdisjoint(cls: Class) -> None:
+    def isdisjoint(m: Machine, view: Any, other: Any, /) -> bool:
+        check_owner(m, view, cls.payload, "isdisjoint")
+        return not any(m.contains(view, element) for element in m.iterate(other))
+
+    cls.members["isdisjoint"] = Builtin(f"{cls.name}.isdisjoint", isdisjoint)
+
+
+_isdisjoint(KEYS)
+_isdisjoint(ITEMS)
+
+
+# ---- `set` and `frozenset` ----------------------------------------------------------------------
+
+SET = builtin_class("set", KernelSet)
+FROZENSET = builtin_class("frozenset", KernelFrozenSet)
+_SET_TYPES = ((SET, set), (FROZENSET, frozenset))
+
+
+@constructor(SET)
+def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
+    """Return `set(values)`."""
+    check_call("set", args, named, 0, 1)
+    return containers.make_set(m, args[0] if args else ())
+
+
+@constructor(FROZENSET)
+def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelFrozenSet:
+    """Return `frozenset(values)`."""
+    check_call("frozenset", args, named, 0, 1)
+    if args and args[0].__class__ is KernelFrozenSet:
+        return args[0]
+    return containers.make_frozenset(m, args[0] if args else ())
+
+
+def _same_type(owner: Any, values: Any) -> Any:
+    """Return a set of the same type as `owner`."""
+    return KernelSet(values) if isinstance(owner, set) else KernelFrozenSet(values)
+
+
+# ---- methods of both ----------------------------------------------------------------------------
+
+
+def _copy_set(m: Machine, owner: Any, /) -> Any:
+    return containers.copy_set(m, owner) if isinstance(owner, set) else owner
+
+
+def _union(m: Machine, owner: Any, /, *others: Any) -> Any:
+    elements = containers.copy_set(m, owner)
+    for other in others:
+        containers.add_all(m, elements, other)
+    return elements if isinstance(owner, set) else KernelFrozenSet(unordered(elements))
+
+
+def _intersection(m: Machine, owner: Any, /, *others: Any) -> Any:
+    elements: set[Any] = containers.copy_set(m, owner)
+    for other in others:
+        other_set = containers.as_set(m, other, len(elements))
+        m.check_keys(elements, len(other_set))
+        set.intersection_update(elements, other_set)
+    return _same_type(owner, unordered(elements))
+
+
+def _difference(m: Machine, owner: Any, /, *others: Any) -> Any:
+    elements = containers.copy_set(m, owner)
+    for other in others:
+        set.difference_update(elements, containers.as_set(m, other, len(elements)))
+    return _same_type(owner, unordered(elements))
+
+
+def _symmetric_difference(m: Machine, owner: Any, other: Any, /) -> Any:
+    elements = containers.copy_set(m, owner)
+    other_set = containers.as_set(m, other, len(elements))
+    m.allocate(8 * 3 * len(other_set))
+    set.symmetric_difference_update(elements, other_set)
+    return _same_type(owner, unordered(elements))
+
+
+def _issubset(m: Machine, owner: Any, other: Any, /) -> bool:
+    other_set = containers.as_set(m, other, 0)
+    m.check_keys(owner, len(other_set))
+    return len(owner) <= len(other_set) and all(
+        element in other_set for element in unordered(owner)
+    )
+
+
+def _issuperset(m: Machine, owner: Any, other: Any, /) -> bool:
+    other_set = containers.as_set(m, other, len(owner))
+    return len(other_set) <= len(owner) and all(
+        element in owner for element in unordered(other_set)
+    )
+
+
+def _isdisjoint_set(m: Machine, owner: Any, other: Any, /) -> bool:
+    other_set = containers.as_set(m, other, len(owner))
+    return not any(element in owner for element in unordered(other_set))
+
+
+def _add(name: str, function: Callable[..., Any]) -> None:
+    """Register a function as a method of both set types."""
+    for cls, kind in _SET_TYPES:
+        cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(kind, name, function))
+
+
+def _checked(kind: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(m: Machine, owner: Any, /, *args: Any) -> Any:
+        check_owner(m, owner, kind, name)
+        return function(m, owner, *args)
+
+    return call
+
+
+for _name, _function in (
+    ("copy", _copy_set),
+    ("union", _union),
+    ("intersection", _intersection),
+    ("difference", _difference),
+    ("symmetric_difference", _symmetric_difference),
+    ("issubset", _issubset),
+    ("issuperset", _issuperset),
+    ("isdisjoint", _isdisjoint_set),
+):
+    _function.__qualname__ = f"set.{_name}"
+    _add(_name, _function)
+
+
+# ---- methods that modify a set ------------------------------------------------------------------
+
+
+@method(SET, "add")
+def _add_one(m: Machine, owner: Any, item: Any, /) -> None:
+    check_owner(m, owner, set, "add")
+    call_host(m, containers.add, (m, owner, item))
+
+
+def _charge_element(m: Machine, owner: Any, args: Any) -> None:
+    for item in args:
+        m.check_key(item, len(owner))
+
+
+host_method(SET, set, "discard", _charge_element)
+host_method(SET, set, "remove", _charge_element)
+
+
+@method(SET, "pop")
+def _pop_element(m: Machine, owner: Any, /) -> Any:
+    check_owner(m, owner, set, "pop")
+    m.charge(len(owner))
+    if not owner:
+        raise KeyError("pop from an empty set")
+    first = ordered(m, owner)[0]
+    m.check_key(first, len(owner))
+    set.discard(owner, first)
+    return first
+
+
+host_method(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
+
+
+@method(SET, "update")
+def _update_set(m: Machine, owner: Any, /, *others: Any) -> None:
+    check_owner(m, owner, set, "update")
+    for other in others:
+        containers.add_all(m, owner, other)
+
+
+def _replace_elements(m: Machine, owner: Any, elements: Any) -> None:
+    set.clear(owner)
+    set.update(owner, unordered(elements))
+
+
+@method(SET, "intersection_update")
+def _intersection_update(m: Machine, owner: Any, /, *others: Any) -> None:
+    check_owner(m, owner, set, "intersection_update")
+    _replace_elements(m, owner, _intersection(m, owner, *others))
+
+
+@method(SET, "difference_update")
+def _difference_update(m: Machine, owner: Any, /, *others: Any) -> None:
+    check_owner(m, owner, set, "difference_update")
+    for other in others:
+        set.difference_update(owner, containers.as_set(m, other, len(owner)))
+
+
+@method(SET, "symmetric_difference_update")
+def _symmetric_difference_update(m: Machine, owner: Any, other: Any, /) -> None:
+    check_owner(m, owner, set, "symmetric_difference_update")
+    _replace_elements(m, owner, _symmetric_difference(m, owner, other))

@@ -13,15 +13,14 @@ from itertools import accumulate
 from math import prod
 from typing import Any, NamedTuple
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import KernelError
 from nkic.base.text import plural
-from nkic.ir.tensors import Dynamic, View
+from nkic.language import views
 from nkic.language.beta1.indices import NO_AXES, ONE, Dim, Index, as_index, merged
-from nkic.language.hosted import plain, whole_number
-from nkic.language.tensors import reshapes
-from nkic.language.tensors.indexing import DynamicSlice
-from nkic.language.tensors.views import ViewError, on_chip
-from nkic.language.texts import brief
+from nkic.language.hosted import brief, plain, whole_number
+from nkic.language.indexing import DynamicSlice
+from nkic.language.views import ViewError, on_chip
+from nkic.program.program import Dynamic, View
 
 Axes = tuple[frozenset[int], ...]
 
@@ -457,7 +456,7 @@ def fitted(view: View, shape: Sequence[int]) -> View | None:
     if on_chip(view) and view.shape[0] != shape[0]:
         return None
     try:
-        return reshapes.reshape(view, tuple(shape))
+        return views.reshape(view, tuple(shape))
     except ViewError:
         return None
 

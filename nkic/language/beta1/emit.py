@@ -15,24 +15,23 @@ from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
-from nkic.ir.program import Instruction, Item
-from nkic.ir.tensors import Tensor, View
+from nkic.language import views
 from nkic.language.beta1.access import part_of, permuted
 from nkic.language.beta1.masks import Box, Mask
 from nkic.language.beta1.tiles import Tile
 from nkic.language.binder import Binder
 from nkic.language.isa import functions as rows_of
-from nkic.language.tensors import views
-from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensor import NkiTensor
 from nkic.language.trace import POISON, NkiInstruction, active, here
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
 from nkic.machine.patterns import merged
+from nkic.machine.targets import Buffer
 from nkic.machine.tiles import start_partitions
+from nkic.program.program import Instruction, Item, Tensor, View
 
 _PROFILE = Profile.NKI_0_6  # the version whose binders record instructions
 

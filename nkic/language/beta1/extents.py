@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nkic.base.kernel_errors import KernelError
-from nkic.ir.tensors import View
+from nkic.base.device import KernelError
 from nkic.language.beta1.access import broadcast, part_of
 from nkic.language.beta1.emit import emit, new, shaped_like, state
 from nkic.language.beta1.indices import NO_AXES, Dim, Index
@@ -23,13 +22,13 @@ from nkic.language.beta1.masks import (
     rearranged,
 )
 from nkic.language.beta1.tiles import Tile
+from nkic.language.creation import ConstantArray, shared_constant
 from nkic.language.enums import OPERATORS
-from nkic.language.tensors.arrays import ConstantArray
-from nkic.language.tensors.constant_data import shared_constant
 from nkic.language.trace import active
 from nkic.machine import dtypes
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
 from nkic.machine.tiles import start_partitions
+from nkic.program.program import View
 
 Shape = tuple[int, ...]
 Axes = Sequence[frozenset[int]]

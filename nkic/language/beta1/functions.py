@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from nkic.base.kernel_errors import KernelError
-from nkic.ir.program import Instruction
-from nkic.ir.tensors import View
-from nkic.language import library
+from nkic.base.device import KernelError
+from nkic.language import library, tensor
 from nkic.language.beta1 import access
 from nkic.language.beta1.creation import full
 from nkic.language.beta1.emit import (
@@ -59,13 +57,13 @@ from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
 from nkic.language.hosted import whole_numbers
-from nkic.language.tensors import decisions
-from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import Buffer
 from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.machine.targets import Buffer
+from nkic.program.program import Instruction, View
 
 
 def update(name: str, target: Tile, other: Any) -> Tile:
@@ -207,7 +205,7 @@ def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> An
 def _note_computed(output: Tile, *operands: Any) -> None:
     """Record a result's operands, for errors about its value."""
     views = [value._access for value in operands if isinstance(value, NkiTensor)]
-    decisions.computed(output._access, *views)
+    tensor.computed(output._access, *views)
 
 
 def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:

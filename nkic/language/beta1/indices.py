@@ -12,9 +12,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Any, NamedTuple
 
-from nkic.base.kernel_errors import KernelError
-from nkic.language.hosted import plain
-from nkic.language.texts import brief
+from nkic.base.device import KernelError
+from nkic.language.hosted import brief, plain
 from nkic.language.trace import current
 
 _numbers = count()

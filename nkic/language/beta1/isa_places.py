@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import KernelError
 from nkic.language.beta1.emit import Part, Producer, emit, hide, new, note_part, result
 from nkic.language.beta1.extents import (
     Extent,
@@ -16,8 +16,7 @@ from nkic.language.beta1.extents import (
     startable,
 )
 from nkic.language.beta1.indices import ONE, Index, as_index
-from nkic.language.beta1.isa_moves import ANY, engine_choice
-from nkic.language.beta1.isa_vectors import converted
+from nkic.language.beta1.isa_vectors import ANY, converted, engine_choice
 from nkic.language.beta1.masks import Compared, Mask, conjuncts
 from nkic.language.beta1.moving import (
     box_of,
@@ -34,7 +33,7 @@ from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import reduce_cmd
 from nkic.language.hosted import whole_number, whole_numbers
-from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine import dtypes
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
-from nkic.base.device import TracedOnce
+from nkic.base.device import KernelError, TracedOnce
 from nkic.base.diagnostics import Level
-from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1.emit import (
     follow,
     hide,
@@ -28,13 +27,11 @@ from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
 from nkic.language.beta1.moving import fill_hidden, kind, tile
 from nkic.language.beta1.operators import operator_name
-from nkic.language.beta1.recorded.carried import DependenceCheck
+from nkic.language.beta1.recorded import DependenceCheck
 from nkic.language.beta1.tiles import Tile
-from nkic.language.complain import complain
-from nkic.language.hosted import plain
+from nkic.language.hosted import brief, plain
 from nkic.language.loops import static_range
-from nkic.language.texts import brief
-from nkic.language.trace import active, here
+from nkic.language.trace import active, complain, here
 
 _loops = count()
 

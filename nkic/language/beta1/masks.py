@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import Level
-from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1.indices import ONE, Dim, Index, as_index, constant
-from nkic.language.complain import complain
-from nkic.language.tensors.views import replaced
-from nkic.language.texts import brief
+from nkic.language.hosted import brief
+from nkic.language.trace import complain
+from nkic.language.views import replaced
 
 Axes = Sequence[frozenset[int]]
 Shape = tuple[int, ...]

@@ -8,14 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import KernelError
 from nkic.language.beta1.emit import emit, hide, is_hidden, new, result, written_part
 from nkic.language.beta1.extents import Extent, cut, extent_of, part_inside, predicate, startable
 from nkic.language.beta1.functions import binary, unary
-from nkic.language.beta1.isa_folds import reduced_axes, tensor_reduce
-from nkic.language.beta1.isa_moves import dma_copy, nc_matmul, nc_transpose
+from nkic.language.beta1.isa_vectors import (
+    dma_copy,
+    nc_matmul,
+    nc_transpose,
+    reduced_axes,
+    tensor_reduce,
+    tensor_scalar,
+)
 from nkic.language.beta1.isa_vectors import dropout as nisa_dropout
-from nkic.language.beta1.isa_vectors import tensor_scalar
 from nkic.language.beta1.moving import (
     IDENTITY,
     check_box,
@@ -33,12 +38,12 @@ from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
 from nkic.language.hosted import plain, whole_number, whole_numbers
 from nkic.language.names import num_programs
-from nkic.language.sizes import volume
 from nkic.language.trace import active
+from nkic.language.views import volume
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import Buffer
 from nkic.machine.operators import ALU
+from nkic.machine.targets import Buffer
 
 # ---- reductions ----------------------------------------------------------------------------------
 

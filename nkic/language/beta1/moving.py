@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nkic.base.kernel_errors import KernelError
-from nkic.ir.program import Instruction
+from nkic.base.device import KernelError
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import (
     Part,
@@ -46,13 +45,13 @@ from nkic.language.beta1.extents import (
 from nkic.language.beta1.masks import bounding, boxes
 from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.hosted import plain
-from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.tensors.views import whole
-from nkic.language.texts import brief
+from nkic.language.hosted import brief, plain
+from nkic.language.tensor import NkiTensor
 from nkic.language.trace import active
+from nkic.language.views import whole
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.machine.targets import PARTITIONS, Buffer
+from nkic.program.program import Instruction
 
 Number = int | float
 

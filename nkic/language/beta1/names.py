@@ -7,36 +7,32 @@ from functools import partial, wraps
 from typing import Any
 
 from nkic.base.profiles import Profile
-from nkic.ir.program import Instruction
 from nkic.language.beta1 import (
     ROOT,
-    allocators,
     creation,
     functions,
     indices,
-    isa_folds,
-    isa_moves,
     isa_places,
     isa_vectors,
     loops,
-    methods,
     more,
     moving,
+    operators,
+    recorded,
 )
-from nkic.language.beta1.calls import fitting
-from nkic.language.beta1.operators import Function
-from nkic.language.beta1.recorded import scalars
+from nkic.language.beta1.operators import Function, fitting
+from nkic.language.creation import ParDim, TensorClass
 from nkic.language.dtypes_api import BUFFERS, named
 from nkic.language.enums import ENUMS, OPERATORS, engine
+from nkic.language.indexing import DynamicSlice
 from nkic.language.isa import NkiValidationError, get_nc_version
 from nkic.language.jit import check_option
 from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
-from nkic.language.tensors.creation import ParDim, TensorClass
-from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.trace import active
 from nkic.machine import dtypes
+from nkic.program.program import Instruction
 
 
 class TileSizes(TileSize):
@@ -171,13 +167,13 @@ def language() -> dict[str, Any]:
 
 
 _ISA: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (isa_moves, ("nc_matmul", "nc_transpose", "tensor_copy", "tensor_copy_dynamic_src")),
-    (isa_moves, ("tensor_copy_dynamic_dst", "nc_stream_shuffle", "dma_copy", "dma_transpose")),
+    (isa_vectors, ("nc_matmul", "nc_transpose", "tensor_copy", "tensor_copy_dynamic_src")),
+    (isa_vectors, ("tensor_copy_dynamic_dst", "nc_stream_shuffle", "dma_copy", "dma_transpose")),
     (isa_vectors, ("activation", "activation_reduce", "tensor_tensor", "tensor_scalar")),
     (isa_vectors, ("scalar_tensor_tensor", "tensor_scalar_reduce", "tensor_tensor_scan")),
     (isa_vectors, ("reciprocal", "dropout")),
-    (isa_folds, ("bn_stats", "bn_aggr", "max8", "nc_find_index8", "nc_match_replace8")),
-    (isa_folds, ("tensor_reduce", "tensor_partition_reduce")),
+    (isa_vectors, ("bn_stats", "bn_aggr", "max8", "nc_find_index8", "nc_match_replace8")),
+    (isa_vectors, ("tensor_reduce", "tensor_partition_reduce")),
     (isa_places, ("tensor_copy_predicated", "range_select", "select_reduce", "iota")),
     (isa_places, ("affine_select", "memset", "local_gather", "sequence_bounds")),
 )
@@ -203,15 +199,15 @@ def instructions() -> dict[str, Any]:
 def compiler() -> dict[str, Any]:
     """Return all names of `nki.compiler`."""
     return {
-        "sbuf": allocators.Sbuf(),
-        "psum": allocators.Psum(),
+        "sbuf": creation.Sbuf(),
+        "psum": creation.Psum(),
         **{
             name: Decorator(name, fitting(f"nki.compiler.{name}", function))
-            for name, function in allocators.DECORATORS.items()
+            for name, function in creation.DECORATORS.items()
         },
         "no_reorder": NoReorder,
-        "allocation_scope": allocators.allocation_scope,
-        "multi_buffer": allocators.multi_buffer,
+        "allocation_scope": creation.allocation_scope,
+        "multi_buffer": creation.multi_buffer,
     }
 
 
@@ -238,7 +234,7 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
     nki: dict[str, Any] = {name: Decorator(name, partial(jit, name)) for name in decorators}
     nki["tensor"] = TensorClass
     nl, nisa = language(), instructions()
-    methods.install(nl)
+    operators.install(nl)
     constants = {**ENUMS, **{k: v for k, v in nisa.items() if k.endswith("_engine")}}
     spaces = {
         "": {},
@@ -249,7 +245,7 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
         ".nki.typing": {
             "tensor": annotation,
             "mutable_tensor": annotation,
-            "scalar": scalars.scalar,
+            "scalar": recorded.scalar,
         },
         ".nki.isa.constants": constants,
         ".nki.language.constants": {

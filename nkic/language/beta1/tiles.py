@@ -10,21 +10,20 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, NoReturn
 
-from nkic.base.kernel_errors import KernelError
-from nkic.ir.tensors import Tensor, View
+from nkic.base.device import KernelError
+from nkic.language import views
 from nkic.language.beta1 import access
 from nkic.language.beta1.access import Axes
 from nkic.language.beta1.indices import NO_AXES, as_index, constant
 from nkic.language.beta1.masks import Mask, bounding, whole
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.hosted import whole_number, whole_numbers
-from nkic.language.sizes import volume
-from nkic.language.tensors import reshapes, views
-from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.texts import brief
+from nkic.language.hosted import brief, whole_number, whole_numbers
+from nkic.language.tensor import NkiTensor
 from nkic.language.trace import POISON, active, here
+from nkic.language.views import volume
 from nkic.machine.dtypes import DType
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
+from nkic.program.program import Tensor, View
 
 
 class Tile(NkiTensor):
@@ -32,7 +31,7 @@ class Tile(NkiTensor):
 
     `_written_by` is the instruction that wrote it, as long as that can be redirected; `_part` is
     the written part, if not all. `_mask` hides a part of it from a matmul that takes it. Methods
-    that record instructions are in nkic/language/beta1/methods.py.
+    that record instructions are in nkic/language/beta1/operators.py.
     """
 
     __slots__ = ("_axes", "_mask", "_outside", "_part", "_written_by")
@@ -145,7 +144,7 @@ def reshaped(view: View, shape: tuple[int, ...]) -> View:
     if len(view.shape) < 2 and views.on_chip(view):
         padded = view._replace(shape=(*view.shape, 1), strides=(*view.strides, 1))
     try:
-        return reshapes.reshape(padded, shape)
+        return views.reshape(padded, shape)
     except views.ViewError as error:
         raise KernelError(error.slug, error.message, help=error.help) from error
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import Fix, Level
-from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, CallChain
-from nkic.language.complain import complain
-from nkic.language.trace import active, here
+from nkic.language.trace import active, complain, here
 
 
 class Deprecation(NamedTuple):

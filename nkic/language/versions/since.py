@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import SHIPPED
 from nkic.language.namespace import Absent

@@ -7,27 +7,24 @@ from typing import TypeVar
 
 from nkic.machine.instructions import (
     collectives,
-    cores,
-    debug,
+    control,
     dma,
-    dma_compute,
     gpsimd,
-    gpsimd_gather,
-    mx,
     random,
-    registers,
     scalar,
     tensor,
+    vector,
+    vector_folds,
+    vector_v4,
 )
-from nkic.machine.instructions.vector import arithmetic, search, select, v4
 from nkic.machine.operands import Row
 
 Key = TypeVar("Key", str, int)
 FAMILIES = (
-    *(registers, dma, dma_compute, tensor),
-    *(arithmetic, select, search, v4),
-    *(scalar, gpsimd, gpsimd_gather, random),
-    *(mx, cores, collectives, debug),
+    *(control.ROWS, dma.ROWS, dma.COMPUTE_ROWS, tensor.ROWS),
+    *(vector.ROWS, vector_folds.ROWS, vector_folds.SEARCH_ROWS, vector_v4.ROWS),
+    *(scalar.ROWS, gpsimd.ROWS, gpsimd.GATHER_ROWS, random.ROWS),
+    *(tensor.MX_ROWS, control.CORE_ROWS, collectives.ROWS, control.DEBUG_ROWS),
 )
 
 
@@ -40,5 +37,5 @@ def _unique(key: Callable[[Row], Key], rows: Iterable[Row]) -> dict[Key, Row]:
     return unique
 
 
-ROWS: dict[str, Row] = _unique(lambda row: row.name, (r for f in FAMILIES for r in f.ROWS))
+ROWS: dict[str, Row] = _unique(lambda row: row.name, (r for rows in FAMILIES for r in rows))
 BY_OPCODE: dict[int, Row] = _unique(lambda row: row.opcode, ROWS.values())

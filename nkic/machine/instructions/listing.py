@@ -10,11 +10,9 @@ from collections.abc import Iterable
 
 from nkic.base.profiles import LABELS
 from nkic.machine.arguments import accepts, takes
-from nkic.machine.engines import Engine
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
 from nkic.machine.operands import Attribute, Operand, Row
-from nkic.machine.targets import TARGETS
+from nkic.machine.targets import TARGETS, Buffer, Engine
 from nkic.machine.tiles import first_target
 
 WIDEST = 26  # characters of the longest cell that widens its column

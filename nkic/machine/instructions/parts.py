@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.machine.constraints import all_int32
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts
-from nkic.machine.memory import Buffer
-from nkic.machine.operands import Access, Attribute, AttributeKind, Operand, Rule, Violation
+from nkic.machine.operands import Access, Attribute, AttributeKind, Facts, Operand, Rule, Violation
+from nkic.machine.targets import Buffer, Engine
 
 COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 REDUCE_COMMANDS = ("idle", "reset", "reduce", "reset_reduce", "load_reduce")

@@ -13,10 +13,9 @@ from nkic.machine.constraints import (
     same_dtype,
     same_partitions,
 )
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import result, scalar, source
-from nkic.machine.operands import SBUF, Cost, Effects, Row, Rule, Violation
+from nkic.machine.operands import SBUF, Cost, Effects, Facts, Row, Rule, Violation
+from nkic.machine.targets import Engine
 
 VECTOR = (Engine.VECTOR,)
 BOTH = (Engine.VECTOR, Engine.GPSIMD)

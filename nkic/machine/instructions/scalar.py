@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from nkic.machine import costs
 from nkic.machine.constraints import elementwise, float32_vectors, same_partitions
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions.parts import (
     REDUCE_COMMANDS,
     alu,
@@ -19,8 +17,18 @@ from nkic.machine.instructions.parts import (
     scalar,
     source,
 )
-from nkic.machine.operands import Attribute, AttributeKind, Depends, Effects, Row, Violation
+from nkic.machine.operands import (
+    Attribute,
+    AttributeKind,
+    Depends,
+    Effects,
+    Facts,
+    Row,
+    Tile,
+    Violation,
+)
 from nkic.machine.operators import ACTIVATIONS
+from nkic.machine.targets import Engine
 
 ACCUMULATOR = ("scalar.accumulator",)
 SCALED = (

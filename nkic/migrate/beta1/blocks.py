@@ -8,22 +8,322 @@ list of tiles with `t[i][0:128, 0:512]`. Source: NKI's guide to removing block d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import NamedTuple
 
 import libcst as cst
 
-from nkic.machine.memory import Buffer
-from nkic.machine.targets import KIB
-from nkic.migrate.arguments import find, is_plain, keyword_value, parameter_of, with_value
-from nkic.migrate.beta1 import allocators
-from nkic.migrate.beta1.indices import Indices, code, tuple_of
-from nkic.migrate.beta1.placing import Place, place_of
+from nkic.machine.targets import KIB, PSUM_BANK_BYTES, Buffer
+from nkic.migrate.beta1.indices import Indices, added, code, factor, times, tuple_of
 from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript
-from nkic.migrate.scopes import scope_of
-from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import bound, names_in, walk
+from nkic.migrate.calls import (
+    COMMA,
+    find,
+    is_plain,
+    keyword,
+    keyword_of,
+    keyword_value,
+    named,
+    parameter_of,
+    with_value,
+)
+from nkic.migrate.sheet import Sheet, bound, names_in, names_set, scope_of, walk
+
+# ---- Allocators of Beta 1: `buffer=ncc.sbuf.mod_alloc(base_addr=0)` → `address=(0, 0)` ----------
+# An allocator's rule for blocks that share addresses becomes arithmetic on the block's number.
+# Source: NKI's documentation up to SDK 2.26, direct allocation.
+
+_MODULES = {"nki.compiler.sbuf": Buffer.SBUF, "nki.compiler.psum": Buffer.PSUM}
+_MODULO, _BY_FUNCTION, _ANY = "mod_alloc", "alloc", "auto_alloc"
+_COUNTS = ("num_bank_tiles", "num_par_tiles", "num_free_tiles")
+_BASES = ("base_addr", "base_bank", "base_partition")
+_BUFFER = "buffer"
+
+
+def is_allocated(sheet: Sheet, call: cst.Call) -> bool:
+    """Whether the call chooses the addresses of its tensors."""
+    return _allocator(sheet, call) is not None
+
+
+def plain(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """Return a call that makes one tile, with its address. Raises `NotSlices`."""
+    return of_block(sheet, old, new, ())
+
+
+def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -> cst.Call:
+    """Return a call that makes the tile of a block, whose indices are the names `block`. Raises
+    `NotSlices`.
+    """
+    allocator = _allocator(sheet, old)
+    if allocator is None:
+        return new
+    buffer = keyword(new, _BUFFER)
+    assert buffer is not None
+    callee = called(sheet, allocator)
+    if callee is None:
+        return _elsewhere(sheet, old, new, buffer, block)
+    memory, function = callee
+    assert isinstance(allocator, cst.Call) or function in ("", _ANY)
+    address = ""
+    if function == _MODULO:
+        assert isinstance(allocator, cst.Call)
+        address = _modulo(memory, _words(allocator), block, lambda: _tile(sheet, old, new))
+    elif function == _BY_FUNCTION:
+        assert isinstance(allocator, cst.Call)
+        address = _numbers(sheet, old, block) or _by_call(sheet, old, new, memory, allocator, block)
+    return _placed(sheet, new, buffer, memory, address)
+
+
+def _placed(
+    sheet: Sheet, call: cst.Call, buffer: cst.Arg, memory: Buffer, address: str
+) -> cst.Call:
+    args = []
+    for arg in call.args:
+        if arg is not buffer:
+            args.append(arg)
+            continue
+        value = sheet.nl(memory.value)
+        if not address:
+            args.append(arg.with_changes(value=value))
+            continue
+        args.append(arg.with_changes(value=value, comma=COMMA))
+        args.append(named("address", cst.parse_expression(address)).with_changes(comma=arg.comma))
+    return call.with_changes(args=args)
+
+
+def _elsewhere(
+    sheet: Sheet, old: cst.Call, new: cst.Call, buffer: cst.Arg, block: Sequence[str]
+) -> cst.Call:
+    """Return the call for a `buffer=` expression of the kernel's own, which now yields an
+    address.
+    """
+    if block:
+        raise NotSlices("the addresses of its blocks come from an expression of the kernel's own")
+    memory = sheet.tensors(old)[0].buffer
+    return _placed(sheet, new, buffer, memory, code(buffer.value))
+
+
+def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
+    """Return the value of `buffer=` if it is an allocator."""
+    value = keyword_value(call, _BUFFER)
+    if value is None:
+        return None
+    if called(sheet, value) is not None:
+        return value
+    is_placed = any(tensor.fixed is not None for tensor in sheet.tensors(call))
+    return value if is_placed and not sheet.name_of(value).startswith("nki.") else None
+
+
+def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None:
+    """Return the memory and the function that an expression calls; None for other expressions.
+
+    `ncc.sbuf.alloc(…)` gives "alloc", a bare `ncc.sbuf` gives "".
+    """
+    function = value.func if isinstance(value, cst.Call) else value
+    name = sheet.name_of(function) or aliases(sheet).get(code(function), "")
+    if name in _MODULES:
+        return _MODULES[name], ""
+    module, _, last = name.rpartition(".")
+    return (_MODULES[module], last) if module in _MODULES else None
+
+
+def aliases(sheet: Sheet) -> Mapping[str, str]:
+    """Return the module-level aliases of allocator functions."""
+    names = {}
+    for statement in sheet.tree.body:
+        for assignment in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(assignment, cst.Assign) and is_alias(sheet, assignment):
+                names[code(assignment.targets[0].target)] = sheet.name_of(assignment.value)
+    return names
+
+
+def is_alias(sheet: Sheet, assignment: cst.Assign) -> bool:
+    """Whether an assignment is such an alias: `sb_mod = nki.compiler.sbuf.mod_alloc`."""
+    name = sheet.name_of(assignment.value)
+    at_top = not any(isinstance(p, cst.FunctionDef) for p in sheet.parents(assignment))
+    return at_top and name.rpartition(".")[0] in _MODULES and len(assignment.targets) == 1
+
+
+def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
+    """Rewrite `return sb_mod(base_addr=a, …)` in an allocator of the kernel's own to `return (0,
+    a)`.
+    """
+    allocator = called(sheet, old)
+    if allocator is None or allocator[1] != _MODULO or not is_plain(old):
+        return None
+    return cst.parse_expression(_modulo(allocator[0], _words(new), (), lambda: "0"))
+
+
+def _words(call: cst.Call) -> dict[str, cst.BaseExpression]:
+    names = ("base_addr",)
+    return {keyword_of(arg) or names[n]: arg.value for n, arg in enumerate(call.args)}
+
+
+def _modulo(
+    memory: Buffer,
+    args: Mapping[str, cst.BaseExpression],
+    block: Sequence[str],
+    tile: Callable[[], str],
+) -> str:
+    """Return the address that mod_alloc gives a block; `tile` returns the block's bytes per
+    partition.
+    """
+    byte, bank, first = (code(args[n]) if n in args else "0" for n in _BASES)
+    banks, partitions, free = (_number(args.get(name), block) for name in _COUNTS)
+    if partitions != "0":
+        raise NotSlices("its blocks share partitions")
+    byte = added(byte, times(free, tile())) if free != "0" else byte
+    if memory is Buffer.PSUM:
+        byte = added(times(added(bank, banks), str(PSUM_BANK_BYTES)), byte)
+    return f"({first}, {byte})"
+
+
+def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
+    """Return the place of a block among `counts`, modulo each count."""
+    if counts is None or not block:
+        return "0"
+    if not isinstance(counts, cst.Tuple | cst.List):
+        raise NotSlices(f"`{code(counts)}` is not a literal")
+    sizes = [code(element.value) for element in counts.elements]
+    text = "0"
+    for position, (counter, size) in enumerate(zip(block, sizes, strict=False)):
+        if size == "1":
+            continue
+        step = "1"
+        for later in sizes[position + 1 :]:
+            step = times(step, later)
+        term = f"{counter} % {factor(size)}"
+        text = added(text, term if step == "1" else f"({term}) * {factor(step)}")
+    return f"({text})" if " " in text else text
+
+
+def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
+    """Return the bytes per partition of one block.
+
+    It is a number if all evaluations found the same one, else an expression from its shape.
+    """
+    at = sheet.spot(old)
+    evaluations = (sheet.facts, *sheet.facts.of_other_shapes)
+    tensors = [tensor for facts in evaluations for tensor in facts.tensors.get(at, ())]
+    sizes = {prod(tensor.shape[1:]) * tensor.dtype.size for tensor in tensors}
+    if len(sizes) == 1:
+        return str(sizes.pop())
+    types = {tensor.dtype.size for tensor in tensors}
+    shape = find(new, ("shape",), "shape")
+    if len(types) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
+        raise NotSlices("its size is unknown, or changes from iteration to iteration")
+    text = "1"
+    for element in shape.value.elements[1:]:
+        text = times(text, code(element.value))
+    return times(text, str(types.pop()))
+
+
+def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
+    """Return the evaluated address, if there is a single one, or one for each block; else ""."""
+    tensors = sheet.tensors(call)
+    fixed = [tensor.fixed for tensor in tensors if tensor.fixed is not None]
+    places = [(address.partition, address.byte) for address in fixed]
+    distinct = list(dict.fromkeys(places))
+    if len(distinct) == 1:
+        return str(distinct[0])
+    if len(block) != 1 or not distinct or distinct * (len(tensors) // len(distinct)) != places:
+        return ""
+    return f"({', '.join(map(str, distinct))})[{block[0]}]"
+
+
+def _by_call(
+    sheet: Sheet,
+    old: cst.Call,
+    new: cst.Call,
+    memory: Buffer,
+    call: cst.Call,
+    block: Sequence[str],
+) -> str:
+    """Return the address that the kernel's own function gives a block. Raises `NotSlices`."""
+    shape = find(new, ("shape",), "shape")
+    if len(call.args) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
+        raise NotSlices("its address is computed by a function")
+    first = shape.value.elements[0].value
+    marked = isinstance(first, cst.Call) and code(first.func).rpartition(".")[2] == "par_dim"
+    rows = code(first.args[0].value) if isinstance(first, cst.Call) and marked else code(first)
+    index = tuple_of(block)
+    args = f"idx={index}, pdim_size={rows}, fdim_size={_tile(sheet, old, new)}"
+    text = f"{factor(code(call.args[0].value))}({args})"
+    if memory is Buffer.SBUF:
+        return text
+    address = f"(partition, bank * {PSUM_BANK_BYTES} + byte)"
+    return f"(lambda bank, partition, byte: {address})(*{text})"
+
+
+# ------------------------------------------------------------------------------------------------
+# The place where a tensor with block dimensions can be made as a tile: inside the loops that count
+# them.
+#
+# `t = nl.zeros((n, nl.par_dim(128), m))` before `for i in range(n):`, with all uses `t[i, …]` in
+# that loop, becomes a tile of (128, m) that each iteration makes for itself.
+
+
+class Place(NamedTuple):
+    """The statement before which the tile is made, and the block dimensions that vanish."""
+
+    before: cst.CSTNode
+    gone: frozenset[int]
+
+
+def place_of(
+    sheet: Sheet, maker: cst.CSTNode, uses: Sequence[cst.Subscript], count: int
+) -> Place | None:
+    """Return the innermost place that all uses allow; None if the tensor stays where it is made."""
+    chains = [_loops(sheet, use, maker) for use in uses]
+    inner: cst.For | None = None
+    counted_dims: set[int] = set()
+    for loops in zip(*chains, strict=False):
+        loop = loops[0]
+        dim = _dimension(loop, uses, count)
+        is_shared = all(loop_of_use is loop for loop_of_use in loops)
+        if not is_shared or dim is None or dim in counted_dims:
+            break
+        counted_dims.add(dim)
+        inner = loop
+    if inner is None or not isinstance(inner.body, cst.IndentedBlock):
+        return None
+    around = {id(p) for use in uses for p in (use, *sheet.parents(use))}
+    first = next(statement for statement in inner.body.body if id(statement) in around)
+    return Place(first, frozenset(counted_dims))
+
+
+def _loops(sheet: Sheet, use: cst.CSTNode, node: cst.CSTNode) -> list[cst.For]:
+    """Return the loops around a use but not around the definition, the outermost first."""
+    outside = {id(parent) for parent in sheet.parents(node)}
+    inside = [parent for parent in sheet.parents(use) if id(parent) not in outside]
+    if any(isinstance(parent, cst.FunctionDef | cst.While | cst.Lambda) for parent in inside):
+        return []
+    return [parent for parent in reversed(inside) if isinstance(parent, cst.For)]
+
+
+def _dimension(loop: cst.For, uses: Sequence[cst.Subscript], count: int) -> int | None:
+    """Return the block dimension in which every use has the loop's counter, if nothing changes
+    that.
+    """
+    name = loop.target.value if isinstance(loop.target, cst.Name) else ""
+    if any(name in names_set(node) for node in walk(loop.body)):
+        return None
+    dims = [
+        {dim for dim, element in enumerate(use.slice[:count]) if _names(element) == name}
+        for use in uses
+    ]
+    return min(set.intersection(*dims), default=None)
+
+
+def _names(element: cst.SubscriptElement) -> str:
+    inner = element.slice
+    value = inner.value if isinstance(inner, cst.Index) else None
+    return value.value if isinstance(value, cst.Name) else ""
+
+
+# --------------------------------------------------------------------------------------------------
 
 BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"
@@ -116,7 +416,7 @@ class Blocks:
         uses = [use for use in self._by_key.get(keys[0], ()) if not self._is_set(use)]
         around = [next(self.sheet.parents(use)) for use in uses]
         indexed = [parent for parent in around if isinstance(parent, cst.Subscript)]
-        if len(keys) > 1 or len(indexed) < len(uses) or allocators.is_allocated(self.sheet, call):
+        if len(keys) > 1 or len(indexed) < len(uses) or is_allocated(self.sheet, call):
             return None
         place = place_of(self.sheet, node, indexed, count)
         names = {name.value for name in names_in(call)}
@@ -156,7 +456,7 @@ class Blocks:
         in_psum = any(
             t.buffer is Buffer.PSUM or t.fixed is not None for t in self.sheet.tensors(call)
         )
-        return in_psum or allocators.is_allocated(self.sheet, call)
+        return in_psum or is_allocated(self.sheet, call)
 
     def _is_viewed(self, key: Key) -> bool:
         """Whether an index of it cannot be expressed by slices."""
@@ -338,7 +638,7 @@ class Blocks:
             return _shaped(new, front([*blocks, *maker.shape[count:]], len(blocks)))
         counters = [self.sheet.fresh(name) for name in "ijklmnop"[: len(blocks)]]
         call = _shaped(new, maker.shape[count:])
-        call = allocators.of_block(self.sheet, old, call, counters)
+        call = of_block(self.sheet, old, call, counters)
         text = code(call)
         for counter, size in reversed([*zip(counters, blocks, strict=True)]):
             text = f"[{text} for {counter} in range({size})]"

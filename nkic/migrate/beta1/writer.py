@@ -9,27 +9,24 @@ from typing import Any
 import libcst as cst
 
 from nkic.base.source import Span
-from nkic.ir.tensors import View
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import (
-    keyword,
-    keyword_of,
-    mask_argument,
-    whole_numbers,
-    with_args,
-    with_value,
-)
-from nkic.migrate.beta1 import allocators, attributes, calls, rounding
+from nkic.migrate.beta1 import blocks, calls, statements
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
-from nkic.migrate.beta1.calls import FOLDS, MASKS
-from nkic.migrate.beta1.declared import declared_result, is_never_called
-from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
+from nkic.migrate.beta1.calls import FOLDS, MASKS, declared_result, is_never_called, stated_shape
+from nkic.migrate.beta1.calls import rewritten as rewritten_patterns
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
-from nkic.migrate.beta1.masked import Cutter, shapes_by_name
-from nkic.migrate.beta1.masks import mask_of
-from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
-from nkic.migrate.beta1.patterns import stated_shape
-from nkic.migrate.beta1.results import Lookup, NoResult, Result, allocation, result_of
+from nkic.migrate.beta1.masks import Cutter, Stairs, Wider, mask_of, shapes_by_name
+from nkic.migrate.beta1.results import (
+    Hoisting,
+    Lookup,
+    NoResult,
+    Pending,
+    PendingCalls,
+    Result,
+    allocation,
+    joined,
+    result_of,
+)
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
@@ -41,21 +38,26 @@ from nkic.migrate.beta1.slices import (
     subscript,
     viewed,
 )
-from nkic.migrate.beta1.stairs import Stairs
-from nkic.migrate.beta1.statements.products import added_product
-from nkic.migrate.beta1.statements.returned import stored
-from nkic.migrate.beta1.statements.transfers import moved
-from nkic.migrate.beta1.statements.unrolled import loops_of, under
-from nkic.migrate.beta1.traced.carried import Carried, is_traced
-from nkic.migrate.beta1.traced.folds import Folds
-from nkic.migrate.beta1.traced.hidden import Hidden
-from nkic.migrate.beta1.traced.leaving import without_return
-from nkic.migrate.beta1.traced.unreached import unreached_result
-from nkic.migrate.beta1.wider import Wider
-from nkic.migrate.rules.calls import shared_outputs
-from nkic.migrate.scopes import scope_of
-from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.beta1.statements import added_product, loops_of, moved, stored, under
+from nkic.migrate.beta1.traced import (
+    Carried,
+    Folds,
+    Hidden,
+    is_traced,
+    unreached_result,
+    without_return,
+)
+from nkic.migrate.calls import (
+    keyword,
+    keyword_of,
+    mask_argument,
+    shared_outputs,
+    whole_numbers,
+    with_args,
+    with_value,
+)
+from nkic.migrate.sheet import Sheet, scope_of, walk
+from nkic.program.program import View
 
 INDICES, ADDRESSES = "an index expression", "an allocator"
 _INDEXING = "slice the tensor, or use t.ap(pattern)"
@@ -227,7 +229,7 @@ class Writer(cst.CSTTransformer):
         self, original_node: cst.AugAssign, updated_node: cst.AugAssign
     ) -> cst.AugAssign:
         """Rewrite the target of `t[...] += function(…, mask=…)` likewise."""
-        rounding.leave_added(self.sheet, original_node)
+        statements.leave_added(self.sheet, original_node)
         cutter = self.cutters.get(id(original_node.value))
         if cutter is None:
             return updated_node
@@ -242,7 +244,7 @@ class Writer(cst.CSTTransformer):
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
         """Rewrite numbers of element types, shapes of lists of tiles, and `nki.tensor`."""
-        return attributes.written(self.blocks, original_node) or updated_node
+        return calls.written(self.blocks, original_node) or updated_node
 
     # ---- calls -----------------------------------------------------------------------------
 
@@ -256,7 +258,7 @@ class Writer(cst.CSTTransformer):
         new = calls.copied(self.sheet, old, calls.unmasked(self.sheet, old, new))
         if self.sheet.name_of(old.func) in MAKERS:
             return self._tensor(old, new)
-        if (address := allocators.address_of(self.sheet, old, new)) is not None:
+        if (address := blocks.address_of(self.sheet, old, new)) is not None:
             self.sheet.done[ADDRESSES] += 1
             return address
         try:
@@ -307,13 +309,13 @@ class Writer(cst.CSTTransformer):
         ):
             return product
         new = shared_outputs(self.sheet, old, new) or new
-        return rounding.typed(self.sheet, old, self.wider.written(old, new))
+        return statements.typed(self.sheet, old, self.wider.written(old, new))
 
     def leave_BinaryOperation(  # noqa: N802
         self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
     ) -> cst.BaseExpression:
         """Rewrite `x * y` of tiles."""
-        return rounding.operator(self.sheet, original_node, updated_node)
+        return statements.operator(self.sheet, original_node, updated_node)
 
     def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """Rewrite `nl.ndarray(shape, …)`: blocks, addresses, initial values."""
@@ -325,7 +327,7 @@ class Writer(cst.CSTTransformer):
             if tensor is not new:
                 self.sheet.done[BLOCKS] += 1
                 return tensor
-            tensor = allocators.plain(self.sheet, old, new)
+            tensor = blocks.plain(self.sheet, old, new)
         except NotSlices as failure:
             self.sheet.leave(old, f"its address is unknown: {failure}", _PLACING)
             return new
@@ -412,7 +414,7 @@ class Writer(cst.CSTTransformer):
         if destination is not None:
             self.moved.setdefault(id(destination), []).append(updated_node)
             return cst.RemoveFromParent()
-        if isinstance(statement, cst.Assign) and allocators.is_alias(self.sheet, statement):
+        if isinstance(statement, cst.Assign) and blocks.is_alias(self.sheet, statement):
             return cst.RemoveFromParent()
         if (folded := self.folds.written(original_node, updated_node)) is not None:
             self.sheet.done[FOLDS] += 1

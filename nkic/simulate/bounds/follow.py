@@ -3,21 +3,427 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
-from nkic.machine.targets import Target
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord
-from nkic.simulate.bounds.algebra import Doubles, stored
-from nkic.simulate.bounds.operation import Errors, Lanes, Operation, values_of
-from nkic.simulate.bounds.rules import RULES
-from nkic.simulate.bounds.run_time import Transfer, resolve
-from nkic.simulate.bounds.store import Store
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
+from nkic.machine.operands import Depends, Register
+from nkic.machine.targets import Engine, Target
+from nkic.simulate.bounds.values import (
+    RULES,
+    UNIT,
+    Bounded,
+    Doubles,
+    Errors,
+    Lanes,
+    Operation,
+    Store,
+    bounded,
+    exact,
+    fitting,
+    function,
+    operator,
+    rounded,
+    stored,
+    total,
+    values_of,
+)
 from nkic.simulate.dynamic import Dynamic
-from nkic.simulate.storage.memory import Memory
+from nkic.simulate.memory import Memory
+from nkic.simulate.semantics.binding import swaps
+from nkic.simulate.semantics.vector import KEEP, QUADRANT
+
+# ---- Rules for the bounds of results, one function for each covered row -------------------------
+# A function returns the bounds by written operand, before rounding to that operand's type, or None
+# if it cannot bound them. docs/fidelity.md states what is covered.
+
+PARTITIONS = 128
+
+
+@bounded("memset", "iota")
+def made(operation: Operation) -> Errors:
+    """Constants are exactly what their type holds."""
+    return {"dst": np.zeros(())}
+
+
+@bounded("tensor_copy", "dma_copy")
+def copied(operation: Operation) -> Errors:
+    return {"dst": operation.get("src").error}
+
+
+@bounded("nc_transpose", "dma_transpose")
+def transposed(operation: Operation) -> Errors | None:
+    name = "data" if "data" in operation.operands else "src"
+    sizes = [size for size in operation.sizes(name) if size > 1]
+    if len(sizes) > 2:
+        return None
+    rows = operation.sizes(name)[0] if operation.sizes(name)[0] > 1 else (sizes or [1])[0]
+    return {"dst": operation.get(name).error.reshape(rows, -1).T}
+
+
+@bounded("affine_select")
+def selected(operation: Operation) -> Errors:
+    """The selection is exact; the other value is a constant."""
+    return {"dst": operation.get("on_true_tile").error}
+
+
+@bounded("tensor_copy_predicated")
+def predicated(operation: Operation) -> Errors | None:
+    if not operation.get("predicate").exact:
+        return None
+    src, dst = operation.get("src"), operation.get("dst")
+    return {"dst": np.maximum(np.broadcast_to(src.error, dst.error.shape), dst.error)}
+
+
+@bounded("tensor_tensor")
+def two_tiles(operation: Operation) -> Errors | None:
+    return _named(
+        "dst", operator(operation.attributes["op"], operation.get("data1"), operation.get("data2"))
+    )
+
+
+@bounded("tensor_scalar", "scalar_tensor_tensor")
+def two_stages(operation: Operation) -> Errors | None:
+    """The bounds of (data op0 operand0) op1 operand1."""
+    result: Bounded | None = operation.get("data")
+    for i in range(2):
+        if operation.attributes[f"op{i}"] is not None and result is not None:
+            result = _stage(operation, i, result, operation.get(f"operand{i}"))
+    return _named("dst", result)
+
+
+def _stage(operation: Operation, i: int, a: Bounded, b: Bounded) -> Bounded | None:
+    """Return `a op b` for the i-th operator of an instruction, or `b op a` if it is reversed."""
+    op, reverse = operation.attributes[f"op{i}"], operation.attributes[f"reverse{i}"]
+    return operator(op, *((b, a) if swaps(op, reverse) else (a, b)))
+
+
+@bounded("reciprocal")
+def reciprocal(operation: Operation) -> Errors | None:
+    return _named("dst", operator("reciprocal", operation.get("data"), exact(np.zeros(()))))
+
+
+@bounded("activation", "activation_reduce")
+def activated(operation: Operation) -> Errors | None:
+    inner, scale = operation.get("data"), operation.get("scale", 1.0)
+    if operation.operands["scale"] != 1.0:
+        inner = operator("multiply", inner, scale) or inner
+    if operation.operands["bias"] is not None:
+        inner = operator("add", inner, operation.get("bias")) or inner
+    result = function(operation.attributes["op"], inner)
+    if result is None:
+        return None
+    command = operation.attributes.get("reduce_cmd", "reset_reduce")
+    return {"dst": result.error, "reduce_res": _accumulated(operation, command, result)}
+
+
+def _accumulated(operation: Operation, command: str, result: Bounded) -> Doubles:
+    """Return the bounds of the reduce registers, whose sizes are kept as sums of magnitudes."""
+    size, error = operation.lanes.setdefault("reduce", exact(np.zeros(PARTITIONS)))
+    first = operation.first("data")
+    lanes = slice(first, first + result.value.shape[0])
+    if command.startswith("reset"):
+        size[lanes], error[lanes] = 0, 0
+    if command.endswith("reduce"):
+        size[lanes] += np.abs(result.value).sum(axis=-1)
+        error[lanes] += total(result).error + UNIT * size[lanes]
+    return error[lanes, None].copy()
+
+
+@bounded("tensor_reduce")
+def reduced(operation: Operation) -> Errors | None:
+    data, sizes = operation.get("data"), operation.sizes("data")
+    kept = int(np.prod(sizes[: len(sizes) - len(operation.attributes["axis"])]))
+    rows = Bounded(data.value.reshape(kept, -1), data.error.reshape(kept, -1))
+    return _named("dst", _folded(operation.attributes["op"], rows))
+
+
+@bounded("tensor_partition_reduce")
+def reduced_over_partitions(operation: Operation) -> Errors | None:
+    data = operation.get("data")
+    return _named("dst", _folded(operation.attributes["op"], Bounded(data.value.T, data.error.T)))
+
+
+def _folded(op: str, rows: Bounded) -> Bounded | None:
+    """Return the reduction of each row."""
+    if op in ("add", "subtract"):
+        return total(rows)
+    if op == "average":
+        return _quotient(total(rows), rows.value.shape[-1])
+    if op in ("maximum", "minimum"):
+        extreme = np.maximum if op == "maximum" else np.minimum
+        return Bounded(extreme.reduce(rows.value, axis=-1), rows.error.max(axis=-1))
+    if op == "multiply":
+        value, size = np.prod(rows.value, axis=-1), np.abs(rows.value)
+        spread = np.prod(size + rows.error, axis=-1) - np.prod(size, axis=-1)
+        roundings = (rows.value.shape[-1] - 1) * UNIT * np.abs(value)
+        return Bounded(value, spread + roundings)
+    return None
+
+
+@bounded("nc_n_gather")
+def gathered(operation: Operation) -> Errors | None:
+    """The bounds of the gathered elements, if the indices are exact."""
+    data, indices = operation.get("data"), operation.get("indices")
+    if not indices.exact:
+        return None
+    clamped = np.minimum(indices.value, data.value.shape[1] - 1).astype(np.int64)
+    return {"dst": np.take_along_axis(data.error, clamped, axis=1)}
+
+
+@bounded("local_gather")
+def gathered_by_core(operation: Operation) -> Errors | None:
+    """The worst bound in each partition, since an index applies to 16 partitions."""
+    if not operation.get("index").exact:
+        return None
+    worst = operation.get("src_buffer").error.max(axis=-1, keepdims=True)
+    return {"dst": np.repeat(worst, int(np.prod(operation.sizes("dst")[1:])), axis=1)}
+
+
+@bounded("nc_stream_shuffle")
+def shuffled(operation: Operation) -> Errors:
+    """Partitions move within their group of 32."""
+    error, source = operation.get("dst").error, operation.get("src").error
+    for partition in range(len(error)):
+        lane = operation.attributes["shuffle_mask"][partition % QUADRANT]
+        if lane != KEEP:
+            error[partition] = source[partition - partition % QUADRANT + lane]
+    return {"dst": error}
+
+
+@bounded("max8")
+def largest(operation: Operation) -> Errors:
+    """Sorting moves no number further than the largest error."""
+    return {"dst": operation.get("src").error.max(axis=-1, keepdims=True)}
+
+
+@bounded("nc_matmul")
+def product(operation: Operation) -> Errors | None:
+    left, right = (_contracted(operation, name) for name in ("stationary", "moving"))
+    narrow = all(operation.dtype(name).size <= 2 for name in ("stationary", "moving"))
+    return _multiplied(operation, left, right, narrow or bool(operation.attributes["is_transpose"]))
+
+
+def _contracted(operation: Operation, name: str) -> Bounded:
+    """Return an operand as (rows of the contraction, columns)."""
+    operand = operation.get(name)
+    if operation.attributes["perf_mode"] != "double_row":
+        return operand
+    value, error = (x.reshape(len(x), 2, -1).transpose(1, 0, 2) for x in operand)
+    columns = value.shape[-1]
+    return Bounded(value.reshape(-1, columns), error.reshape(-1, columns))
+
+
+@bounded("nc_matmul_mx")
+def scaled_product(operation: Operation) -> Errors | None:
+    """The product of exact elements and scales, whose single products are exact."""
+    names = ("stationary", "moving")
+    if not all(operation.get_error(n).max() == 0 for n in (*names, *(f"{n}_scale" for n in names))):
+        return None
+    left, right = (exact(operation.scaled(name)) for name in names)
+    return _multiplied(operation, left, right, True)
+
+
+def _multiplied(operation: Operation, left: Bounded, right: Bounded, are_exact: bool) -> Errors:
+    """Return the bounds of a matmul whose single products are exact or rounded."""
+    a, b = np.abs(left.value).T, np.abs(right.value)
+    size = a @ b
+    terms = (a != 0).astype(np.float64) @ (b != 0).astype(np.float64)
+    roundings = np.maximum(terms - 1, 0) + (0 if are_exact else 1)
+    error = left.error.T @ (b + right.error) + a @ right.error + roundings * UNIT * size
+    if operation.attributes["accumulate"]:
+        before = operation.get("dst")
+        error += before.error + UNIT * (np.abs(before.value) + size)
+    return {"dst": fitting(size, error)}
+
+
+@bounded("tensor_tensor_scan")
+def scanned(operation: Operation) -> Errors | None:
+    """The scan, element by element: (data0 op0 carry) op1 data1."""
+    data0, data1 = operation.get("data0"), operation.get("data1")
+    carry = operation.get("initial")
+    error = np.zeros(data0.value.shape)
+    for i in range(len(error[0])):
+        column = slice(i, i + 1)
+        inner = _stage(operation, 0, _columns(data0, column), carry)
+        if inner is None:
+            return None
+        outer = _stage(operation, 1, inner, _columns(data1, column))
+        if outer is None:
+            return None
+        carry = outer
+        error[:, column] = carry.error
+    return {"dst": error}
+
+
+def _columns(tile: Bounded, columns: slice) -> Bounded:
+    return Bounded(tile.value[:, columns], tile.error[:, columns])
+
+
+@bounded("bn_stats")
+def statistics(operation: Operation) -> Errors:
+    data = operation.get("data")
+    halves = [_columns(data, slice(i, None, 2)) for i in (0, 1)]  # elements with even, odd index
+    return {"dst": np.concatenate([_moments(half) for half in halves], axis=1)}
+
+
+def _moments(data: Bounded) -> Doubles:
+    """Return the bounds of count, mean, and variance times count: (partitions, 3)."""
+    mean = _quotient(total(data), max(data.value.shape[1], 1))
+    off = rounded(Bounded(data.value - mean.value[:, None], data.error + mean.error[:, None]))
+    spread = total(rounded(Bounded(off.value**2, (2 * np.abs(off.value) + off.error) * off.error)))
+    return np.stack([np.zeros(len(mean.value)), mean.error, spread.error], axis=1)
+
+
+def _quotient(dividend: Bounded, divisor: Doubles | int) -> Bounded:
+    """Return the dividend divided by an exact number."""
+    return rounded(Bounded(dividend.value / divisor, dividend.error / divisor))
+
+
+@bounded("bn_aggr")
+def aggregated(operation: Operation) -> Errors | None:
+    data = operation.get("data")
+    count, mean, spread = (_columns(data, slice(i, None, 3)) for i in range(3))
+    if not count.exact:
+        return None
+    n = count.value
+    elements = np.maximum(n.sum(axis=1), 1)
+    centre = _quotient(total(rounded(Bounded(n * mean.value, n * mean.error))), elements)
+    off = rounded(Bounded(mean.value - centre.value[:, None], mean.error + centre.error[:, None]))
+    off_size = np.abs(off.value)
+    between = rounded(Bounded(n * off_size**2, n * (2 * off_size + off.error) * off.error))
+    terms = rounded(Bounded(spread.value + between.value, spread.error + between.error))
+    variance = _quotient(total(terms), elements)
+    return {"dst": np.stack([centre.error, variance.error], axis=1)}
+
+
+def _named(name: str, bounds: Bounded | None) -> Errors | None:
+    return {name: bounds.error} if bounds is not None else None
+
+
+# ------------------------------------------------------------------------------------------------
+# Run-time offsets: the current addresses of an instruction's operands, and their bounds.
+# An exact offset is as good as a fixed one. An offset that rounding may have changed can lead
+# anywhere, so the results of the instruction are unbounded.
+
+DST, SRC = 0, 1  # the operands of a transfer
+
+
+class Rows(NamedTuple):
+    """The offsets of an operand's rows, clamped to the `size` offsets inside the tensor."""
+
+    indices: NDArray[np.int64]
+    size: int
+    kind: str
+
+
+class Resolved(NamedTuple):
+    """An instruction with its scalar offsets resolved.
+
+    `rows` has the other offsets, by operand, and `inside` tells which rows are not skipped.
+    """
+
+    record: InstructionRecord
+    rows: Mapping[int, Rows]
+    inside: NDArray[np.bool_]
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether the instruction moves rows one by one."""
+        row = self.record.row
+        copies = row is not None and row.moves and row.depends is Depends.ELEMENTWISE
+        return (
+            copies
+            and bool(self.rows)
+            and all(offsets.kind == "vector" for offsets in self.rows.values())
+        )
+
+
+def resolve(record: InstructionRecord, dynamic: Dynamic) -> Resolved:
+    """Return the instruction at its current addresses."""
+    operands, inside = list(record.operands), np.ones(1, np.bool_)
+    rows: dict[int, Rows] = {}
+    for place in dynamic.places:
+        number = next(n for n, operand in enumerate(operands) if operand is place.pattern)
+        indices = place.indices()
+        good = place.good(indices)
+        if place.pattern.kind == "scalar":
+            operands[number] = _at(place.pattern, int(indices[0]))
+            good = good[:1]
+        else:
+            rows[number] = Rows(indices.clip(0, place.size - 1), place.size, place.pattern.kind)
+        inside = inside & good
+    return Resolved(record._replace(operands=tuple(operands)), rows, inside)
+
+
+def _at(pattern: PatternRecord, index: int) -> PatternRecord:
+    stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
+    return pattern._replace(offset=pattern.offset + index * stride, dynamic=None)
+
+
+class Transfer:
+    """A copy that gathers or scatters rows, and the bounds of the rows."""
+
+    def __init__(self, resolved: Resolved, memory: Memory, store: Store) -> None:
+        self.resolved, self.memory, self.store = resolved, memory, store
+        self.dst, self.src = _tile(resolved, DST), _tile(resolved, SRC)
+        self.is_cast = self.src.dtype is not self.dst.dtype
+        self.count = len(next(iter(resolved.rows.values())).indices)
+        self.errors = self._read()
+        needs_values = self.is_cast and SRC not in resolved.rows
+        self.values = values_of(memory, self.src) if needs_values else None
+
+    def _read(self) -> Doubles | None:
+        source = self.resolved.rows.get(SRC)
+        if source is None:
+            return self.store.read(self.src).reshape(self.count, -1).copy()
+        windows = self.store.places(self.src, source.size)
+        return None if windows is None else windows[source.indices].reshape(self.count, -1)
+
+    def finish(self) -> bool:
+        """Set the bounds of the destination; return False if they are not known."""
+        target = self.resolved.rows.get(DST)
+        errors = self._cast(self.errors, target) if self.errors is not None else None
+        if errors is None:
+            return False
+        return self._scatter(errors, target) if target is not None else self._fill(errors)
+
+    def _cast(self, errors: Doubles, target: Rows | None) -> Doubles | None:
+        """Return the bounds after conversion to dst's type."""
+        if not self.is_cast:
+            return errors
+        values = self.values if target is not None else values_of(self.memory, self.dst)
+        if values is None:
+            return None
+        values = values.reshape(errors.shape)
+        return np.where(np.isfinite(values), stored(values, errors, self.dst.dtype), np.inf)
+
+    def _fill(self, errors: Doubles) -> bool:
+        before = self.store.read(self.dst)
+        inside = np.broadcast_to(self.resolved.inside, self.count)[:, None]
+        bounds = np.where(inside, errors, before.reshape(self.count, -1))
+        self.store.write(self.dst, bounds.reshape(before.shape))
+        return True
+
+    def _scatter(self, errors: Doubles, target: Rows) -> bool:
+        windows = self.store.places(self.dst, target.size)
+        if windows is None:
+            return False
+        inside = np.broadcast_to(self.resolved.inside, self.count)
+        windows[target.indices[inside]] = errors.reshape(self.count, *windows.shape[1:])[inside]
+        return True
+
+
+def _tile(resolved: Resolved, number: int) -> PatternRecord:
+    operand = resolved.record.operands[number]
+    assert type(operand) is PatternRecord
+    return operand
+
+
+# --------------------------------------------------------------------------------------------------
 
 
 class Bounds:

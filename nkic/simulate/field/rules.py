@@ -6,41 +6,242 @@ simulate/semantics. Rows in `UNDECIDED` have no meaning over the field.
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
 
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
+from nkic.machine.dtypes import DType
 from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
 from nkic.simulate.field import elements
 from nkic.simulate.field.elements import (
+    FUNCTIONS,
+    LEVELS,
+    OPERATORS,
     Elements,
+    Size,
     add,
     choose,
     constant,
+    exp,
     invert,
     is_true,
     join,
+    made,
     matmul,
     multiply,
     negative,
+    prelu,
+    reduction,
 )
-from nkic.simulate.field.functions import FUNCTIONS, OPERATORS, exp, prelu, reduction
-from nkic.simulate.field.operation import (
-    RULES,
-    UNDECIDED,
-    FieldRule,
-    Operation,
-    Results,
-    over_field,
-    undecided,
-)
-from nkic.simulate.numerics.alu import INTEGERS
+from nkic.simulate.memory import PARTITIONS, Memory
+from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.semantics.binding import swaps
 from nkic.simulate.semantics.dma import PERMUTATIONS
-from nkic.simulate.semantics.gpsimd import indices
-from nkic.simulate.semantics.gpsimd_gather import CORE
-from nkic.simulate.semantics.vector.search import KEEP, QUADRANT
+from nkic.simulate.semantics.gpsimd import CORE, indices
+from nkic.simulate.semantics.vector import KEEP, QUADRANT
 
-__all__ = ["RULES", "UNDECIDED", "rule_of", "why_undecided"]
+# ------------------------------------------------------------------------------------------------
+# The elements of all tensors of a program, in records that patterns address like memory.
+
+Records = NDArray[np.void]
+RECORD = np.dtype(
+    [("residues", np.int64, LEVELS), ("value", np.float64), ("origin", "i4"), ("loose", "i4")]
+)
+
+
+class Store:
+    """Records by tensor: (partitions, elements), HBM (1, elements). Zeros until written."""
+
+    def __init__(self, executable: Executable) -> None:
+        self._tensors = executable.tensors
+        self._records: dict[int, Records] = {}
+        self._sizes: dict[int, Size] = {}
+
+    def whole(self, tensor: int) -> Records:
+        """Return the records of a tensor."""
+        if tensor not in self._records:
+            record = self._tensors[tensor]
+            rows = record.shape[0] if record.buffer.on_chip else 1
+            self._records[tensor] = np.zeros((rows, prod(record.shape) // rows), RECORD)
+        return self._records[tensor]
+
+    def read(self, pattern: PatternRecord) -> Elements | None:
+        """Return the elements of an access, (partitions, elements); None of another type."""
+        window = self.window(pattern)
+        if window is None:
+            return None
+        return elements_of(window.reshape(self.shape(pattern)), self.size(pattern.tensor))
+
+    def is_on_chip(self, tensor: int) -> bool:
+        return self._tensors[tensor].buffer.on_chip
+
+    def size(self, tensor: int) -> Size:
+        return self._sizes.get(tensor, Size())
+
+    def write(self, pattern: PatternRecord, elements: Elements) -> None:
+        """Set the elements; all of a tensor are undecided after a write of other bits."""
+        window = self.window(pattern)
+        self.grow(pattern.tensor, elements.size)
+        if window is not None:
+            window[...] = records_of(elements).reshape(window.shape)
+            return
+        whole = self.whole(pattern.tensor)
+        whole["value"], whole["origin"] = np.nan, elements.origin.max(initial=0)
+
+    def grow(self, tensor: int, size: Size) -> None:
+        """Note the size of elements that a tensor gets."""
+        self._sizes[tensor] = self.size(tensor).joined(size)
+
+    def shape(self, pattern: PatternRecord) -> tuple[int, int]:
+        """Return the partitions (1 in HBM), and the elements of each."""
+        rows = pattern.partitions if self._tensors[pattern.tensor].buffer.on_chip else 1
+        return rows, prod(num for _, num in pattern.dims)
+
+    def places(self, pattern: PatternRecord, count: int) -> Records | None:
+        """Return a view of all places of a pattern with run-time offsets: (offsets, *shape)."""
+        window = self.window(pattern.standing)
+        if window is None or pattern.dynamic is None:
+            return None
+        stride = pattern.dynamic.stride * RECORD.itemsize
+        return as_strided(window, (count, *window.shape), (stride, *window.strides))
+
+    def window(self, pattern: PatternRecord) -> Records | None:
+        """Return a view if the access is to the tensor's own elements at a fixed address."""
+        tensor = self._tensors[pattern.tensor]
+        if pattern.dynamic is not None or not _same(pattern.dtype, tensor.dtype):
+            return None
+        whole = self.whole(pattern.tensor)
+        rows, _ = self.shape(pattern)
+        shape = (rows, *(num for _, num in pattern.dims))
+        strides = (whole.strides[0], *(step * RECORD.itemsize for step, _ in pattern.dims))
+        first = pattern.start * whole.strides[0] + pattern.offset * RECORD.itemsize
+        return np.ndarray(shape, RECORD, whole, first, strides)
+
+
+def _same(one: DType, other: DType) -> bool:
+    """Return whether both types read the same numbers from the same bits, but for rounding."""
+    return one is other or (one.size == other.size == 4 and one.is_float and other.is_float)
+
+
+def elements_of(records: Any, size: Size) -> Elements:
+    """Return records as elements."""
+    residues = np.moveaxis(records["residues"], -1, 0).copy()
+    parts = [records[name].copy() for name in ("value", "origin", "loose")]
+    return Elements(residues, parts[0], parts[1], parts[2], size)
+
+
+def records_of(elements: Elements) -> Records:
+    """Return elements as records."""
+    records = np.empty(elements.value.shape, RECORD)
+    records["residues"] = np.moveaxis(elements.residues, 0, -1)
+    records["value"], records["origin"], records["loose"] = elements[1:4]
+    return records
+
+
+# ---- An instruction as a rule of `field` sees it: its operands as elements ----------------------
+
+Lanes = dict[str, Elements]  # accumulators of an engine, (128, 1)
+
+
+class Operation:
+    """An instruction before it runs."""
+
+    def __init__(
+        self, record: InstructionRecord, memory: Memory, store: Store, lanes: Lanes
+    ) -> None:
+        row = record.row
+        if row is None:
+            raise TypeError("an empty slot has no operands")
+        self.row, self.place, self.lanes = row, record.place, lanes
+        self._memory, self._store = memory, store
+        self.operands = dict(zip(row.operand_index, record.operands, strict=False))
+        self.attributes: Mapping[str, Any] = dict(
+            zip(row.attribute_index, record.attributes, strict=True)
+        )
+
+    def pattern(self, name: str) -> PatternRecord | None:
+        """Return the operand if it is a tile."""
+        operand = self.operands.get(name)
+        return operand if type(operand) is PatternRecord else None
+
+    def dtype(self, name: str) -> DType | None:
+        """Return the element type of a tile."""
+        operand = self.pattern(name)
+        return operand.dtype if operand is not None else None
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """Return (partitions, *free dimensions), HBM (1, *dimensions)."""
+        operand = self.pattern(name)
+        return self._memory.form(operand).shape if operand is not None else ()
+
+    def is_on_chip(self, name: str) -> bool:
+        """Return whether the operand is a tile in SBUF or PSUM."""
+        operand = self.pattern(name)
+        return operand is not None and self._store.is_on_chip(operand.tensor)
+
+    def get(self, name: str, default: float = 0.0) -> Elements:
+        """Return a tile as (partitions, elements), or a number as (1, 1)."""
+        operand = self.operands.get(name)
+        if type(operand) is PatternRecord:
+            found = self._store.read(operand)
+            return found if found is not None else self._reinterpreted(operand)
+        number = float(operand) if isinstance(operand, int | float) else default
+        return constant(np.full((1, 1), float(np.float32(number))))
+
+    def _reinterpreted(self, pattern: PatternRecord) -> Elements:
+        """Return undecided elements: the bits of a tensor in another size."""
+        shape = self._store.shape(pattern)
+        zeros = np.zeros((LEVELS, *shape), np.int64)
+        return made(zeros, np.full(shape, np.nan), Size()).undecided(self.place)
+
+    def first(self, name: str) -> int:
+        """Return the first partition of an on-chip tile."""
+        operand = self.pattern(name)
+        return self._memory.form(operand).first if operand is not None else 0
+
+    def register(self, name: str, identity: float, data: str) -> tuple[Elements, slice]:
+        """Return an engine's accumulators, (128, 1), and the lanes of a tile."""
+        fresh = constant(np.full((PARTITIONS, 1), identity))
+        first = self.first(data)
+        lanes = slice(first, first + self.sizes(data)[0])
+        return self.lanes.setdefault(name, fresh), lanes
+
+
+Results = Mapping[str, Elements]
+FieldRule = Callable[[Operation], Results | None]
+RULES: dict[str, FieldRule] = {}
+UNDECIDED: dict[str, str] = {}
+
+
+def over_field(*names: str) -> Callable[[FieldRule], FieldRule]:
+    """Register a rule for the results of rows; it returns None if the field has no meaning for
+    them.
+    """
+
+    def register(rule: FieldRule) -> FieldRule:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"two rules for {name}")
+            RULES[name] = rule
+        return rule
+
+    return register
+
+
+def undecided(why: str, *names: str) -> None:
+    """Register rows whose results are those of the run if all that they read is constant, and
+    have no meaning over the field otherwise.
+    """
+    UNDECIDED.update(dict.fromkeys(names, why))
+
+
+# --------------------------------------------------------------------------------------------------
 
 undecided("selects by value", "max8", "nc_find_index8", "nc_match_replace8", "topk")
 undecided("counts by value", "nonzero_with_count", "sequence_bounds")
@@ -390,7 +591,7 @@ def bn_stats(operation: Operation) -> Results:
 
 
 def _total(rows: Elements, operation: Operation) -> Elements:
-    return elements.total(rows, operation.place).at(np.s_[:, None])
+    return elements.sum_of(rows, operation.place).at(np.s_[:, None])
 
 
 @over_field("bn_aggr")

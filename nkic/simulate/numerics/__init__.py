@@ -22,7 +22,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from nkic.machine.rounding import note_computed
+from nkic.machine.codecs import note_computed
 
 # Elements in a ufunc's buffer for type conversion. With a larger buffer, NumPy 2.3 and later copy
 # an operand that is broadcast along shorter rows, which doubles the time of a row.

@@ -20,17 +20,52 @@ every sum starts with 0 and adds zeros to one number, in any order. That takes a
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from contextlib import AbstractContextManager
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
+from nkic.machine.codecs import scratch
+from nkic.machine.dtypes import DType
 from nkic.machine.operators import SummationOrder
-from nkic.machine.scratch import scratch
-from nkic.simulate.numerics.sums import tree
-from nkic.simulate.numerics.vector import transpose
-from nkic.simulate.threads import in_use
+from nkic.simulate.numerics.elementwise import transpose
+from nkic.simulate.numerics.reduction import tree
+
+# ---- The number of threads that NumPy's BLAS may use during a run -------------------------------
+# Products of tiles are small: a second thread gains little on an idle machine, and on a busy one
+# it waits for its core, which takes ten times as long. Results do not depend on it.
+
+
+def blas_threads(count: int) -> AbstractContextManager[Any]:
+    """Return a context in which BLAS uses `count` threads.
+
+    This is one setting for the whole process if BLAS has its own threads: among overlapping runs,
+    the first one's setting is used, and is reverted when that run ends.
+    """
+    limit: AbstractContextManager[Any] = _libraries().limit(limits=count, user_api="blas")
+    return limit
+
+
+def in_use() -> int:
+    """Return the number of threads that BLAS uses now; 0 if its library is not known."""
+    return max((library.num_threads for library in _blas()), default=0)
+
+
+@cache
+def _blas() -> list[Any]:
+    return [one for one in _libraries().lib_controllers if one.user_api == "blas"]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Return the libraries that are loaded when the first run starts, which takes 2 ms to find."""
+    return ThreadpoolController()
+
+
+# --------------------------------------------------------------------------------------------------
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -155,7 +190,7 @@ def _in_order(left: Array, right: Array, out: Array) -> None:
         now = in_use()
 
 
-def _blas(left: Array, right: Array, out: Array) -> None:
+def _blas_product(left: Array, right: Array, out: Array) -> None:
     np.matmul(left.T, right, out=out)
 
 
@@ -218,8 +253,8 @@ _PRODUCTS: dict[SummationOrder, tuple[type[np.generic], Product]] = {
 
 # The ways to compute a product, fastest first; the last one is the definition.
 _WAYS: dict[np.dtype[Any], tuple[Product, ...]] = {
-    np.dtype(np.float64): (_blas, _loop),
-    np.dtype(np.float32): (_blas, _inside, _fused_loop),
+    np.dtype(np.float64): (_blas_product, _loop),
+    np.dtype(np.float32): (_blas_product, _inside, _fused_loop),
 }
 
 
@@ -258,3 +293,53 @@ def _probe(rows: int, columns: int, seed: int, kind: np.dtype[Any]) -> Array:
     exponent = draw.integers(-40, 40, (rows, columns))
     numbers = np.ldexp(draw.standard_normal((rows, columns), dtype=np.float32), exponent)
     return np.asarray(numbers, kind)
+
+
+# ------------------------------------------------------------------------------------------------
+# Groups of 32 elements with one scale, a power of two (OCP MX), in the hardware's layout.
+# A group is 8 partitions of 4 consecutive elements. A scale is a code of float8_e8m0fnu: 2^(code -
+# 127), and 255 is NaN.
+
+Codes = NDArray[np.uint8]
+
+PARTITIONS, LANES = 8, 4  # of a group
+BIAS, NAN = 127, 255  # of a scale's code
+
+
+def quantized(values: Floats, element: DType, headroom: bool = True) -> tuple[Floats, Codes]:
+    """Return `values` (P, 4 F) divided by their scales, and the scales' codes (P / 8, F).
+
+    The elements are not yet rounded to `element`. A scale is 2^(floor(log2 of the greatest
+    magnitude) - largest exponent + 1), so that no element rounds to more than its type holds; it is
+    at least 2^-127, also for a group of zeros. A group with NaN or an infinity has NaN as its scale
+    and its elements (assumed). Without `headroom`, the scale is half of that, and elements saturate
+    at the type's limit.
+    """
+    rows, columns = values.shape[0] // PARTITIONS, values.shape[1] // LANES
+    groups = values.reshape(rows, PARTITIONS, columns, LANES)
+    greatest = np.abs(groups).max(axis=(1, 3))
+    finite = np.isfinite(greatest)
+    shift = largest_exponent(element) + (not headroom)
+    _, above = np.frexp(np.where(finite, greatest, 0))  # floor(log2) + 1
+    exponent = np.where(greatest > 0, above - shift, -BIAS)
+    exponent = np.maximum(exponent, -BIAS)
+    scaled = np.ldexp(groups, -exponent[:, None, :, None])
+    scaled = np.clip(scaled, -element.highest, element.highest)
+    scaled = np.where(finite[:, None, :, None], scaled, np.float32(np.nan))
+    codes = np.where(finite, exponent + BIAS, NAN).astype(np.uint8)
+    return scaled.reshape(values.shape), codes
+
+
+def largest_exponent(element: DType) -> int:
+    """Return the largest exponent of `element`: 8 for float8_e4m3fn, 15 for float8_e5m2."""
+    return int(np.frexp(element.highest)[1]) - 1
+
+
+def dequantized(elements: Floats, codes: Codes) -> Doubles:
+    """Return `elements` (P, 4 F) times their scales (P / 8, F), exact in float64."""
+    rows, columns = codes.shape
+    groups = elements.astype(np.float64).reshape(rows, PARTITIONS, columns, LANES)
+    scales = np.ldexp(1.0, codes.astype(np.int32) - BIAS)
+    scales[codes == NAN] = np.nan
+    products: Doubles = groups * scales[:, None, :, None]
+    return products.reshape(elements.shape)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.operators import ALU
-from nkic.simulate.decode import Decoded
-from nkic.simulate.numerics.alu import ARITHMETIC
+from nkic.machine.operators import ACTIVATIONS, ALU, Activation, SummationOrder
+from nkic.simulate.memory import PARTITIONS
+from nkic.simulate.numerics.elementwise import ARITHMETIC
+from nkic.simulate.numerics.matmul import Factor, by_identity, matmul
+from nkic.simulate.numerics.reduction import reduce
+from nkic.simulate.outcome import Remark, Remarks
+from nkic.simulate.plans import NOT_MEASURED, Decoded
 from nkic.simulate.tile import Load, Sink, Sizes, Tile, View, refined
 
 Array = NDArray[Any]
@@ -71,3 +76,182 @@ def words(tile: Tile, sizes: Sizes) -> View:
 def all_int32(decoded: Decoded) -> bool:
     """Return whether every tile is int32 or uint32, so that integer arithmetic is exact."""
     return all(tile.dtype.name in ("int32", "uint32") for tile in decoded.tiles())
+
+
+# ---- Sums in the requested order, with a remark if "exact" hides an overflow --------------------
+
+_SUMS = frozenset({"add", "subtract", "average"})
+_GREATEST = float(np.finfo(np.float32).max)
+
+# A sum of squares below this shows that no magnitude exceeds 2^64, so that no partial sum can
+# overflow float32, and takes a few microseconds. A NaN, an infinity or a large number exceed it.
+_SMALL = 2.0**128
+
+
+class Reduction:
+    """The reductions of one instruction."""
+
+    def __init__(
+        self, decoded: Decoded, op: str, measured: Mapping[str, SummationOrder] = NOT_MEASURED
+    ) -> None:
+        self.op = op
+        self.order = decoded.order(measured)
+        self._watches = self.order == "exact" and op in _SUMS
+        self._row, self._remarks = decoded.row.name, decoded.state.remarks
+
+    def __call__(self, values: Floats, out: Floats, keep: int = 1) -> None:
+        """Reduce as `numerics.reduction.reduce`."""
+        squares = _squares(values) if self._watches else inf
+        reduce(self.op, values, out, keep, self.order, squares)
+        if self._watches and not squares < _SMALL:
+            sequential = np.empty_like(out)
+            reduce(self.op, values, sequential, keep, "float32")
+            _compare(self._remarks, self._row, out, sequential)
+
+
+class Product:
+    """The matrix products of one instruction."""
+
+    def __init__(self, decoded: Decoded) -> None:
+        self.order = decoded.order()
+        self._row, self._remarks = decoded.row.name, decoded.state.remarks
+
+    def __call__(self, left: Factor, right: Factor, out: Floats, accumulate: bool) -> None:
+        """Multiply as `numerics.matmul.matmul`."""
+        if self.order != "exact":
+            matmul(left, right, out, accumulate, self.order)
+            return
+        if by_identity(left, right, out, accumulate):
+            return
+        if _squares(left) * _squares(right) > _GREATEST**2:
+            self._compare_orders(left, right)
+        matmul(left, right, out, accumulate, self.order)
+
+    def _compare_orders(self, left: Factor, right: Factor) -> None:
+        exact, sequential = (np.empty((left.shape[1], right.shape[1]), np.float32) for _ in "12")
+        matmul(left, right, exact)
+        matmul(left, right, sequential, order="float32")
+        _compare(self._remarks, self._row, exact, sequential)
+
+
+def _squares(values: Array) -> float:
+    """Return the sum of squares, in the type of the values."""
+    flat = values.reshape(-1)
+    return float(np.dot(flat, flat))
+
+
+def _compare(remarks: Remarks, row: str, exact: Floats, sequential: Floats) -> None:
+    lost = np.isfinite(exact) & ~np.isfinite(sequential)
+    count = int(np.count_nonzero(lost))
+    if count:
+        sums = "1 sum overflows" if count == 1 else f"{count:,} sums overflow"
+        remarks.add(
+            Remark(
+                "hidden-overflow",
+                f"{row}: {sums} float32 in between, but are finite here, where "
+                f"additions are exact; the first is {float(exact[lost][0]):.8g}"
+                if count > 1
+                else f"{row}: {sums} float32 in between, but is "
+                f"{float(exact[lost][0]):.8g} here, where additions are exact",
+                "scale the numbers down; `--accumulate float32` shows the results of sequential "
+                "additions in float32",
+                count,
+            )
+        )
+
+
+# ---- Remarks, at run time, on behaviour that differs on a device --------------------------------
+
+Watch = Callable[[Floats], None]
+
+
+def in_range(decoded: Decoded) -> Watch | None:
+    """Return a check for elements outside the valid range of `op`, or None if it is unbounded."""
+    function, remarks = ACTIVATIONS[decoded.attributes["op"]], decoded.state.remarks
+    if (function.low, function.high) == (-inf, inf):
+        return None
+    low, high, row = np.float32(function.low), np.float32(function.high), decoded.row.name
+
+    def watch(values: Floats) -> None:
+        sizes = np.abs(values) if function.by_magnitude else values
+        if sizes.min() >= low and sizes.max() <= high:
+            return
+        outside = (sizes < low) | (sizes > high)  # a NaN is neither
+        count = int(np.count_nonzero(outside))
+        if count:
+            first = float(values[outside][0])
+            remarks.add(_outside(f"{row}: {_counted(count)}", function, first, count))
+
+    return watch
+
+
+def _counted(count: int) -> str:
+    return "1 element is" if count == 1 else f"{count:,} elements are"
+
+
+def _outside(text: str, function: Activation, first: float, count: int) -> Remark:
+    size = "whose magnitude must be" if function.by_magnitude else "which must be"
+    valid_range = f"from {_power(function.low)} to {_power(function.high)}"
+    return Remark(
+        "outside-valid-range",
+        f"{text} outside the range of nl.{function.name}, {size} {valid_range}; the first is "
+        f"{first:.8g}",
+        "clip the elements first, or use a function that is valid for them: the device's result "
+        "is invalid there",
+        count,
+    )
+
+
+def _power(value: float) -> str:
+    """Format a power of two as the documentation prints it."""
+    exponent = np.log2(value) if value > 0 else 0.5
+    return f"2**{exponent:.0f}" if exponent == round(exponent) else f"{value:.6g}"
+
+
+def clamped(decoded: Decoded, places: NDArray[Any], last: int) -> None:
+    """Remark on indices beyond the last element."""
+    beyond = places > last
+    count = int(np.count_nonzero(beyond))
+    if count:
+        decoded.state.remarks.add(
+            Remark(
+                "index-clamped",
+                f"{decoded.row.name}: {count:,} {'index is' if count == 1 else 'indices are'} "
+                f"beyond {last}, the last element; the first is {int(places[beyond][0])}",
+                "keep indices below the number of elements: what a device reads there is undefined",
+                count,
+            )
+        )
+
+
+class Fresh:
+    """The reduce registers of an engine that an instruction has reset or loaded, by lane."""
+
+    def __init__(self, decoded: Decoded, data: Tile) -> None:
+        every = decoded.state.array("accumulator.fresh", lambda: np.zeros(PARTITIONS, np.bool_))
+        self.lanes = every[data.first : data.first + data.partitions]
+        self.decoded = decoded
+
+    def note(self, command: str) -> None:
+        """Mark the lanes if the `reduce_cmd` of the running instruction sets them."""
+        if command.startswith(("reset", "load")):
+            self.lanes.fill(True)
+
+    def forget(self) -> None:
+        """Clear the marks: the instruction may have disturbed the registers."""
+        self.lanes.fill(False)
+
+    def ask(self, what: str) -> None:
+        """Remark if any register that is read or added to was not set."""
+        if self.lanes.all():
+            return
+        command = self.decoded.attributes.get("reduce_cmd", "")
+        self.decoded.state.remarks.add(
+            Remark(
+                "stale-accumulator",
+                f"{self.decoded.row.name} {what} reduce registers that no instruction has reset "
+                f"or loaded (`reduce_cmd` is {command}): the result is whatever was there",
+                "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce` to the first instruction that "
+                "reduces",
+            )
+        )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.simulate.decode import Decoded, Refused, Rendezvous, Step, rendezvous, semantics
+from nkic.simulate.plans import Decoded, Refused, Rendezvous, Step, rendezvous, semantics
 from nkic.simulate.tile import Tile
 
 Array = NDArray[Any]

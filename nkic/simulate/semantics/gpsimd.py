@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.numerics.alu import INTEGERS
-from nkic.simulate.semantics.binding import result, shape_of
-from nkic.simulate.semantics.copying import as_held, choosing, constant
+from nkic.machine.operators import ALU
+from nkic.machine.targets import Engine
+from nkic.simulate.memory import PARTITIONS
+from nkic.simulate.numerics.elementwise import INTEGERS, draw, seeded, uniform
+from nkic.simulate.numerics.elementwise import Words as elementwise_Words
+from nkic.simulate.numerics.reduction import largest, reduce_bits
+from nkic.simulate.numerics.reduction import nonzero_with_count as nonzero
+from nkic.simulate.numerics.reduction import sequence_bounds as bounds
+from nkic.simulate.plans import Decoded, Step, semantics
+from nkic.simulate.semantics.binding import Reduction, clamped, result, shape_of, vector, words
+from nkic.simulate.semantics.dma import as_held, choosing, constant
 from nkic.simulate.tile import Load, Sink, Tile
 
 Array = NDArray[Any]
@@ -85,3 +92,196 @@ def _choices(decoded: Decoded) -> tuple[Load, Array, Sink, tuple[int, ...]]:
     sizes = sizes or dst.sizes
     load, fill = as_held(source, dst, sizes), constant(dst, value)
     return load, fill, dst.bit_sink(sizes), dst.shape_in(sizes)
+
+
+# ---- Semantics of the gpsimd engine's rows that gather, search and reduce in SBUF ---------------
+# Gathers move bits. An index beyond the last element is clamped to it (assumed; the documentation
+# leaves it undefined).
+
+CORE = 16  # partitions of one GpSimd core
+
+
+@semantics("nc_n_gather")
+def nc_n_gather(decoded: Decoded) -> Step:
+    dst, data = decoded.tile("dst"), decoded.tile("data")
+    load = as_held(data, dst, (data.free,))
+    places, last = decoded.tile("indices").seen_as((dst.free,)), data.free - 1
+
+    def step() -> None:
+        positions = places()
+        clamped(decoded, positions, last)
+        gathered = np.take_along_axis(load(), np.minimum(positions, last).astype(np.int64), axis=1)
+        np.copyto(dst.window, gathered.reshape(dst.shape))
+
+    return step
+
+
+@semantics("local_gather")
+def local_gather(decoded: Decoded) -> Step:
+    dst, src, index = decoded.tile("dst"), decoded.tile("src_buffer"), decoded.tile("index")
+    run, count = decoded.attributes["num_elem_per_idx"], decoded.attributes["num_valid_indices"]
+    load, places = as_held(src, dst, (src.free,)), index.seen_as((index.free,))
+    cores, last = src.partitions // CORE, src.free - 1
+    within = np.arange(run)
+
+    def step() -> None:
+        # Down the columns of a core's 16 partitions, truncated; one run for each index.
+        firsts = places().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
+        elements = (firsts[:, :, None].astype(np.int64) + within).reshape(cores, -1)
+        clamped(decoded, elements, last)
+        every = np.repeat(np.minimum(elements, last), CORE, axis=0)
+        gathered = np.take_along_axis(load(), every, axis=1)
+        np.copyto(dst.window, gathered.reshape(dst.shape))
+
+    return step
+
+
+@semantics("tensor_partition_reduce")
+def tensor_partition_reduce(decoded: Decoded) -> Step:
+    op, data, dst = decoded.attributes["op"], decoded.tile("data"), decoded.tile("dst")
+    if ALU[op].group == "bitvec":
+        raw, into = words(data, data.sizes), words(dst, dst.sizes)
+
+        def bits() -> None:
+            values, out = raw(), into()
+            total = np.empty(data.free, values.dtype)
+            reduce_bits(op, values.reshape(data.partitions, -1).T, total)
+            np.copyto(out, total.reshape(out.shape))
+
+        return bits
+    load, total = data.load(), decoded.scratch.floats((data.free,))
+    reduce = Reduction(decoded, op)
+
+    def step() -> None:
+        reduce(load().T, total)
+        dst.put(total)
+
+    return step
+
+
+@semantics("sequence_bounds")
+def sequence_bounds(decoded: Decoded) -> Step:
+    """Integers are compared as integers."""
+    ids, dst = decoded.tile("segment_ids"), decoded.tile("dst")
+    load = ids.seen_as((ids.free,))
+    return lambda: np.copyto(dst.window, bounds(load()[0]).reshape(dst.shape), casting="unsafe")
+
+
+@semantics("topk")
+def topk(decoded: Decoded) -> Step:
+    """All 16 partitions of a core get the largest of their elements."""
+    src, values = decoded.tile("src"), decoded.tile("val_dst")
+    places, count = decoded.tile("idx_dst"), decoded.attributes["n"]
+    load, cores = src.load((src.free,)), src.partitions // CORE
+
+    def step() -> None:
+        snakes = load().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
+        order = largest(snakes, values.free)
+        gathered = np.take_along_axis(snakes, order, axis=1)
+        values.put(np.repeat(gathered, CORE, axis=0))
+        every = np.repeat(order, CORE, axis=0).reshape(places.shape)
+        np.copyto(places.window, every, casting="unsafe")
+
+    return step
+
+
+@semantics("nonzero_with_count")
+def nonzero_with_count(decoded: Decoded) -> Step:
+    """Only the first of each core's 16 partitions is used; the others are unchanged."""
+    src, dst = decoded.tile("src"), decoded.tile("dst")
+    offset, padding = decoded.attributes["index_offset"], decoded.attributes["padding_val"]
+    load, rows = src.seen_as((src.free,)), slice(-src.first % CORE, None, CORE)
+
+    def step() -> None:
+        into = dst.window[rows]
+        indices = nonzero(load()[rows], offset, padding)
+        np.copyto(into, indices.reshape(into.shape), casting="unsafe")
+
+    return step
+
+
+# ---- Semantics of the rows that draw pseudo-random numbers --------------------------------------
+# Every engine and target uses XORWOW: one generator per lane of gpsimd, four per lane of vector.
+# The vector engine's own generator before NeuronCore-v4 is unpublished, and so are the seeding and
+# the order of draws (assumed; docs/fidelity.md).
+
+GENERATORS = {Engine.VECTOR: 4, Engine.GPSIMD: 1}  # per lane
+
+
+def _states(decoded: Decoded) -> elementwise_Words:
+    """Return the engine's generator states, (128, words); initially those of seed 0."""
+    generators = GENERATORS[decoded.engine]
+    return decoded.state.array("random", lambda: seeded(0, PARTITIONS, generators))
+
+
+def _lanes(decoded: Decoded, tile: Tile) -> elementwise_Words:
+    """Return a view of the states of the partitions of `tile`."""
+    return _states(decoded)[tile.first : tile.first + tile.partitions]
+
+
+@semantics("dropout")
+def dropout(decoded: Decoded) -> Step:
+    """An element is dropped if a number in [0, 1) is less than its probability."""
+    dst, data = decoded.tile("dst"), decoded.tile("data")
+    lanes, load = _lanes(decoded, data), as_held(data, dst, dst.sizes)
+    probability, zero = vector(decoded, "prob", None), constant(dst, 0.0)
+
+    def step() -> None:
+        dropped = uniform(draw(lanes, dst.free)) < probability()
+        np.copyto(dst.window, np.where(dropped.reshape(dst.shape), zero, load()))
+
+    return step
+
+
+@semantics("rng")
+def rng(decoded: Decoded) -> Step:
+    dst = decoded.tile("dst")
+    lanes, kind = _lanes(decoded, dst), np.dtype(f"u{dst.dtype.size}")
+
+    def step() -> None:
+        bits = draw(lanes, dst.free).astype(kind).view(dst.form.storage)
+        np.copyto(dst.window, bits.reshape(dst.shape))
+
+    return step
+
+
+@semantics("set_rng_seed")
+def set_rng_seed(decoded: Decoded) -> Step:
+    states, tile = _states(decoded), decoded.tile("src_seeds")
+
+    def step() -> None:
+        (seed,) = np.ascontiguousarray(tile.bits()).view(np.uint32).ravel()
+        states[...] = seeded(int(seed), PARTITIONS, GENERATORS[decoded.engine])
+
+    return step
+
+
+@semantics("rand2")
+def rand2(decoded: Decoded) -> Step:
+    """min + (max - min) u, u in [0, 1), each operation rounded to float32; at most max."""
+    dst = decoded.tile("dst")
+    lanes, (out, store, _) = _lanes(decoded, dst), result(decoded)
+    low, high = vector(decoded, "min", None), vector(decoded, "max", None)
+
+    def step() -> None:
+        numbers = uniform(draw(lanes, dst.free))
+        low_values, high_values = low(), high()
+        scaled = low_values + (high_values - low_values) * numbers
+        np.minimum(scaled, high_values, out=out())
+        store()
+
+    return step
+
+
+@semantics("rand_set_state")
+def rand_set_state(decoded: Decoded) -> Step:
+    seeds = decoded.tile("src_seeds")
+    lanes, load = _lanes(decoded, seeds), seeds.seen_as((seeds.free,))
+    return lambda: np.copyto(lanes, load())
+
+
+@semantics("rand_get_state")
+def rand_get_state(decoded: Decoded) -> Step:
+    dst = decoded.tile("dst")
+    lanes = _lanes(decoded, dst)
+    return lambda: np.copyto(dst.window, lanes.reshape(dst.shape))

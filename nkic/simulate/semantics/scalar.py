@@ -10,12 +10,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.numerics.activation import FUNCTIONS
-from nkic.simulate.semantics.binding import Floats, result, shape_of, vector
-from nkic.simulate.semantics.summing import Reduction
-from nkic.simulate.semantics.validity import Fresh, in_range
-from nkic.simulate.storage.memory import PARTITIONS
+from nkic.simulate.memory import PARTITIONS
+from nkic.simulate.numerics.elementwise import FUNCTIONS
+from nkic.simulate.plans import Decoded, Step, semantics
+from nkic.simulate.semantics.binding import (
+    Floats,
+    Fresh,
+    Reduction,
+    in_range,
+    result,
+    shape_of,
+    vector,
+)
 
 Compute = Callable[[], Floats]
 NO_PARAMETER = np.zeros((), np.float32)  # functions with a parameter are rejected

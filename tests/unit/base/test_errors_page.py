@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from nkic.base import explain
+from nkic.base import levels
 from nkic.base.diagnostics import codes
 from nkic.base.levels import OFF_BY_DEFAULT
 
@@ -44,7 +44,7 @@ def test_every_row_is_a_code_with_its_title() -> None:
     known = {code.number: code for code in codes().values()}
     for number, slug, title in listed():
         assert known[number].slug == slug
-        assert title.startswith(explain.title(known[number]))
+        assert title.startswith(levels.title(known[number]))
 
 
 def test_every_warning_is_listed() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.base import explain
+from nkic.base import levels
 from nkic.base.diagnostics import UsageFailed, codes
 
 
@@ -13,19 +13,19 @@ from nkic.base.diagnostics import UsageFailed, codes
     ["NKI0006", "nki0006", "0006", "6", " 0006 ", "cannot-write", "Cannot-Write", "cannot_write"],
 )
 def test_a_code_has_many_names(wanted: str) -> None:
-    assert explain.find(wanted).slug == "cannot-write"
-    assert explain.page(wanted).startswith(
+    assert levels.find(wanted).slug == "cannot-write"
+    assert levels.page(wanted).startswith(
         "# NKI0006 cannot-write: An output file cannot be written\n"
     )
 
 
 def test_title_is_the_first_line_without_its_mark() -> None:
-    assert explain.title(codes()["unknown-option"]) == "Unknown option"
+    assert levels.title(codes()["unknown-option"]) == "Unknown option"
 
 
 def test_the_page_follows_its_head_unchanged() -> None:
-    file = explain.FOLDER / "NKI9001-internal-error.md"
-    head, rest = explain.page("9001").split("\n", 1)
+    file = levels.FOLDER / "NKI9001-internal-error.md"
+    head, rest = levels.page("9001").split("\n", 1)
     assert head == "# NKI9001 internal-error: Internal error"
     assert rest == file.read_text(encoding="utf-8").split("\n", 1)[1]
 
@@ -40,7 +40,7 @@ def test_the_page_follows_its_head_unchanged() -> None:
 )
 def test_unknown_code_gets_the_nearest(wanted: str, near: str) -> None:
     with pytest.raises(UsageFailed) as raised:
-        explain.page(wanted)
+        levels.page(wanted)
     (found,) = raised.value.diagnostics
     assert found.code.slug == "unknown-code"
     assert f"`{wanted}`" in found.message
@@ -50,11 +50,11 @@ def test_unknown_code_gets_the_nearest(wanted: str, near: str) -> None:
 @pytest.mark.parametrize("wanted", ["", "zzzzzzzzzzzz", "../secret", "\x00", "E0308"])
 def test_a_name_near_to_nothing_gets_no_guess(wanted: str) -> None:
     with pytest.raises(UsageFailed) as raised:
-        explain.page(wanted)
+        levels.page(wanted)
     assert raised.value.diagnostics[0].help == "`--explain all` prints every page"
 
 
 def test_all_pages_in_the_order_of_their_numbers() -> None:
-    heads = [line for line in explain.page("all").splitlines() if line.startswith("# NKI")]
+    heads = [line for line in levels.page("all").splitlines() if line.startswith("# NKI")]
     assert len(heads) == len(codes())
     assert heads == sorted(heads)

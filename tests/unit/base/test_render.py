@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.diagnostics import Code, Diagnostic, Fix, Label, Level, make
-from nkic.base.render import FORMATS, PLAIN, Paint, excerpt, json_lines, render, summary
+from nkic.base.render import FORMATS, PLAIN, Paint, render, summary, text
 from nkic.base.source import SourceFile, Span
 
 SLUG = "bad-value"  # any code serves: these tests check the layout
@@ -275,7 +275,7 @@ def test_summary_counts_complaints() -> None:
 
 
 def test_the_example_in_the_code_is_true() -> None:
-    assert doctest.testmod(excerpt) == (0, 2)
+    assert doctest.testmod(text) == (0, 2)
 
 
 CHARS = st.sampled_from("ab( \t漢é\u0301\x1b\U0001f600")
@@ -353,7 +353,7 @@ def test_schema_is_itself_valid() -> None:
 @given(DIAGNOSTICS.map(lambda d: replace(d, primary=Label(at(1, 1, 2, "\udcff.py"), "\udcff"))))
 def test_every_json_line_is_one_valid_object(found: Diagnostic) -> None:
     positive = replace(found, labels=(), fixes=())  # the random spans may be negative
-    line = json_lines.line(positive, SOURCES)
+    line = text.json_line(positive, SOURCES)
     assert line.endswith("\n")
     assert line.count("\n") == 1
     record = json.loads(line.encode("utf-8"))
@@ -372,7 +372,7 @@ def test_json_line_holds_everything() -> None:
         help="h",
         fixes=[Fix(at(3, 10, 11), "g", "call `g`", sure=True), Fix(at(1, 1, 2), "", "drop")],
     )
-    record = json.loads(json_lines.line(found, SOURCES))
+    record = json.loads(text.json_line(found, SOURCES))
     VALIDATOR.validate(record)
     where = {"file": "kernel.py", "line": 3, "column": 10, "end_line": 3, "end_column": 19}
     other = {"file": "other.py", "line": 2, "column": 5, "end_line": 2, "end_column": 13}
@@ -395,17 +395,17 @@ def test_json_line_holds_everything() -> None:
     [("code", "E0312"), ("level", "fatal"), ("count", 0), ("spans", [{}]), ("help", 3)],
 )
 def test_schema_refuses_what_we_never_write(field: str, value: object) -> None:
-    record = json.loads(json_lines.line(make(SLUG, "m", at(1, 1, 2)), SOURCES))
+    record = json.loads(text.json_line(make(SLUG, "m", at(1, 1, 2)), SOURCES))
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate({**record, field: value})
 
 
 def test_artifact_event() -> None:
-    record = json.loads(json_lines.event("artifact", kind="neff", path="out/k.neff"))
+    record = json.loads(text.event("artifact", kind="neff", path="out/k.neff"))
     VALIDATOR.validate(record)
     assert (record["type"], record["kind"], record["path"]) == ("artifact", "neff", "out/k.neff")
 
 
 def test_not_a_number_is_not_json() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        json_lines.event("artifact", cycles=float("nan"))
+        text.event("artifact", cycles=float("nan"))

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic import __version__
-from nkic.base import explain
+from nkic.base import levels
 from nkic.base.diagnostics import Diagnostic, Fix, Label, Level, code, make
-from nkic.base.render import github, sarif
-from nkic.base.render.places import from_root
+from nkic.base.render import from_root, sarif
+from nkic.base.render import text as github
 from nkic.base.source import SourceFile, Span
 
 TEXT = """import nki
@@ -185,8 +185,8 @@ def test_rules_are_those_that_fired_with_their_whole_page() -> None:
     assert [result["ruleIndex"] for result in run["results"]] == [0, 1, 0]
     rule = driver["rules"][1]
     assert rule["name"] == "SbufOverflow"
-    assert rule["help"]["markdown"] == explain.page("NKI0501")
-    assert rule["shortDescription"]["text"] == explain.title(code("sbuf-overflow"))
+    assert rule["help"]["markdown"] == levels.page("NKI0501")
+    assert rule["shortDescription"]["text"] == levels.title(code("sbuf-overflow"))
     assert "##" not in rule["fullDescription"]["text"]
 
 
@@ -282,7 +282,7 @@ def test_any_diagnostic_makes_a_valid_log(
 
 def test_a_command_with_its_place() -> None:
     found = make("sbuf-overflow", "too much", at(3, 5, 7), notes=["trn2"], help="use less")
-    assert github.line(found) == (
+    assert github.github_line(found) == (
         "::error file=k.py,line=3,endLine=3,col=5,endColumn=7,title=NKI0501 sbuf-overflow"
         "::too much%0Anote: trn2%0Ahelp: use less\n"
     )
@@ -290,7 +290,7 @@ def test_a_command_with_its_place() -> None:
 
 def test_everything_that_would_end_a_value_is_escaped() -> None:
     found = make("bad-value", "50% of 1,2: a\r\nb::c", at(1, 1, 2, "a,b:c%d\r\n.py"))
-    line = github.line(found, lambda path: f"sub/{path}")
+    line = github.github_line(found, lambda path: f"sub/{path}")
     assert line.startswith("::error file=sub/a%2Cb%3Ac%25d%0D%0A.py,line=1,")
     assert line.endswith("::50%25 of 1,2: a\\r%0Ab::c\n")  # a carriage return is escaped
     assert line.count("\n") == 1
@@ -302,20 +302,20 @@ def test_everything_that_would_end_a_value_is_escaped() -> None:
 )
 def test_levels_and_no_place(level: Level, command: str) -> None:
     found = make("bad-value", "m", level=level)
-    assert github.line(found) == f"::{command} title=NKI0003 bad-value::m\n"
+    assert github.github_line(found) == f"::{command} title=NKI0003 bad-value::m\n"
 
 
 def test_columns_only_within_a_line() -> None:
-    several = github.line(make("bad-value", "m", at(1, 5, 2, end_line=3)))
+    several = github.github_line(make("bad-value", "m", at(1, 5, 2, end_line=3)))
     assert several.startswith("::error file=k.py,line=1,endLine=3,title=")
-    whole = github.line(make("bad-value", "m", Span("k.py", 0, 0, 0, 0)))
+    whole = github.github_line(make("bad-value", "m", Span("k.py", 0, 0, 0, 0)))
     assert whole.startswith("::error file=k.py,title=")
 
 
 @settings(max_examples=100)
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_any_command_is_one_line_with_three_parts(message: str, path: str) -> None:
-    line = github.line(make("bad-value", message, at(1, 1, 2, path)))
+    line = github.github_line(make("bad-value", message, at(1, 1, 2, path)))
     found = re.fullmatch(r"::error ((?:\w+=[^,:\r\n]*,?)+)::([^\r\n]*)\n", line)
     assert found is not None
     assert len(found[1].split(",")) == 6

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
+from nkic.base.diagnostics import Guess, did_you_mean, respelt
 from nkic.base.source import SourceFile, Span
-from nkic.base.suggest import Guess, did_you_mean, respelt
 
 NAMES = ("tensor_copy", "tensor_tensor", "tile_1", "tile_2", "exp", "abs", "Config")
 

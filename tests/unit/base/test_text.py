@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base import text
-from nkic.base.suggest import did_you_mean, nearest
+from nkic.base.diagnostics import did_you_mean, nearest
 
 
 @pytest.mark.parametrize(

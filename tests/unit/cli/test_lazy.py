@@ -31,15 +31,9 @@ PLAIN = {
         "nki_run.running",
     },
     "nkic.report": {
-        *("insight", "insight.costs", "insight.critical", "insight.exposure", "insight.memory"),
-        "insight.merging",
-        *("insight.questions", "insight.relations", "insight.sources", "insight.verdict"),
-        *("insight.fusing", "insight.reuse", "insight.subject", "insight.tiles"),
-        "insight.triggers",
-        *("resources", "run_report", "trust", "views"),
+        *("costs", "critical", "figures", "questions", "resources", "run_report", "shorter"),
+        "verdict",
     },
-    "nkic.neff.listing": {"text"},
-    "nkic.simulate.debug": set[str](),
     "nkic.api": set[str](),
     "nkic.migrate": set[str](),
 }

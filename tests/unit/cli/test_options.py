@@ -11,6 +11,7 @@ import click
 import pytest
 
 from nkic.api.options import Calling, Running
+from nkic.base import limits
 from nkic.base.diagnostics import UsageFailed
 from nkic.cli.common import Session
 from nkic.cli.common.options import Option, Row, Shared, filled, rows
@@ -22,11 +23,10 @@ from nkic.cli.nkic import command as nkic
 from nkic.cli.nkic import options as of_compiler
 from nkic.cli.nkic import prints
 from nkic.cli.nkic.outputs import KINDS
-from nkic.driver.figures import OPTIONS, run_options
-from nkic.driver.forms import FORMS
-from nkic.limits import table as limits
+from nkic.compiler.forms import FORMS
 from nkic.machine.operators import ORDERS
 from nkic.machine.targets import TARGETS
+from nkic.report.figures import OPTIONS, run_options
 from nkic.simulate import RunOptions
 from tests.harness.bless import blessing
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nkic.base.evaluation import Limits
+from nkic.base.limits import Limits
 from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS
 from tests.harness.metalanguage import body
 

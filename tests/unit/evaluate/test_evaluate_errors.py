@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.base.evaluation import Limits
-from nkic.base.kernel_errors import SECOND_WAY, KernelError
+from nkic.base.device import SECOND_WAY, KernelError
+from nkic.base.limits import Limits
 from nkic.base.source import CallChain, Span
 from nkic.evaluate.modules import Table
 from nkic.language.namespace import Namespace

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.base.evaluation import Limits
+from nkic.base.limits import Limits
 from tests.harness.metalanguage import body
 
 WAYS_OUT = """

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nkic.base.evaluation import Limits
+from nkic.base.limits import Limits
 from nkic.evaluate import library, objects
 from tests.harness.metalanguage import body, run
 

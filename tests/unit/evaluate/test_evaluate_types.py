@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from nkic.base.evaluation import Limits
+from nkic.base.limits import Limits
 from nkic.evaluate import builtins, types
 from nkic.evaluate.objects import UNSET, Builtin, Class, ClassMethod, Getter
-from nkic.syntax import names
+from nkic.source import bindings
 from tests.harness.metalanguage import body
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -127,13 +127,13 @@ NOT_THERE = {
 def test_every_builtin_of_python_is_there_or_refused() -> None:
     wanted = {name for name in dir(python) if not name.startswith("_")}
     constants = {"None", "True", "False"}
-    assert names.BUILTINS - constants - {"__debug__"} <= builtins.table().keys()
-    unexplained = wanted - names.BUILTINS - names.REFUSED_BUILTINS.keys() - NOT_THERE
+    assert bindings.BUILTINS - constants - {"__debug__"} <= builtins.table().keys()
+    unexplained = wanted - bindings.BUILTINS - bindings.REFUSED_BUILTINS.keys() - NOT_THERE
     assert unexplained <= {"_"}
 
 
 def test_nothing_is_both_there_and_refused() -> None:
-    assert not names.BUILTINS & names.REFUSED_BUILTINS.keys()
+    assert not bindings.BUILTINS & bindings.REFUSED_BUILTINS.keys()
 
 
 def reachable() -> Iterator[tuple[str, Any]]:

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 import nkic
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import Reporter
-from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import compile_source
-from nkic.driver.request import parse_options, request_for
-from nkic.ir.program import Instruction
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import compile_source
+from nkic.compiler.request import parse_options, request_for
 from nkic.language.beta1 import indices, masks
 from nkic.language.trace import Trace, tracing
 from nkic.machine.targets import DEFAULT
+from nkic.program.program import Instruction
 from tests.programs import code
 
 SHAPE = (6, 8)

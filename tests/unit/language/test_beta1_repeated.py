@@ -14,13 +14,12 @@ import nkic
 from nkic.base.diagnostics import Reporter
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.ir.program import Instruction
-from nkic.ir.tensors import View
 from nkic.machine.targets import TARGETS
-from nkic.parse import parse
-from nkic.resolve import resolve
+from nkic.program.program import Instruction, View
+from nkic.source.parse import parse
+from nkic.source.resolve import resolve
 from nkic.specialise import PROVIDED, specialise
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 
 HEAD = """import neuronxcc.nki as nki

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nkic.artifact.read import read
 from nkic.base.diagnostics import CompileFailed, ProgramFault
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.pipeline import compile_source
 from nkic.language import collectives
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TRN1, TRN3, Target
-from nkic.neff.read import read
 from nkic.simulate import Result, simulate_ranks
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.unit.instances import Case, tile
 

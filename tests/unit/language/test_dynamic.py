@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import CompileFailed, ProgramFault
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.pipeline import compile_source
 from nkic.simulate import simulate
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 
 HEADER = """\

@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nkic.artifact.assemble import assemble
+from nkic.artifact.disassemble import dump
+from nkic.artifact.encode import write
+from nkic.artifact.read import read
+from nkic.artifact.records import InstructionRecord, OffsetRecord, PatternRecord, StreamRecord
+from nkic.artifact.verify import verify
 from nkic.base.diagnostics import ArtifactFailed, CompileFailed, ProgramFault
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.pipeline import compile_source
-from nkic.ir.read_text import read_program
-from nkic.ir.text import program_text
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.pipeline import compile_source
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TRN3
-from nkic.neff.listing.assemble import assemble
-from nkic.neff.listing.disassemble import dump
-from nkic.neff.read import read
-from nkic.neff.records import InstructionRecord, OffsetRecord, PatternRecord, StreamRecord
-from nkic.neff.verify import verify
-from nkic.neff.write import write
+from nkic.program.read_text import read_program
+from nkic.program.text import program_text
 from nkic.simulate import simulate
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 
 Array = NDArray[Any]

@@ -16,9 +16,9 @@ from nkic.language import library
 from nkic.language.binder import Binder
 from nkic.language.names import names
 from nkic.language.provide import namespaces
-from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensor import NkiTensor
 from nkic.machine import dtypes
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import Buffer
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "nki_language_0_6.txt"
 _LINE = re.compile(r"(?P<name>[\w.]+)(?:\((?P<parameters>.*)\))?")

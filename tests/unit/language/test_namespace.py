@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.device import KernelError
 from nkic.base.profiles import Profile
 from nkic.language import provide
 from nkic.language.namespace import Namespace, names_of, submodule

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nkic.base.diagnostics import CompileFailed, ProgramFault
 from nkic.base.profiles import Profile
-from nkic.ir.program import instructions
+from nkic.program.program import instructions
 from tests.harness.language import simulated
 
 INTS = st.one_of(st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]), st.integers(-(2**31), 2**31 - 1))

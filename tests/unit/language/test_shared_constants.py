@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from nkic.base.diagnostics import CompileFailed
-from nkic.language.tensors.arrays import ConstantArray
+from nkic.language.creation import ConstantArray
 from nkic.machine.dtypes import BFLOAT16, FLOAT32
 from tests.harness.language import run
 

@@ -11,12 +11,12 @@ import pytest
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.pipeline import compile_source
 from nkic.evaluate.objects import Builtin
 from nkic.language import provide
 from nkic.language.namespace import names_of
 from nkic.machine import dtypes
-from nkic.specialise import beta1, surface
+from nkic.specialise import beta1, closed
 from nkic.specialise.request import Request, TensorType
 
 KERNEL = """\
@@ -104,8 +104,8 @@ def test_a_keyword_that_is_swallowed_is_seen() -> None:
 def test_methods_name_their_parameters() -> None:
     """Methods of tensors, registers and similar values, as listed in the tables."""
     found = {}
-    for host, text in {**surface.SURFACE, **beta1.SURFACE}.items():
-        for name, member in surface.class_of(host, text).members.items():
+    for host, text in {**closed.SURFACE, **beta1.SURFACE}.items():
+        for name, member in closed.class_of(host, text).members.items():
             if isinstance(member, Builtin) and not name.startswith("__"):
                 found[f"{host.__name__}.{name}"] = inspect.signature(getattr(host, name))
     assert len(found) > 30

@@ -8,14 +8,14 @@ from typing import Any, cast
 import pytest
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.tensors import Tensor, View
+from nkic.language import indexing, views
+from nkic.language.indexing import DynamicSlice
 from nkic.language.registers import VirtualRegister
-from nkic.language.tensors import indexing, patterns, reshapes, views
-from nkic.language.tensors.indexing import DynamicSlice
-from nkic.language.tensors.views import ViewError
+from nkic.language.views import ViewError
 from nkic.machine import dtypes
-from nkic.machine.facts import Register
-from nkic.machine.memory import Buffer
+from nkic.machine.operands import Register
+from nkic.machine.targets import Buffer
+from nkic.program.program import Tensor, View
 
 
 def make(shape: tuple[int, ...], buffer: Buffer = Buffer.SBUF, dtype: str = "float32") -> View:
@@ -67,7 +67,7 @@ def test_strides_and_offsets_of_the_guide() -> None:
     whole = make((128, 64))
     view = indexing.slice_dim(whole, 1, 8, 24)
     assert (views.pattern(view), view.offset) == ([[64, 128], [1, 16]], 8)
-    assert patterns.access_pattern(whole, [[64, 128], [1, 16]], 8) == view
+    assert indexing.access_pattern(whole, [[64, 128], [1, 16]], 8) == view
 
 
 @pytest.mark.parametrize(
@@ -140,27 +140,27 @@ Call = Callable[[View], View]
         (lambda t: views.squeeze_dim(t, 1), "broadcast-size"),
         (lambda t: indexing.slice_dim(t, 1, -1, 2), "index-out-of-bounds"),
         (lambda t: indexing.select(t, 5, 0), "bad-dimension"),
-        (lambda t: reshapes.reshape(t, (64, 2, 24)), "partition-dimension"),
-        (lambda t: reshapes.reshape(t, (128, 25)), "reshape-size"),
-        (lambda t: reshapes.reshape(t, (128, -1)), "bad-shape"),
-        (lambda t: reshapes.reshape(t, (128 * 24,)), "bad-dimension"),
-        (lambda t: reshapes.reshape_dim(t, 1, (3, 2)), "reshape-size"),
-        (lambda t: reshapes.reshape_dim(t, 1, (-1, -1)), "bad-shape"),
-        (lambda t: reshapes.reshape_dim(t, 0, (64, 2)), "partition-dimension"),
-        (lambda t: reshapes.flatten_dims(t, 0, 1), "partition-dimension"),
-        (lambda t: reshapes.flatten_dims(t, 2, 1), "bad-dimension"),
-        (lambda t: reshapes.flatten_dims(views.permute(t, (0, 2, 1)), 1, 2), "reshape-layout"),
-        (lambda t: reshapes.rearrange(t, ("a", "b"), ("b", "a"), {}), "bad-pattern"),
-        (lambda t: reshapes.rearrange(t, ("a", "b", "c"), ("a", "b", "d"), {}), "bad-pattern"),
-        (lambda t: reshapes.rearrange(t, ("a", "b", ("c", "d")), "abcd", {}), "bad-pattern"),
-        (lambda t: reshapes.rearrange(t, "abc", "abc", {"b": 5}), "bad-pattern"),
-        (lambda t: reshapes.rearrange(t, "aab", "aab", {}), "bad-pattern"),
-        (lambda t: patterns.access_pattern(t, [[48, 64], [1, 24]]), "partition-dimension"),
-        (lambda t: patterns.access_pattern(t, cast(Any, [24, 128])), "bad-pattern"),
-        (lambda t: patterns.access_pattern(t, [[24, 128]]), "bad-pattern"),
-        (lambda t: patterns.access_pattern(t, [[24, 128], [1, 0]]), "bad-pattern"),
-        (lambda t: patterns.access_pattern(t, [[24, 128], [1, 2]], TEXT), "bad-pattern"),
-        (lambda t: patterns.vector_select(t, 0, make((4, 1))), "indirect-view"),
+        (lambda t: views.reshape(t, (64, 2, 24)), "partition-dimension"),
+        (lambda t: views.reshape(t, (128, 25)), "reshape-size"),
+        (lambda t: views.reshape(t, (128, -1)), "bad-shape"),
+        (lambda t: views.reshape(t, (128 * 24,)), "bad-dimension"),
+        (lambda t: views.reshape_dim(t, 1, (3, 2)), "reshape-size"),
+        (lambda t: views.reshape_dim(t, 1, (-1, -1)), "bad-shape"),
+        (lambda t: views.reshape_dim(t, 0, (64, 2)), "partition-dimension"),
+        (lambda t: views.flatten_dims(t, 0, 1), "partition-dimension"),
+        (lambda t: views.flatten_dims(t, 2, 1), "bad-dimension"),
+        (lambda t: views.flatten_dims(views.permute(t, (0, 2, 1)), 1, 2), "reshape-layout"),
+        (lambda t: views.rearrange(t, ("a", "b"), ("b", "a"), {}), "bad-pattern"),
+        (lambda t: views.rearrange(t, ("a", "b", "c"), ("a", "b", "d"), {}), "bad-pattern"),
+        (lambda t: views.rearrange(t, ("a", "b", ("c", "d")), "abcd", {}), "bad-pattern"),
+        (lambda t: views.rearrange(t, "abc", "abc", {"b": 5}), "bad-pattern"),
+        (lambda t: views.rearrange(t, "aab", "aab", {}), "bad-pattern"),
+        (lambda t: indexing.access_pattern(t, [[48, 64], [1, 24]]), "partition-dimension"),
+        (lambda t: indexing.access_pattern(t, cast(Any, [24, 128])), "bad-pattern"),
+        (lambda t: indexing.access_pattern(t, [[24, 128]]), "bad-pattern"),
+        (lambda t: indexing.access_pattern(t, [[24, 128], [1, 0]]), "bad-pattern"),
+        (lambda t: indexing.access_pattern(t, [[24, 128], [1, 2]], TEXT), "bad-pattern"),
+        (lambda t: indexing.vector_select(t, 0, make((4, 1))), "indirect-view"),
         (lambda t: indexing.select_at_run_time(t, 0, Register(0)), "partition-dimension"),
     ],
 )
@@ -174,26 +174,26 @@ def test_refused_views(call: Call, slug: str) -> None:
 
 
 def test_a_pattern_with_one_partition_may_have_any_step() -> None:
-    view = patterns.access_pattern(make((1, 24)), [[1, 1], [1, 1]], 5)
+    view = indexing.access_pattern(make((1, 24)), [[1, 1], [1, 1]], 5)
     assert (view.shape, view.strides, view.offset) == ((1, 1), (24, 1), 5)
 
 
 def test_a_pattern_adds_to_the_offset_of_the_view_and_ignores_its_shape() -> None:
     view = indexing.index(make((128, 24)), KEY[:, 4:8])
-    assert patterns.access_pattern(view, [[24, 128], [1, 2]]).offset == 4
-    assert patterns.access_pattern(view, [[24, 128], [1, 2]], 0).offset == 4
-    assert patterns.access_pattern(view, [[24, 128], [1, 2]], 3).offset == 7
+    assert indexing.access_pattern(view, [[24, 128], [1, 2]]).offset == 4
+    assert indexing.access_pattern(view, [[24, 128], [1, 2]], 0).offset == 4
+    assert indexing.access_pattern(view, [[24, 128], [1, 2]], 3).offset == 7
 
 
 def test_a_pattern_of_another_dtype_counts_its_elements() -> None:
     bfloat16 = dtypes.find("bfloat16")
-    view = patterns.access_pattern(
+    view = indexing.access_pattern(
         make((128, 256), dtype="int32"), [[512, 128], [1, 512]], 0, None, None, 0, bfloat16
     )
     assert (view.shape, view.dtype.name, view.pitch) == ((128, 512), "bfloat16", 512)
     part = indexing.index(make((128, 256), dtype="bfloat16"), KEY[:, 1:])
     with pytest.raises(ViewError, match="not the start of a float32"):
-        patterns.access_pattern(part, [[128, 128], [1, 2]], dtype=dtypes.find("float32"))
+        indexing.access_pattern(part, [[128, 128], [1, 2]], dtype=dtypes.find("float32"))
 
 
 # Run-time indices
@@ -215,7 +215,7 @@ def test_a_slice_from_a_register_stays_inside() -> None:
 
 def test_vector_select_gathers_rows() -> None:
     indices = make((64, 1), dtype="int32")
-    view = patterns.vector_select(make((128, 512), HBM), 0, indices)
+    view = indexing.vector_select(make((128, 512), HBM), 0, indices)
     assert view.shape == (64, 512)
     assert view.dynamic == ("vector", indices, 512, 128, 0)
     assert indexing.index(view, KEY[:, 5:9]).shape == (64, 4)
@@ -228,12 +228,12 @@ def test_vector_select_gathers_rows() -> None:
 
 
 def test_ap_with_a_scalar_offset_scales_by_the_stride_of_its_view() -> None:
-    view = patterns.access_pattern(
+    view = indexing.access_pattern(
         make((512, 512), HBM), [[512, 128], [1, 256]], 0, Register(0), None, 0
     )
     assert view.dynamic == ("scalar", Register(0), 512, 512, 0)
-    rows = reshapes.reshape(make((4, 128, 512), HBM), (512, 512))
-    view = patterns.access_pattern(rows, [[512, 8], [1, 512]], 0, Register(0), None, 1)
+    rows = views.reshape(make((4, 128, 512), HBM), (512, 512))
+    view = indexing.access_pattern(rows, [[512, 8], [1, 512]], 0, Register(0), None, 1)
     assert view.dynamic == ("scalar", Register(0), 1, 512, 1)
 
 
@@ -242,7 +242,7 @@ def test_one_run_time_index_at_most() -> None:
     register = VirtualRegister(Register(4))
     calls: list[Callable[[], View]] = [
         lambda: indexing.index(once, KEY[register]),
-        lambda: patterns.vector_select(once, 0, make((128, 1), dtype="int32")),
+        lambda: indexing.vector_select(once, 0, make((128, 1), dtype="int32")),
         lambda: indexing.index(make((4, 8, 8), HBM), KEY[register, register]),
         lambda: views.reinterpret(once, dtypes.DTYPES["int8"]),
     ]

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from nkic.machine import codecs, dtypes
+from nkic.machine.codecs import blocks
 from nkic.machine.dtypes import DTYPES, DType
-from nkic.machine.scratch import blocks
 
 FLOATS = [
     dtypes.BFLOAT16,

@@ -14,12 +14,10 @@ from pathlib import Path
 import pytest
 
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Tile
 from nkic.machine.instructions import ROWS
-from nkic.machine.operands import Row
+from nkic.machine.operands import Row, Tile
 from nkic.machine.rules import violations
-from nkic.machine.targets import TARGETS, Target
+from nkic.machine.targets import TARGETS, Engine, Target
 from nkic.machine.timing import timing
 from tests.harness.bless import compare_file
 from tests.unit.instances import LEGAL, Settings, facts_of

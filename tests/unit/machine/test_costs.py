@@ -12,13 +12,10 @@ from typing import Any
 import pytest
 
 from nkic.machine.clock import TABLE, Standing
-from nkic.machine.clock.dma_costs import Trigger, dma_trigger
-from nkic.machine.costs import Formula
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Tile
+from nkic.machine.costs import Formula, Trigger, dma_trigger
 from nkic.machine.instructions import ROWS
-from nkic.machine.operands import Cost
-from nkic.machine.targets import TARGETS, TRN1, TRN2, TRN3, Target
+from nkic.machine.operands import Cost, Facts, Tile
+from nkic.machine.targets import TARGETS, TRN1, TRN2, TRN3, Engine, Target
 from nkic.machine.timing import Tables, Warmth, semaphore_ps, timing
 from tests.unit.instances import COLUMN, LEGAL, beside, facts_of, tile
 

@@ -6,10 +6,8 @@ import pytest
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.machine.clock import TABLE, Standing
-from nkic.machine.clock.describe import records, rows
-from nkic.machine.clock.machine_file import MachineFile, read_machine, written
-from nkic.machine.engines import Engine
-from nkic.machine.targets import TARGETS, TRN1, TRN2
+from nkic.machine.machine_file import MachineFile, read_machine, records, rows, written
+from nkic.machine.targets import TARGETS, TRN1, TRN2, Engine
 
 TEXT = """
 target = "gen3"

@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from nkic.machine.clock.dma_costs import dma_trigger
-from nkic.machine.costs import matmul
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts
-from nkic.machine.targets import TRN1, TRN2, Target
+from nkic.machine.costs import dma_trigger, matmul
+from nkic.machine.operands import Facts
+from nkic.machine.targets import TRN1, TRN2, Engine, Target
 from nkic.machine.timing import timing
 from tests.unit.instances import COLUMN, facts_of, tile
 

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts
-from nkic.machine.targets import TRN1, TRN2, TRN3, Target
+from nkic.machine.operands import Facts
+from nkic.machine.targets import TRN1, TRN2, TRN3, Engine, Target
 from tests.unit.instances import COLUMN, beside, facts_of, tile
 
 V, S, G, T = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.TENSOR

@@ -10,13 +10,21 @@ from typing import NamedTuple
 
 import pytest
 
-from nkic.machine.clock import dma_costs
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts
+from nkic.machine import costs
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES
-from nkic.machine.operands import Cost
-from nkic.machine.targets import DEFAULT, TARGETS, TRN1, TRN2, TRN3, Target, find
+from nkic.machine.operands import Cost, Facts
+from nkic.machine.targets import (
+    DEFAULT,
+    PARTITIONS,
+    PSUM_BANK_BYTES,
+    TARGETS,
+    TRN1,
+    TRN2,
+    TRN3,
+    Engine,
+    Target,
+    find,
+)
 from tests.unit.instances import facts_of, tile
 
 MIB = 1 << 20
@@ -121,7 +129,7 @@ def test_all_dma_engines_together_reach_the_printed_rate(
     """With rows of 4 KiB, the guide's minimum for this rate, and all cores busy."""
     rows = {"dst": tile("float32[128, 1024]"), "src": tile("float32[128, 1024] hbm")}
     _, facts = facts_of("dma_copy", replace(target, contention="all"), **rows)
-    cost = dma_costs.dma_copying(facts)
+    cost = costs.dma_copying(facts)
     size = facts.tile("dst").elements * 4
     assert cost.dma_engines == 16
     assert size / cost.busy_ns == pytest.approx(printed.dma_total, rel=0.01)

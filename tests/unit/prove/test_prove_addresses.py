@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nkic.allocate.movable import movable
-from nkic.ir.program import Program
-from nkic.machine.memory import Address, Buffer
+from nkic.compiler.tight import movable
+from nkic.machine.targets import Address, Buffer
+from nkic.program.program import Program
 from nkic.prove import prove_addresses, read
 from tests.harness.proofs import Made, make
 from tests.programs import copy, declare, op, program

@@ -8,11 +8,11 @@ from typing import Any
 import msgpack
 import pytest
 
-from nkic.emit import emit
-from nkic.machine.facts import Register
+from nkic.artifact.encode import write
+from nkic.artifact.records import Executable, InstructionRecord, LoopRecord, PatternRecord
+from nkic.compiler.emit import emit
 from nkic.machine.instructions import ROWS
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
-from nkic.neff.write import write
+from nkic.machine.operands import Register
 from nkic.prove import prove_file
 from nkic.prove.file import KERNEL, MOVED, PATTERN, PLACED, REGISTER, TENSOR, _Code, _declared
 from tests.harness.proofs import Made, differences, make, sections, with_stream

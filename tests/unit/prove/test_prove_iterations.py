@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.ir.schedule import Slot, StreamItem, StreamLoop
-from nkic.machine.engines import Engine
+from nkic.machine.targets import Engine
+from nkic.program.program import Slot, StreamItem, StreamLoop
 from tests.harness.proofs import Items, Made, edited, in_loops, make, slot
 from tests.programs import copy, op, program
 from tests.unit.prove.test_prove_order import LOOP, LOOP_HEAD, TILE, made, memset, tiles

@@ -12,19 +12,16 @@ from typing import Any
 import pytest
 
 from nkic.base.source import NOWHERE, CallChain, SourceFile
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.pipeline import AuditFailed, compile_source
-from nkic.ir.program import Body, Program
-from nkic.ir.tensors import AccessPattern, Dynamic, Tensor, View
-from nkic.lower import stage
+from nkic.compiler import lower
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.pipeline import AuditFailed, compile_source
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
-from nkic.machine.memory import Buffer
+from nkic.machine.operands import Register
+from nkic.machine.targets import Buffer, Engine
+from nkic.program.program import AccessPattern, Body, Dynamic, Program, Tensor, View
 from nkic.prove import prove_lowered
-from nkic.prove.accumulated import bytes_of
-from nkic.prove.lowered import Proven
-from nkic.specialise.arguments import parse_arg
+from nkic.prove.lowered import Proven, bytes_of
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 
 KERNEL = """\
@@ -247,12 +244,12 @@ def test_other_results_or_cores_are_found() -> None:
 
 
 def test_an_error_of_lower_ends_every_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = stage._CoreLowerer.core
+    right = lower._CoreLowerer.core
 
     def wrong(self: Any, body: Body, groups: Any) -> Body:
         return right(self, body, groups)[:-1]
 
-    monkeypatch.setattr(stage._CoreLowerer, "core", wrong)
+    monkeypatch.setattr(lower._CoreLowerer, "core", wrong)
     made.cache_clear()
     with pytest.raises(AuditFailed, match="lower produced a wrong program: dma_copy #13 is not in"):
         made()

@@ -8,12 +8,21 @@ from typing import Any
 
 import pytest
 
-from nkic.depend import depend
-from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Loop, Program
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop, Wait, slots
+from nkic.compiler.depend import depend
+from nkic.compiler.semaphores import Wiring
+from nkic.program.program import (
+    DependenceGraph,
+    Loop,
+    Program,
+    Schedule,
+    Slot,
+    Stream,
+    StreamItem,
+    StreamLoop,
+    Wait,
+    slots,
+)
 from nkic.prove import RULES
-from nkic.schedule.semaphores import Wiring
 from tests.harness.proofs import (
     Items,
     Made,

@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.program import Program
-from nkic.ir.tensors import Tensor
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.memory import Address, Buffer
-from nkic.prove import places
-from nkic.prove.places import Place, Places
+from nkic.machine.targets import Address, Buffer
+from nkic.program.program import Program, Tensor
+from nkic.prove import effects
+from nkic.prove.effects import Place, Places
 from tests.faults import inject
 from tests.harness.proofs import edited, make, without_waits
 from tests.programs import copy, declare, op, program
@@ -87,7 +86,7 @@ def test_turns_are_proven_as_bytes_are(seed: int, monkeypatch: pytest.MonkeyPatc
     broken = [fault.make() for fault in inject.of_schedule(made.schedule)]
     rules = [made.rules(one) for one in broken]
     assert {"bytes"} < {rule for found in rules for rule in found}
-    monkeypatch.setattr(places, "_shared", lambda all_places, memory: list(all_places))
+    monkeypatch.setattr(effects, "_shared", lambda all_places, memory: list(all_places))
     assert [bool(made.rules(one)) for one in broken] == [*map(bool, rules)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nkic.ir.schedule import Schedule
+from nkic.program.program import Schedule
 from nkic.prove.order import _as_run
 from tests.harness.proofs import Items, Made, edited, make, slot, swapped
 from tests.programs import copy, declare, program

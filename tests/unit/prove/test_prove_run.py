@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.prove.ledger import Ledger
+from nkic.machine.targets import Engine
 from nkic.prove.model import READ, WRITE, Item, Line, Round
+from nkic.prove.order import Ledger
 from nkic.prove.run import AbstractRun, Clock, Start
 
 COMPUTE = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.TENSOR

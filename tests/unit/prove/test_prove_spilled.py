@@ -6,10 +6,10 @@ from itertools import product
 from typing import Any
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.tensors import AccessPattern, Dynamic, Tensor
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.facts import Register
-from nkic.machine.memory import Buffer
+from nkic.machine.operands import Register
+from nkic.machine.targets import Buffer
+from nkic.program.program import AccessPattern, Dynamic, Tensor
 from nkic.prove.spilled import _same
 
 AT = CallChain(NOWHERE)

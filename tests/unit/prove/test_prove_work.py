@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.ir.program import Program
+from nkic.program.program import Program
 from nkic.prove import prove_order, read
 from tests.harness.proofs import Made, make
 from tests.programs import copy, declare, op, program

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from nkic.neff.records import Executable
-from nkic.report.insight.verdict import MIN_GAIN, Answer, insight
-from nkic.report.page.parts import Links, Parts
+from nkic.artifact.records import Executable
+from nkic.report.page import Links, Parts
+from nkic.report.verdict import MIN_GAIN, Answer, insight
 from nkic.simulate import Result
 from tests.harness.traced import executable, recorded, run
 

@@ -9,11 +9,10 @@ from xml.etree import ElementTree
 import pytest
 
 import nkic
+from nkic.artifact.records import Executable, InstructionRecord
 from nkic.machine.targets import TARGETS
-from nkic.neff.records import Executable, InstructionRecord
-from nkic.report.allocation_picture import svg
-from nkic.report.allocations import allocations, as_json, in_use, order, text
-from nkic.report.insight.relations import Uses
+from nkic.report.allocations import allocations, as_json, in_use, order, svg, text
+from nkic.report.costs import Uses
 from nkic.report.resources import resources
 from tests.harness.traced import SAMPLES, executable
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.report.insight.verdict import MIN_GAIN, MIN_PART, Answer, Verdict, insight
+from nkic.machine.targets import Engine
+from nkic.report.verdict import MIN_GAIN, MIN_PART, Answer, Verdict, insight
 from nkic.simulate import Result
 from tests.advice.ladders import GATING_STEPS, NORM_STEPS
 from tests.harness.traced import executable, recorded, run

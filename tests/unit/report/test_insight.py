@@ -9,20 +9,17 @@ from typing import Any
 import pytest
 
 import nkic
+from nkic.artifact.events import Cause, Change, Trace
+from nkic.artifact.pace import Clock
+from nkic.artifact.records import Executable, InstructionRecord
 from nkic.base.source import SourceFile
-from nkic.machine.engines import SHORT_NAMES, Engine
-from nkic.machine.memory import Buffer
+from nkic.machine.targets import SHORT_NAMES, Buffer, Engine
 from nkic.machine.timing import Timing
-from nkic.neff.records import Executable, InstructionRecord
-from nkic.pace import Clock
-from nkic.report.insight.costs import Accounts
-from nkic.report.insight.critical import critical_path, spending
-from nkic.report.insight.memory import live_ranges, peak
-from nkic.report.insight.questions import questions
-from nkic.report.insight.relations import Relation, Uses, edges
-from nkic.report.insight.verdict import insight
+from nkic.report.costs import Accounts, Relation, Uses, edges, live_ranges, peak
+from nkic.report.critical import critical_path, spending
+from nkic.report.questions import questions
+from nkic.report.verdict import insight
 from nkic.simulate import Result, rerun
-from nkic.trace import Cause, Change, Trace
 from tests.harness.traced import HEAD, executable, recorded, run, sample
 
 SAMPLES = (

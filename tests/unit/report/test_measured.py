@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from nkic.artifact.events import Trace
 from nkic.base.diagnostics import UsageFailed
-from nkic.report.compare.measured import Beside, beside, text
-from nkic.trace import Trace
+from nkic.report.measured import Beside, beside, text
 from tests.harness.traced import HEAD, recorded, run
 from tests.unit.report.test_trust import COPIES, compiled
 

@@ -9,8 +9,8 @@ import pytest
 
 import nkic
 from nkic.machine.targets import TARGETS
-from nkic.report.compare.ranking import Timed, band, distinguishable, order, ranked
-from nkic.report.trust import trusted
+from nkic.report.compare import Timed, band, distinguishable, order, ranked
+from nkic.report.critical import trusted
 from tests.timing.trusted import kept, pairs
 from tests.unit.report.test_trust import compiled
 

@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from nkic.base.diagnostics import UsageFailed
-from nkic.report.compare.budget import broken, rules
-from nkic.report.compare.changes import changes, plain
-from nkic.report.compare.profiles import FIGURES, profile_of, read_profile
-from nkic.report.insight.verdict import insight
-from nkic.report.views.profile import as_json, profile
+from nkic.report.compare import FIGURES, broken, changes, plain, profile_of, read_profile, rules
+from nkic.report.profile import as_json, profile
+from nkic.report.verdict import insight
 from tests.harness.traced import executable, recorded, run
 from tests.unit.report.test_insight import NAIVE
 from tests.unit.report.test_report_page import record

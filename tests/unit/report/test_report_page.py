@@ -21,14 +21,12 @@ import pytest
 import nkic
 from nkic.base.source import SourceFile
 from nkic.machine.targets import TRN2
-from nkic.report import run_report
-from nkic.report.insight.critical import Spent
-from nkic.report.insight.verdict import insight
-from nkic.report.page import parts
-from nkic.report.page.page import page
+from nkic.report import page, run_report
+from nkic.report.critical import Spent, trusted
+from nkic.report.lanes import markdown
+from nkic.report.page import page as page_page
 from nkic.report.run_report import InputRow, RunReport
-from nkic.report.trust import trusted
-from nkic.report.views.markdown import markdown
+from nkic.report.verdict import insight
 from tests.harness.traced import HEAD, recorded, run, sample
 from tests.unit.report.test_insight import NAIVE, naive
 from tests.unit.report.test_report_views import seen
@@ -71,7 +69,7 @@ def record() -> dict[str, Any]:
 def made(text: str = NAIVE) -> str:
     program = naive() if text == NAIVE else nkic.compile(SourceFile("k.py", HEAD + text)).executable
     kept = recorded(run(program))
-    return page(insight(kept.trace, kept.again), reported(), program.sources)
+    return page_page(insight(kept.trace, kept.again), reported(), program.sources)
 
 
 class _Seen(HTMLParser):
@@ -109,7 +107,7 @@ def test_the_policy_allows_this_script_alone() -> None:
 def test_names_cannot_become_markup() -> None:
     found = seen("06_matmul")
     path = next(line.path for line in found.accounts.by_line if line.number)
-    text = page(found, reported(EVIL), {path: SourceFile(path, f"{EVIL}\n" * 300)})
+    text = page_page(found, reported(EVIL), {path: SourceFile(path, f"{EVIL}\n" * 300)})
     assert EVIL not in text and "<img" not in text
     assert len(re.findall(r"<script", text)) == 2
 
@@ -120,7 +118,7 @@ def test_the_page_is_the_same_every_time() -> None:
 
 def test_every_instruction_is_on_the_page() -> None:
     found = seen("10_attention")
-    text = page(found, reported(), {})
+    text = page_page(found, reported(), {})
     (raw,) = re.findall(r'id="data">(.*?)</script>', text, re.S)
     data = json.loads(raw)
 
@@ -156,26 +154,26 @@ def test_tables_and_labels() -> None:
     assert not re.search(r"<(tr|td|th|li)\b[^>]*\b(role|tabindex)=", text)
     assert "load lhsT and rhs once and keep them in SBUF" in text
     assert "nisa.nc_matmul(dst=psum, stationary=a, moving=b" in text
-    assert "No matrix products" in page(seen("01_tensor_add"), reported(), {})
+    assert "No matrix products" in page_page(seen("01_tensor_add"), reported(), {})
 
 
 def test_the_critical_path_by_turn() -> None:
     found = seen("10_attention")
-    ranked = parts.by_iteration(found)
+    ranked = page.by_iteration(found)
     assert sum(time for _, time in ranked) == found.trace.end
     assert [time for _, time in ranked] == sorted((t for _, t in ranked), reverse=True)
     (line, iterations, spent), _ = ranked[0]
-    text = page(found, reported(), {})
+    text = page_page(found, reported(), {})
     row = rf'<a href="#(line-\d+-\d+)">{re.escape(line)}</a></th><td>{iterations}</td><td>{spent}<'
     (target,) = re.findall(row, text)
     assert f'id="{target}"' in text and re.fullmatch(r"(\w+=\d+ ?)+", iterations)
     (more,) = re.findall(r"<summary>and (\d+) more</summary>(<table.*?</table>)", text)
-    assert int(more[0]) == len(ranked) - parts.MAX_CRITICAL == more[1].count("<tr>") - 1
+    assert int(more[0]) == len(ranked) - page.MAX_CRITICAL == more[1].count("<tr>") - 1
 
 
 def test_triggers_are_on_the_page() -> None:
     found = seen("10_attention")
-    (raw,) = re.findall(r'id="data">(.*?)</script>', page(found, reported(), {}), re.S)
+    (raw,) = re.findall(r'id="data">(.*?)</script>', page_page(found, reported(), {}), re.S)
     data = json.loads(raw)
     times = np.frombuffer(base64.b64decode(data["triggers"]["time"]), "<f8")
     marks = np.frombuffer(base64.b64decode(data["path"]["stream"]), "<u2")
@@ -205,16 +203,16 @@ def test_reports_say_how_far_to_trust_them_and_how_to_repeat_them() -> None:
     )
     run = replace(run, machine="123abc", precise_fp=False)
     command = "nki-run k.neff --fill 'randn(0)'"
-    on_page = unescape(page(found, run, {}, None, command))
+    on_page = unescape(page_page(found, run, {}, None, command))
     in_markdown = unescape(markdown(found, run, None, command)).replace("\\", "")
     for words in said:
         assert words in on_page and words in in_markdown, words
-    assert page(found, run, {}, None, command) == page(found, run, {}, None, command)
+    assert page_page(found, run, {}, None, command) == page_page(found, run, {}, None, command)
 
 
 def test_hostile_command_lines_stay_text() -> None:
     found, command = seen("01_tensor_add"), f"nki-run '{EVIL}\n| x |' `a`"
-    assert "<img" not in page(found, reported(), {}, None, command)
+    assert "<img" not in page_page(found, reported(), {}, None, command)
     text = markdown(found, reported(), None, command)
     assert "<img" not in text and "`" not in text
     (row,) = [line for line in text.splitlines() if line.startswith("| command |")]
@@ -234,7 +232,7 @@ def test_places_of_the_verdict_are_links() -> None:
 
 # ---- colours ---------------------------------------------------------------------------------
 
-CSS = Path(parts.__file__).with_name("page.css").read_text("utf-8")
+CSS = Path(page.__file__).with_name("page.css").read_text("utf-8")
 ENGINES = ("tensor", "scalar", "vector", "gpsimd", "sync", "dma")
 OWNERS = ("owner-1", "owner-2", "owner-3", "owner-4", "owner-5", "owner-rest")
 
@@ -344,7 +342,7 @@ def settled(browser: Any) -> None:
 
 def test_a_browser_draws_it(browser: Any, tmp_path: Path) -> None:
     found = seen("10_attention")
-    opened(browser, page(found, reported(), {}), tmp_path)
+    opened(browser, page_page(found, reported(), {}), tmp_path)
     root = browser.execute_script("return document.documentElement.dataset.ready")
     assert int(root) == len(found.trace.events)
     assert ink(browser) > 5000
@@ -366,7 +364,7 @@ def test_no_width_scrolls_sideways(browser: Any, tmp_path: Path, width: int) -> 
     with sized(browser, width):
         found = seen("06_matmul")
         command = f"nki-run {'x' * 300}"
-        opened(browser, page(found, reported("k" * 100), {}, None, command), tmp_path)
+        opened(browser, page_page(found, reported("k" * 100), {}, None, command), tmp_path)
         script = "return [document.documentElement.scrollWidth, innerWidth]"
         reached, inner = browser.execute_script(script)
         assert reached <= inner == width
@@ -487,7 +485,7 @@ def test_a_line_can_be_chosen_and_the_colours_changed(browser: Any, tmp_path: Pa
 def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
     found = seen("06_matmul")
     path = next(line.path for line in found.accounts.by_line if line.number)
-    opened(browser, page(found, reported(EVIL), {path: SourceFile(path, EVIL)}), tmp_path)
+    opened(browser, page_page(found, reported(EVIL), {path: SourceFile(path, EVIL)}), tmp_path)
     assert browser.title != "owned"
     assert browser.find_element("tag name", "h1").text == EVIL
 
@@ -495,5 +493,5 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
 def test_the_verdict_is_that_of_the_run() -> None:
     kept = recorded(sample("06_matmul"))
     found = insight(kept.trace, kept.again)
-    text = page(found, reported(), {})
+    text = page_page(found, reported(), {})
     assert asdict(found.verdict)["bound"] in text

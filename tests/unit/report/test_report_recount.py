@@ -15,13 +15,11 @@ import pytest
 
 import nkic
 from nkic.base.source import SourceFile
-from nkic.report import run_report
-from nkic.report.insight.verdict import Insight
-from nkic.report.page.page import page
-from nkic.report.views import counters
-from nkic.report.views.annotate import annotated
-from nkic.report.views.profile import profile
-from nkic.report.views.summary import METRICS, summary
+from nkic.report import run_report, traces
+from nkic.report.lanes import annotated
+from nkic.report.page import page
+from nkic.report.profile import METRICS, profile, summary
+from nkic.report.verdict import Insight
 from tests.faults.cases import CORES
 from tests.harness.recount import SHORT, Costs, Recount
 from tests.harness.traced import SAMPLES
@@ -113,7 +111,7 @@ def _held(own: Recount, engines: set[str]) -> list[tuple[int, int]]:
 @every_run
 def test_every_column_of_the_counters(name: str) -> None:
     _, found, own, _, _ = made(name)
-    rows = list(counters.rows(found))
+    rows = list(traces.rows(found))
     runs: Counter[int] = Counter()
     numbers = [n for n, e in enumerate(own.events) if e.record.row is not None]
     assert [row["event"] for row in rows] == numbers

@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from nkic.base.source import SourceFile
-from nkic.machine.engines import SHORT_NAMES, Engine
-from nkic.machine.memory import Buffer
-from nkic.report.insight.sources import name_of
-from nkic.report.insight.verdict import Insight, insight
-from nkic.report.views import chrome, counters, lanes, perfetto, tracks
-from nkic.report.views.annotate import NOTE, annotated
-from nkic.report.views.summary import METRICS, summary
+from nkic.machine.targets import SHORT_NAMES, Buffer, Engine
+from nkic.report import lanes, traces
+from nkic.report.critical import name_of
+from nkic.report.lanes import NOTE, annotated
+from nkic.report.profile import METRICS, summary
+from nkic.report.verdict import Insight, insight
 from nkic.simulate import Result
 from tests.harness.traced import SAMPLES, executable, recorded, run, sample
 from tests.unit.report.test_insight import LINE, naive
@@ -203,7 +202,7 @@ def test_what_is_not_known_is_absent() -> None:
 @every_sample
 def test_chrome_trace(name: str) -> None:
     found = seen(name)
-    record = json.loads(chrome.trace(found))
+    record = json.loads(traces.trace(found))
     slices = [one for one in record["traceEvents"] if one["ph"] == "X"]
     assert Counter(o["cat"] for o in slices)["instruction"] == sample(name).instructions
     by_track: dict[int, list[Any]] = defaultdict(list)
@@ -226,15 +225,15 @@ def test_chrome_trace(name: str) -> None:
     assert all(":" in one["args"]["source"] for one in slices)
     starts = {o["id"]: o for o in record["traceEvents"] if o["ph"] == "s"}
     ends_of = {o["id"]: o for o in record["traceEvents"] if o["ph"] == "f"}
-    assert starts.keys() == ends_of.keys() and len(starts) == len([*tracks.flows(found)])
+    assert starts.keys() == ends_of.keys() and len(starts) == len([*traces.flows(found)])
     assert all(starts[n]["ts"] <= ends_of[n]["ts"] for n in starts)
-    assert gzip.decompress(chrome.compressed(found)) == chrome.trace(found)
+    assert gzip.decompress(traces.compressed(found)) == traces.trace(found)
 
 
 @every_sample
 def test_levels(name: str) -> None:
     found = seen(name)
-    by_name = {level.name: level for level in tracks.counters(found)}
+    by_name = {level.name: level for level in traces.counters(found)}
     alive = [x for x in found.live_ranges if x.buffer is Buffer.SBUF]
     for time, value in by_name["SBUF in use"].values[:: max(1, len(alive) // 20)]:
         assert value == sum(x.bytes for x in alive if x.start <= time < x.end)
@@ -248,7 +247,7 @@ def test_levels(name: str) -> None:
 def test_perfetto_trace(name: str) -> None:
     form = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     found = seen(name)
-    data = perfetto.trace(found)
+    data = traces.perfetto_trace(found)
     trace = form.Trace()
     assert trace.ParseFromString(data) == len(data)
     assert trace.SerializeToString() == data  # no field that is missing in the schema
@@ -256,9 +255,9 @@ def test_perfetto_trace(name: str) -> None:
     begin = form.TrackEvent.TYPE_SLICE_BEGIN
     opened = [p.track_event for p in events if p.track_event.type == begin]
     begins = [one for one in opened if one.name != "trigger"]
-    assert len(opened) - len(begins) == len([*tracks.triggers(found)])
+    assert len(opened) - len(begins) == len([*traces.triggers(found)])
     assert [b.name for b in begins] == [e.record.row.name for e in instructions(found)]
-    expected = [tracks.Slice(*one) for one in tracks.slices(found)]
+    expected = [traces.Slice(*one) for one in traces.slices(found)]
     for begin, one in zip(begins, expected, strict=True):
         where = begin.source_location
         assert f"{where.file_name}:{where.line_number}" == one.args["source"]
@@ -266,7 +265,7 @@ def test_perfetto_trace(name: str) -> None:
         assert values["duration_ps"] == one.end - one.start
     ends = Counter(i for b in begins for i in b.terminating_flow_ids)
     assert ends == Counter(i for b in begins for i in b.flow_ids)
-    assert len(ends) == len([*tracks.flows(found)])
+    assert len(ends) == len([*traces.flows(found)])
     known = {p.track_descriptor.uuid for p in trace.packet if p.HasField("track_descriptor")}
     assert {p.track_event.track_uuid for p in events} <= known
     open_slices: Counter[int] = Counter()
@@ -280,10 +279,10 @@ def test_perfetto_trace(name: str) -> None:
 def test_counters_in_parquet(name: str, tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow.parquet")
     found, result = seen(name), sample(name)
-    (tmp_path / "c.parquet").write_bytes(counters.parquet(found))
+    (tmp_path / "c.parquet").write_bytes(traces.parquet(found))
     table = arrow.read_table(tmp_path / "c.parquet")
-    assert table.schema.metadata[b"profile_schema_version"] == counters.SCHEMA.encode()
-    assert table.column_names == list(counters.COLUMNS)
+    assert table.schema.metadata[b"profile_schema_version"] == traces.SCHEMA.encode()
+    assert table.column_names == list(traces.COLUMNS)
     columns = table.to_pydict()
     assert table.num_rows == result.instructions
     assert sum(columns["bytes"]) == result.dma_bytes
@@ -310,9 +309,9 @@ def test_flows_pass_through_empty_slots() -> None:
     found = insight(recorded(run(program)).trace, None)
     events = found.trace.events
     assert any(event.record.row is None for event in events)
-    pairs = [*tracks.flows(found)]
+    pairs = [*traces.flows(found)]
     assert pairs and all(events[x].record.row is not None for pair in pairs for x in pair)
-    kept = [one.args for one in tracks.slices(found)]
+    kept = [one.args for one in traces.slices(found)]
     assert [args["iterations"] for args in kept if "iterations" in args] == [
         [0], [1], [2]
     ]  # fmt: skip
@@ -326,9 +325,9 @@ def test_files_are_where_they_were() -> None:
 def test_triggers_have_a_track_where_their_engine_does_nothing_else() -> None:
     found = seen("10_attention")
     assert Engine.SYNC not in {stream.engine for stream in found.trace.streams}
-    names = tracks.track_names(found)
+    names = traces.track_names(found)
     (sync,) = [track for track, name in names.items() if name == "SP"]
-    held = [one for one in tracks.triggers(found) if one.track == sync]
+    held = [one for one in traces.triggers(found) if one.track == sync]
     triggered = [e for e in found.trace.events if e.trigger and e.triggered_by is Engine.SYNC]
     assert sum(one.end - one.start for one in held) == sum(e.trigger_hold for e in triggered) > 0
     assert [*names.values()][-1].startswith("DMA")
@@ -339,6 +338,6 @@ def test_triggers_have_a_track_where_their_engine_does_nothing_else() -> None:
 
 def test_slices_name_the_turns_of_loops() -> None:
     found = seen("06_matmul")
-    said = {one.args.get("iteration", "") for one in tracks.slices(found)}
+    said = {one.args.get("iteration", "") for one in traces.slices(found)}
     assert said - {""} == set(found.trace.executable.iterations)
     assert len(said) > 4 and all("=" in iterations for iterations in said - {""})

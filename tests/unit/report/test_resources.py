@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
-from nkic.machine.targets import TRN1, TRN2
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
+from nkic.artifact.records import Executable, InstructionRecord, LoopRecord, StreamRecord
+from nkic.machine.operands import Register
+from nkic.machine.targets import TRN1, TRN2, Engine
 from nkic.report.resources import cycles, resources
 from tests.harness.executables import LOAD, STORE, sample
 

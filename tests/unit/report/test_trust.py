@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 
 import nkic
+from nkic.artifact.pace import duration
 from nkic.base.source import SourceFile
-from nkic.machine.clock import TABLE, Standing
-from nkic.machine.clock.figures import ERRORS, LEAST_ERROR
-from nkic.machine.engines import Engine
-from nkic.machine.targets import GIVEN_ERROR, TARGETS, TRN2, likely_error
-from nkic.pace import duration
-from nkic.report.insight.critical import critical_path
-from nkic.report.insight.exposure import exposure
-from nkic.report.trust import CHECKED, MODEL, trust_of, trusted
+from nkic.machine.clock import ERRORS, LEAST_ERROR, TABLE, Standing
+from nkic.machine.targets import GIVEN_ERROR, TARGETS, TRN2, Engine, likely_error
+from nkic.report.critical import CHECKED, MODEL, critical_path, exposure, trust_of, trusted
 from tests.harness.traced import HEAD, recorded, run
 from tests.timing.trusted import kept
 

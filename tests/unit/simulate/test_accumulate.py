@@ -17,8 +17,7 @@ from nkic.simulate import RunOptions, simulate
 from nkic.simulate.numerics import matmul as products
 from nkic.simulate.numerics import quiet
 from nkic.simulate.numerics.matmul import matmul
-from nkic.simulate.numerics.reduction import reduce
-from nkic.simulate.numerics.statistics import bn_aggr, bn_stats
+from nkic.simulate.numerics.reduction import bn_aggr, bn_stats, reduce
 from tests.harness.language import simulated
 from tests.unit.simulate.numerics.test_numerics_matmul import digest_under, operands, rounded
 

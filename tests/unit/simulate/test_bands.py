@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nkic.artifact.records import Executable
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
-from nkic.neff.records import Executable
+from nkic.compiler.pipeline import compile_source
 from nkic.simulate import RunOptions, simulate
-from nkic.simulate import bands as module
-from nkic.simulate.bands import Bands
-from nkic.specialise.arguments import parse_arg
+from nkic.simulate import streams as module
+from nkic.simulate.streams import Bands
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.unit.simulate.storage.test_in_place import same
 

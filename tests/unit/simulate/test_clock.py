@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nkic.allocate import allocate
+from nkic.artifact.records import Executable
+from nkic.artifact.verify import verify
 from nkic.base.diagnostics import Reporter
-from nkic.depend import depend
-from nkic.emit import emit
-from nkic.machine.clock.machine_file import MachineFile
-from nkic.machine.clock.simulation import Entry, Line, TimeSimulation
-from nkic.machine.engines import Engine
-from nkic.machine.targets import TRN2
-from nkic.machine.timing import Timing, Warmth
-from nkic.neff.records import Executable
-from nkic.neff.verify import verify
-from nkic.schedule import schedule
+from nkic.compiler.allocate import allocate
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.schedule import schedule
+from nkic.machine.machine_file import MachineFile
+from nkic.machine.targets import TRN2, Engine
+from nkic.machine.timing import Entry, Line, TimeSimulation, Timing, Warmth
 from nkic.simulate import RunOptions, simulate
 from tests.programs import copy, declare, load, op, program
 

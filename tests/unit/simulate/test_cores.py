@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from nkic.artifact.read import read
+from nkic.artifact.records import Executable, InstructionRecord, StreamRecord
+from nkic.artifact.verify import verify
 from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from nkic.base.source import SourceFile
-from nkic.driver.compiled import CompileOptions
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.compiled import CompileOptions
+from nkic.compiler.pipeline import compile_source
 from nkic.machine.targets import TRN1, TRN2
-from nkic.neff.read import read
-from nkic.neff.records import Executable, InstructionRecord, StreamRecord
-from nkic.neff.verify import verify
 from nkic.simulate import Result, RunOptions, simulate
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.unit.instances import Case, tile
 

@@ -8,17 +8,23 @@ from functools import partial
 import numpy as np
 import pytest
 
+from nkic.artifact.records import Executable, PatternRecord
+from nkic.artifact.verify import verify
 from nkic.base.diagnostics import ArtifactFailed, UsageFailed
-from nkic.neff.records import Executable, PatternRecord
-from nkic.neff.verify import verify
 from nkic.simulate import RunOptions, simulate_ranks
-from nkic.simulate.debug.breakpoints import Breakpoint, breakpoint_of
-from nkic.simulate.debug.fuzz import Bisection, Fuzz, Party
-from nkic.simulate.debug.interleaved import Action, Kind, Recorded
-from nkic.simulate.debug.observed import Observed
-from nkic.simulate.debug.orders import Drawn, Scripted, Transfers
-from nkic.simulate.debug.parts import part
-from nkic.simulate.debug.writes import Write, line_of, written
+from nkic.simulate.fuzz import (
+    Action,
+    Bisection,
+    Drawn,
+    Fuzz,
+    Kind,
+    Party,
+    Recorded,
+    Scripted,
+    Transfers,
+)
+from nkic.simulate.observed import Observed, Write, line_of, part, written
+from nkic.simulate.watching import Breakpoint, breakpoint_of
 from tests.faults import inject
 from tests.faults.cases import OWN, Subject, subject
 

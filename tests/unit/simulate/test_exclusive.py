@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.allocate import allocate
+from nkic.artifact.events import Cause, Event
+from nkic.artifact.pace import duration
+from nkic.artifact.records import Executable
 from nkic.base.diagnostics import Reporter
-from nkic.depend import depend
-from nkic.emit import emit
-from nkic.machine.engines import Engine
-from nkic.machine.memory import Buffer
-from nkic.machine.targets import TARGETS, TRN1, TRN2, TRN3
+from nkic.compiler.allocate import allocate
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.schedule import schedule
+from nkic.machine.targets import TARGETS, TRN1, TRN2, TRN3, Buffer, Engine
 from nkic.machine.timing import semaphore_ps
-from nkic.neff.records import Executable
-from nkic.pace.walk import duration
-from nkic.schedule import schedule
 from nkic.simulate import RunOptions, simulate
-from nkic.trace import Cause, Event
 from tests.programs import copy, declare, op, program
 
 TILE = "[0+128, 0; 1x64]"

@@ -12,16 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nkic.artifact.records import Executable, TensorRecord
 from nkic.base.diagnostics import Diagnostic, InputFailed, Level, LimitHit, UsageFailed
 from nkic.machine.dtypes import DTYPES, find
-from nkic.machine.memory import Buffer
-from nkic.neff.records import Executable, TensorRecord
-from nkic.simulate.io import fills, numbers, specs
-from nkic.simulate.io.bind import BoundInputs, Wanted, bind
-from nkic.simulate.io.expected import load_expected
-from nkic.simulate.io.signature import ArrayParameter, Signature
-from nkic.simulate.io.specs import NpyFile, RawFile, Value, parse_fill, parse_inputs
-from nkic.simulate.storage import footprint
+from nkic.machine.targets import Buffer
+from nkic.simulate import inputs, memory
+from nkic.simulate.inputs import (
+    ArrayParameter,
+    BoundInputs,
+    NpyFile,
+    RawFile,
+    Signature,
+    Value,
+    Wanted,
+    bind,
+    load_expected,
+    parse_fill,
+    parse_inputs,
+)
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -66,7 +74,7 @@ def test_every_way_to_write_an_input() -> None:
         "b": RawFile("b.bin", DTYPES["float32"], (128, 512)),
         "c": RawFile("c.bin", DTYPES["bfloat16"], (4, 2)),
         "d": Value(-350.0),
-        "e": fills.Generator("randn", (7.0,)),
+        "e": inputs.Generator("randn", (7.0,)),
     }
 
 
@@ -74,7 +82,7 @@ def test_a_whole_number_keeps_its_digits() -> None:
     """In float64, 2**62 + 1 equals 2**62."""
     found = parse_inputs([f"a={2**62 + 1}"])["a"]
     assert isinstance(found, Value)
-    array = fills.Generator("const", (found.number,)).array("a", DTYPES["int64"], (2,))
+    array = inputs.Generator("const", (found.number,)).array("a", DTYPES["int64"], (2,))
     assert array.tolist() == [2**62 + 1] * 2
 
 
@@ -122,7 +130,7 @@ def test_generators_make_every_type(text: str, dtype: Any) -> None:
     generator = parse_fill(text)
     assert generator is not None
     array = generator.array("x", dtype, (3, 8))
-    values = numbers.numbers(array, dtype)
+    values = inputs.numbers(array, dtype)
     assert array.shape == (3, 8)
     assert array.nbytes == 24 * dtype.size
     if text in ("zeros", "ones", "const(1)") and dtype.lowest <= 0:
@@ -133,8 +141,8 @@ def test_generators_make_every_type(text: str, dtype: Any) -> None:
 
 def test_iota_counts_as_far_as_integers_are_exact() -> None:
     def counted(dtype: str, count: int) -> list[float]:
-        generator = fills.Generator("iota")
-        return list(numbers.numbers(generator.array("x", DTYPES[dtype], (count,)), DTYPES[dtype]))
+        generator = inputs.Generator("iota")
+        return list(inputs.numbers(generator.array("x", DTYPES[dtype], (count,)), DTYPES[dtype]))
 
     assert counted("int8", 130)[126:] == [126, 127, 0, 1]
     assert counted("bfloat16", 258)[254:] == [254, 255, 0, 1]
@@ -144,14 +152,14 @@ def test_iota_counts_as_far_as_integers_are_exact() -> None:
 
 def test_random_numbers_are_the_same_for_ever() -> None:
     """These values are a promise: users' expected.npz files were made with them."""
-    generator = fills.Generator("randn", (0.0,))
+    generator = inputs.Generator("randn", (0.0,))
     array = generator.array("a", DTYPES["float32"], (2, 3))
     digest = hashlib.sha256(array.tobytes()).hexdigest()
     wanted = np.random.RandomState([0, 0xE8B7BE43]).standard_normal(6).astype(np.float32)
     assert array.tobytes() == wanted.tobytes()  # 0xE8B7BE43 is the CRC-32 of "a"
     assert digest[:16] == FROZEN
     assert not np.array_equal(array, generator.array("b", DTYPES["float32"], (2, 3)))
-    other = fills.Generator("randn", (1.0,))
+    other = inputs.Generator("randn", (1.0,))
     assert not np.array_equal(array, other.array("a", DTYPES["float32"], (2, 3)))
 
 
@@ -159,7 +167,7 @@ FROZEN = "ae00096639ff95ad"
 
 
 def test_uniform_keeps_its_limits() -> None:
-    generator = fills.Generator("uniform", (-2.0, 3.0, 5.0))
+    generator = inputs.Generator("uniform", (-2.0, 3.0, 5.0))
     floats = generator.array("x", DTYPES["float32"], (1000,))
     assert floats.min() >= -2
     assert floats.max() <= 3
@@ -180,17 +188,17 @@ def test_stored_as_ml_dtypes_does(values: list[float], name: str) -> None:
     array = np.array(values, np.float32)
     with np.errstate(all="ignore"):
         wanted = array.astype(getattr(ml_dtypes, name)).astype(np.float64)
-    found = numbers.numbers(numbers.stored(array.astype(np.float64), DTYPES[name]), DTYPES[name])
+    found = inputs.numbers(inputs.to_storage(array.astype(np.float64), DTYPES[name]), DTYPES[name])
     assert np.array_equal(found, wanted, equal_nan=True)
 
 
 def test_integers_keep_their_digits_and_saturate() -> None:
     values = np.array([2**31 - 1, -(2**31), 2**24 + 1, 5e9, -5e9, 2.5, 3.5, np.nan])
-    found = numbers.stored(values, DTYPES["int32"])
+    found = inputs.to_storage(values, DTYPES["int32"])
     assert found.tolist() == [2**31 - 1, -(2**31), 2**24 + 1, 2**31 - 1, -(2**31), 2, 4, 0]
-    assert numbers.rounding_error(values[:3], found[:3].astype(float)) == 0
-    assert numbers.rounding_error(values[5:7], found[5:7].astype(float)) == 0.5
-    assert numbers.rounding_error(values[7:], found[7:].astype(float)) == np.inf
+    assert inputs.rounding_error(values[:3], found[:3].astype(float)) == 0
+    assert inputs.rounding_error(values[5:7], found[5:7].astype(float)) == 0.5
+    assert inputs.rounding_error(values[7:], found[7:].astype(float)) == np.inf
 
 
 # ---- binding -------------------------------------------------------------------------------
@@ -263,10 +271,10 @@ def test_one_refusal_shows_the_whole_signature(folder: Path) -> None:
 def test_nothing_is_read_before_everything_fits(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nkic.arrays import npy
+    from nkic.artifact import arrays
 
     np.savez("d.npz", a=np.zeros(2, np.float32), b=np.zeros(3, np.float32))
-    monkeypatch.setattr(npy, "read_data", lambda *_: pytest.fail("data was read"))
+    monkeypatch.setattr(arrays, "read_data", lambda *_: pytest.fail("data was read"))
     refusal(signature(a="f32:2", b="f32:2"), file="d.npz")
 
 
@@ -396,24 +404,24 @@ def executable(shape: tuple[int, ...], buffer: Buffer) -> Executable:
 
 def test_the_footprint_is_told_from_sizes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     huge = executable((1 << 20, 1 << 20), Buffer.HBM)  # 2 TiB, of which nothing is allocated
-    assert footprint.footprint(huge) > 4 << 40
+    assert memory.footprint(huge) > 4 << 40
     with pytest.raises(LimitHit, match="this machine has"):
-        footprint.check_memory(huge, None)
-    monkeypatch.setattr(footprint, "physical_memory", lambda: None)
-    footprint.check_memory(huge, None)
+        memory.check_memory(huge, None)
+    monkeypatch.setattr(memory, "physical_memory", lambda: None)
+    memory.check_memory(huge, None)
 
 
 def test_max_memory_is_the_limit() -> None:
     small = executable((128, 8), Buffer.SBUF)
-    needed = footprint.footprint(small)
-    assert footprint.BASE < needed < footprint.BASE + 128 * 8 * 8
-    footprint.check_memory(small, needed)
+    needed = memory.footprint(small)
+    assert memory.BASE < needed < memory.BASE + 128 * 8 * 8
+    memory.check_memory(small, needed)
     with pytest.raises(LimitHit, match="`--limit memory` is"):
-        footprint.check_memory(small, needed - 1)
+        memory.check_memory(small, needed - 1)
 
 
 def test_forms_in_help_are_the_generators() -> None:
-    assert fills.FORMS.split(", ")[:4] == ["zeros", "ones", "iota", "poison"]
-    for name, words in fills.GENERATORS.items():
+    assert inputs.FORMS.split(", ")[:4] == ["zeros", "ones", "iota", "poison"]
+    for name, words in inputs.GENERATORS.items():
         example = f"{name}({','.join('1' for _ in words)})" if words else name
-        assert specs.parse_fill(example) is not None
+        assert inputs.parse_fill(example) is not None

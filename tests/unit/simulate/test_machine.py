@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.allocate import allocate
+from nkic.artifact.records import Executable, InstructionRecord, LoopRecord, StreamRecord
+from nkic.artifact.verify import verify
 from nkic.base.diagnostics import LimitHit, ProgramFault, Reporter
-from nkic.depend import depend
-from nkic.emit import emit
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
+from nkic.compiler.allocate import allocate
+from nkic.compiler.depend import depend
+from nkic.compiler.emit import emit
+from nkic.compiler.schedule import schedule
 from nkic.machine.instructions import ROWS
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
-from nkic.neff.verify import verify
-from nkic.schedule import schedule
+from nkic.machine.operands import Register
+from nkic.machine.targets import Engine
 from nkic.simulate import Result, RunOptions, simulate
 from tests.programs import copy, declare, load, op, program
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.machine.targets import TARGETS
-from nkic.neff.records import InstructionRecord, PatternRecord
-from nkic.pace.clock import Clock
-from nkic.simulate.decode import Decoder, EngineState, Registers
-from nkic.simulate.plans import Plan, Planner
-from nkic.simulate.storage.memory import Memory
+from nkic.artifact.pace import Clock
+from nkic.artifact.records import InstructionRecord, PatternRecord
+from nkic.machine.targets import TARGETS, Engine
+from nkic.simulate.memory import Memory
+from nkic.simulate.plans import Decoder, EngineState, Plan, Planner, Registers
 from tests.harness.instruction import call, run, tile
 from tests.harness.memories import access, executable, tensor
 

@@ -11,15 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nkic.artifact.read import read
+from nkic.artifact.records import (
+    Executable,
+    InstructionRecord,
+    LoopRecord,
+    PatternRecord,
+    StreamRecord,
+)
+from nkic.artifact.verify import verify
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.pipeline import compile_source
 from nkic.machine.instructions import ROWS
 from nkic.machine.psum import MAX_WRITES, History, Rectangle, Write, bank_problem, banks
 from nkic.machine.targets import TRN2, TRN3
-from nkic.neff.read import read
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
-from nkic.neff.verify import verify
 from nkic.report.resources import resources
 from nkic.specialise.request import Request
 

@@ -12,12 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 import nkic
+from nkic.artifact.read import read
 from nkic.base.diagnostics import ProgramFault
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
-from nkic.neff.read import read
+from nkic.compiler.pipeline import compile_source
 from nkic.simulate import RunOptions, simulate
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.cli.nki_run_fixtures import artifact, folder, nki
 from tests.harness.commands import Run

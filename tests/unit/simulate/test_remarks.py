@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nkic.artifact.read import read
+from nkic.artifact.records import Executable, InstructionRecord, LoopRecord
 from nkic.base.diagnostics import Diagnostic, Level, LimitHit
 from nkic.base.levels import DEFAULT, apply
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.pipeline import compile_source
 from nkic.machine.targets import TARGETS
-from nkic.neff.read import read
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord
 from nkic.simulate import Result, RunOptions, simulate
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 
 HEAD = """\

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nkic.artifact.records import Executable
 from nkic.base.collector import without_collector
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
-from nkic.neff.records import Executable
-from nkic.simulate import Result, RunOptions, rerun, simulate
-from nkic.simulate.storage import pages
-from nkic.specialise.arguments import parse_arg
+from nkic.compiler.pipeline import compile_source
+from nkic.simulate import Result, RunOptions, memory, rerun, simulate
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.unit.simulate import test_cores
 from tests.unit.simulate.test_remarks import built, said
@@ -188,14 +187,14 @@ def test_a_run_is_freed_without_a_collection(options: RunOptions) -> None:
 
 
 def test_pages_of_results_are_taken_again_when_nobody_holds_them() -> None:
-    text = LARGE.format(size=pages.SMALL // 512)
-    types = dict([parse_arg(f"a=float32[128,{pages.SMALL // 512}]")])
+    text = LARGE.format(size=memory.SMALL // 512)
+    types = dict([parse_arg(f"a=float32[128,{memory.SMALL // 512}]")])
     source = SourceFile("k.py", text)
     executable = compile_source(source, Request(args=types), lambda *_: None).executable
     draw = np.random.default_rng(0)
     held: list[tuple[Any, bytes]] = []
     for iteration in range(8):
-        given = draw.standard_normal((128, pages.SMALL // 512)).astype(np.float32)
+        given = draw.standard_normal((128, memory.SMALL // 512)).astype(np.float32)
         found = simulate(executable, {"a": given}).outputs["output_0"]
         assert found.tobytes() == (given + np.float32(1)).tobytes()
         part = (found, found[3:5], found.data[7:9], found.view(np.uint8)[0])[iteration % 4]
@@ -227,7 +226,7 @@ def kernel(a):
 
 
 def test_programs_share_the_pages_of_results_that_they_write_in_full() -> None:
-    width = pages.SMALL // 512
+    width = memory.SMALL // 512
     types = dict([parse_arg(f"a=float32[128,{width}]")])
     given = np.ones((128, width), np.float32)
     places = set()

@@ -16,8 +16,7 @@ import threadpoolctl
 
 from nkic import api
 from nkic.base.diagnostics import UsageFailed
-from nkic.driver.figures import blas_threads
-from nkic.simulate import threads
+from nkic.report.figures import blas_threads
 from nkic.simulate.numerics import matmul
 from tests.api import kernels as k
 
@@ -66,19 +65,19 @@ def test_runs_that_overlap_leave_what_was_there(three: None) -> None:
     inside, leave = threading.Event(), threading.Event()
 
     def other() -> None:
-        with threads.blas_threads(1):
+        with matmul.blas_threads(1):
             inside.set()
             leave.wait()
 
-    assert threads.in_use() == 3
-    with threads.blas_threads(1):
+    assert matmul.in_use() == 3
+    with matmul.blas_threads(1):
         runner = threading.Thread(target=other)
         runner.start()
         inside.wait()
-        assert in_use() == {threads.in_use()} == {1}
+        assert in_use() == {matmul.in_use()} == {1}
     leave.set()
     runner.join()
-    assert in_use() == {threads.in_use()} == {3}
+    assert in_use() == {matmul.in_use()} == {3}
 
 
 def test_sums_in_float32_take_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +86,7 @@ def test_sums_in_float32_take_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_after_a_fault_too(three: None) -> None:
-    with pytest.raises(ZeroDivisionError), threads.blas_threads(1):
+    with pytest.raises(ZeroDivisionError), matmul.blas_threads(1):
         raise ZeroDivisionError
     assert in_use() == {3}
 

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from nkic.base.diagnostics import CompileFailed, UsageFailed
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.specialise import arguments, literals
-from nkic.specialise.inline import read_block
-from nkic.specialise.literals import DottedName
+from nkic.specialise import inline
+from nkic.specialise.inline import DottedName, read_block
 from nkic.specialise.request import RequestOptions, TensorType, combine
 
 
 def type_of(text: str) -> tuple[str, tuple[int, ...] | None]:
-    found = arguments.parse_type(text, "--arg a")
+    found = inline.parse_type(text, "--arg a")
     assert found.dtype is not None
     return found.dtype.name, found.shape
 
@@ -55,20 +54,20 @@ def test_types(text: str, expected: tuple[str, tuple[int, ...] | None]) -> None:
 )
 def test_types_refused(text: str, said: str) -> None:
     with pytest.raises(UsageFailed) as caught:
-        arguments.parse_type(text, "--arg a")
+        inline.parse_type(text, "--arg a")
     assert said in str(caught.value)
 
 
 def test_a_wrong_dtype_names_the_nearest() -> None:
     with pytest.raises(UsageFailed) as caught:
-        arguments.parse_type("flaot16[1]", "--arg a")
+        inline.parse_type("flaot16[1]", "--arg a")
     assert caught.value.diagnostics[0].help == "did you mean `float16`?"
 
 
 @pytest.mark.parametrize("text", ["a", "=float16[1]", "a=", "a b=float16[1]", "1a=int8[1]"])
 def test_name_and_value(text: str) -> None:
     with pytest.raises(UsageFailed, match="NAME=VALUE"):
-        arguments.parse_arg(text)
+        inline.parse_arg(text)
 
 
 # Constants
@@ -94,7 +93,7 @@ def test_python_literals_are_read_as_python_reads_them(value: Any) -> None:
     text = repr(value)
     if "\\x" in text:  # Python's two-digit escapes are the only form that JSON lacks
         return
-    assert literals.parse(text) == ast.literal_eval(text)
+    assert inline.parse(text) == ast.literal_eval(text)
 
 
 @pytest.mark.parametrize(
@@ -113,23 +112,23 @@ def test_python_literals_are_read_as_python_reads_them(value: Any) -> None:
 )
 def test_literals(text: str, value: Any) -> None:
     if value is None:
-        with pytest.raises(literals.LiteralError):
-            literals.parse(text)
+        with pytest.raises(inline.LiteralError):
+            inline.parse(text)
         return
-    assert literals.parse(text) == value
+    assert inline.parse(text) == value
 
 
 def test_nan_and_depth() -> None:
-    assert math.isnan(literals.parse("nan"))
-    with pytest.raises(literals.LiteralError, match="more than 50 levels deep"):
-        literals.parse("[" * 5000)
-    with pytest.raises(literals.LiteralError, match="digits"):
-        literals.parse("9" * 5000)
+    assert math.isnan(inline.parse("nan"))
+    with pytest.raises(inline.LiteralError, match="more than 50 levels deep"):
+        inline.parse("[" * 5000)
+    with pytest.raises(inline.LiteralError, match="digits"):
+        inline.parse("9" * 5000)
 
 
 def test_a_bad_constant_says_how_to_quote() -> None:
     with pytest.raises(UsageFailed) as caught:
-        arguments.parse_const("mode=fast and loose")
+        inline.parse_const("mode=fast and loose")
     assert "--const mode='\"fast and loose\"'" in caught.value.diagnostics[0].help
 
 
@@ -200,7 +199,7 @@ def test_bad_blocks_are_located(lines: list[str], line: int, said: str) -> None:
 
 
 def named(text: str) -> TensorType:
-    return arguments.parse_type(text, text)
+    return inline.parse_type(text, text)
 
 
 def test_the_command_line_wins_over_like_and_that_over_the_block() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, UsageFailed
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import compile_source
-from nkic.driver.request import parse_options, request_for
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import compile_source
+from nkic.compiler.request import parse_options, request_for
 
 SOURCE = """
 from dataclasses import dataclass

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from nkic.artifact.read import read
+from nkic.artifact.records import InstructionRecord
 from nkic.base.diagnostics import Diagnostic, Level
-from nkic.driver.request import parse_options
-from nkic.neff.read import read
-from nkic.neff.records import InstructionRecord
+from nkic.compiler.request import parse_options
 from tests.harness import two_ways
 from tests.harness.two_ways import Outcome
 

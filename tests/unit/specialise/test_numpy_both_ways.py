@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nkic.base.evaluation import Limits
+from nkic.base.limits import Limits
 from nkic.base.profiles import Profile
-from nkic.driver.request import parse_options
-from nkic.specialise.numpy import functions, values
+from nkic.compiler.request import parse_options
+from nkic.specialise import numpy
 from tests.harness import two_ways
 from tests.harness.kernels import compile_text
 from tests.harness.metalanguage import body
@@ -171,7 +171,7 @@ def test_arrays_of_the_module_are_new_in_every_compilation(tmp_path: Path) -> No
     assert compile_text(block + text) == compile_text(block + text) == ()
 
 
-@pytest.mark.parametrize("name", sorted(functions.FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(numpy.FUNCTIONS))
 def test_every_function_is_numpys_and_is_paid_for(name: str) -> None:
     """Each is called with arguments that it takes, and costs more with larger ones."""
     import numpy as np
@@ -252,7 +252,7 @@ def test_numpy_sees_numbers_and_its_own_values_only(value: str) -> None:
 
 def test_random_arithmetic_is_that_of_python(tmp_path: Path) -> None:
     rng = random.Random(4)
-    names = [*values.TYPES, *values.TYPES]
+    names = [*numpy.TYPES, *numpy.TYPES]
     lines = []
     for _ in range(300):
         first, second = (

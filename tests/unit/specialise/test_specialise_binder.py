@@ -8,19 +8,18 @@ from typing import Any
 import pytest
 
 from nkic.base import profiles
+from nkic.base.device import KernelError
 from nkic.base.diagnostics import Reporter
-from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
-from nkic.ir.program import Instruction, Loop
-from nkic.ir.tensors import View
 from nkic.language import isa
 from nkic.language import names as language
 from nkic.language.binder import Binder
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Register
+from nkic.machine.targets import Engine
+from nkic.program.program import Instruction, Loop, View
 
 
 class Names:

@@ -7,12 +7,12 @@ from __future__ import annotations
 import pytest
 
 from nkic.base.diagnostics import CompileFailed
-from nkic.base.evaluation import Limits
-from nkic.driver.compiled import Compiled
-from nkic.driver.loader import Loader
-from nkic.driver.pipeline import compile_source
+from nkic.base.limits import Limits
+from nkic.compiler.compiled import Compiled
+from nkic.compiler.loader import Loader
+from nkic.compiler.pipeline import compile_source
 from nkic.language.trace import RECORDING, VIEWING
-from nkic.specialise.arguments import parse_arg
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 
 HEAD = """

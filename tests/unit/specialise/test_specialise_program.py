@@ -9,13 +9,12 @@ import pytest
 from nkic.base.diagnostics import Diagnostic, NkicError, Reporter
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.source import SourceFile
-from nkic.ir.program import Instruction, Loop, Program
-from nkic.ir.tensors import View
-from nkic.machine.memory import Buffer
-from nkic.parse import parse
-from nkic.resolve import resolve
+from nkic.machine.targets import Buffer
+from nkic.program.program import Instruction, Loop, Program, View
+from nkic.source.parse import parse
+from nkic.source.resolve import resolve
 from nkic.specialise import PROVIDED, specialise
-from nkic.specialise.arguments import parse_arg, parse_const, parse_type
+from nkic.specialise.inline import parse_arg, parse_const, parse_type
 from nkic.specialise.request import Request, TensorType
 
 HEAD = """

@@ -12,7 +12,7 @@ import pytest
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
+from nkic.compiler.pipeline import compile_source
 from nkic.language import library
 from nkic.language.names import names
 from nkic.machine import dtypes

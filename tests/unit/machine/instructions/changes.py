@@ -10,13 +10,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Register, Tile
-from nkic.machine.memory import Buffer
-from nkic.machine.operands import Attribute, AttributeKind, Row, Violation
+from nkic.machine.operands import Attribute, AttributeKind, Register, Row, Tile, Violation
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import violations
-from nkic.machine.targets import Target
+from nkic.machine.targets import Buffer, Engine, Target
 from tests.unit.instances import LEGAL, Settings, facts_of, tile
 
 # One value on either side of every hardware limit.

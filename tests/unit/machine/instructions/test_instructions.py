@@ -10,10 +10,9 @@ import pytest
 
 from nkic.base.profiles import Profile
 from nkic.language import isa
-from nkic.machine.engines import Engine
 from nkic.machine.instructions import BY_OPCODE, ROWS, _unique, listing
 from nkic.machine.operands import Access, Attribute, AttributeKind, Operand, Row
-from nkic.machine.targets import TRN1, TRN2
+from nkic.machine.targets import TRN1, TRN2, Engine
 from tests.unit import public_isa
 from tests.unit.instances import COLUMN, T, facts_of, tile
 

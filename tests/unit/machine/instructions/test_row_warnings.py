@@ -11,11 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts
 from nkic.machine.instructions import ROWS
-from nkic.machine.operands import Row
-from nkic.machine.targets import TARGETS, Target
+from nkic.machine.operands import Facts, Row
+from nkic.machine.targets import TARGETS, Engine, Target
 from tests.harness.bless import compare_file, short_sum
 from tests.unit.instances import LEGAL, Settings, facts_of
 from tests.unit.machine.instructions.changes import Change, changes_of, said_of

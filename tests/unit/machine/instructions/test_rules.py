@@ -15,14 +15,11 @@ from hypothesis import strategies as st
 
 from nkic.base.diagnostics import codes
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Register, Tile
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
-from nkic.machine.operands import Attribute, AttributeKind, Operand
+from nkic.machine.operands import Attribute, AttributeKind, Facts, Operand, Register, Tile
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import signature, violations
-from nkic.machine.targets import TARGETS, TRN1, TRN2, Target
+from nkic.machine.targets import TARGETS, TRN1, TRN2, Buffer, Engine, Target
 from tests.unit.instances import LEGAL, facts_of, tile
 
 PSUM = tile("float32[128, 512] psum")

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts
-from nkic.machine.targets import TRN1, TRN2, TRN3, Target
+from nkic.machine.operands import Facts
+from nkic.machine.targets import TRN1, TRN2, TRN3, Engine, Target
 from tests.unit.instances import COLUMN, Case, T, beside, facts_of, tile
 
 PSUM = tile("float32[128, 512] psum")

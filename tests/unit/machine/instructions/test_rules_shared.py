@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.machine.facts import Tile
-from nkic.machine.memory import Buffer
-from nkic.machine.targets import TRN3
+from nkic.machine.operands import Tile
+from nkic.machine.targets import TRN3, Buffer, Engine
 from nkic.machine.tiles import start_partitions
 from tests.unit.instances import COLUMN, Case, T, tile
 

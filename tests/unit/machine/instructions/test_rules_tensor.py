@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.machine.instructions.tensor_rules import matmul_operations
-from nkic.machine.targets import TRN1, TRN3
+from nkic.machine.instructions.tensor import matmul_operations
+from nkic.machine.targets import TRN1, TRN3, Engine
 from tests.unit.instances import Case, facts_of, tile
 
 PSUM = tile("float32[128, 512] psum")

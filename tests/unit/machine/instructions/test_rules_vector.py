@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.machine.engines import Engine
-from nkic.machine.targets import TRN1, TRN3
+from nkic.machine.targets import TRN1, TRN3, Engine
 from tests.unit.instances import COLUMN, Case, T, tile
 
 PSUM = tile("float32[128, 512] psum")

@@ -14,11 +14,10 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import DTYPES, DType
-from nkic.simulate.comparison import compare_report
-from nkic.simulate.comparison.compare import Comparison, compare
-from nkic.simulate.comparison.stats import stats_of
-from nkic.simulate.comparison.tolerance import EVERY, Tolerance, ToleranceSettings
-from nkic.simulate.io.numbers import numbers, stored
+from nkic.simulate import compare
+from nkic.simulate.compare import EVERY, Comparison, Tolerance, ToleranceSettings, stats_of
+from nkic.simulate.compare import compare as compare_compare
+from nkic.simulate.inputs import numbers, to_storage
 
 Array = NDArray[Any]
 F32, BF16, I32 = DTYPES["float32"], DTYPES["bfloat16"], DTYPES["int32"]
@@ -27,9 +26,9 @@ NAN, INF = float("nan"), float("inf")
 
 def compared(got: Any, expected: Any, dtype: DType = F32, **rule: Any) -> Comparison:
     """Compare by `close` with no tolerance, unless `rule` gives another rule."""
-    output = stored(np.asarray(got, np.float64), dtype)
+    output = to_storage(np.asarray(got, np.float64), dtype)
     wanted = np.asarray(expected, np.float64)
-    return compare("o", output, dtype, wanted, Tolerance(**{"mode": "close", **rule}))
+    return compare_compare("o", output, dtype, wanted, Tolerance(**{"mode": "close", **rule}))
 
 
 # ---- verdicts ------------------------------------------------------------------------------
@@ -54,8 +53,8 @@ def test_the_tolerance_itself_is_allowed() -> None:
 def test_integers_of_64_bits_are_compared_with_all_their_digits(mode: str) -> None:
     """As float64 these are equal."""
     i64, got = DTYPES["int64"], np.array([2**62 + 1, 2**63 - 1, -(2**63)])
-    same = compare("o", got, i64, numbers(got, i64), Tolerance(mode=mode))
-    off = compare("o", got, i64, numbers(got - [1, 1, 0], i64), Tolerance(mode=mode))
+    same = compare_compare("o", got, i64, numbers(got, i64), Tolerance(mode=mode))
+    off = compare_compare("o", got, i64, numbers(got - [1, 1, 0], i64), Tolerance(mode=mode))
     assert (same.failures, off.failures) == (0, 2)
 
 
@@ -224,7 +223,7 @@ def test_relative_l2() -> None:
     wrong = compared([3.0, 4.5], a, mode="l2", max_l2=0.09)
     assert not wrong.passed
     assert "the relative L2 error against what was expected is 0.1, above 0.09" in str(
-        compare_report.diagnostic(wrong).message
+        compare.diagnostic(wrong).message
     )
     assert compared(a, a, mode="l2").passed
     assert not compared([0.0, 1e-9], [0.0, 0.0], mode="l2").passed
@@ -234,8 +233,8 @@ def test_relative_l2() -> None:
 def test_packed_elements_are_compared_unpacked() -> None:
     dtype = DTYPES["float8_e4m3fn_x4"]
     expected = np.array([[1.0, 2.0, 3.0, 4.0]])
-    output = stored(np.array([[1.0, 2.0, 3.5, 4.0]]), dtype)
-    found = compare("o", output, dtype, expected, Tolerance("close"))
+    output = to_storage(np.array([[1.0, 2.0, 3.5, 4.0]]), dtype)
+    found = compare_compare("o", output, dtype, expected, Tolerance("close"))
     assert found.first is not None
     assert (found.first.index, found.first.ulp, found.elements) == ((0, 2), 2, 4)
 
@@ -266,7 +265,7 @@ def test_a_name_wins_over_every() -> None:
 
 
 def report(found: Comparison) -> str:
-    diagnostic = compare_report.diagnostic(found)
+    diagnostic = compare.diagnostic(found)
     return "\n".join([diagnostic.message, *diagnostic.notes])
 
 
@@ -308,7 +307,7 @@ def test_report_names_nan_and_the_worst() -> None:
     assert "NaN or infinite                   1" in text
     assert "axis 0: 1-3, 3 of 4" in text
     help = "NaN equals nothing unless --compare equal-nan is given"
-    assert compare_report.diagnostic(found).help == help
+    assert compare.diagnostic(found).help == help
 
 
 def test_report_of_ulps_and_single_elements() -> None:
@@ -340,18 +339,18 @@ def test_report_of_a_tensor_with_four_dimensions() -> None:
 
 def test_verdict_of_what_is_right() -> None:
     found = compared([1.0, 2.25], [1.0, 2.0], rtol=0.5)
-    assert compare_report.verdict(found) == (
+    assert compare.verdict(found) == (
         "o: as expected (close, rtol 0.5, atol 0), largest error 0.25, 1,048,576 ulp at [1]"
     )
-    assert compare_report.verdict(compared([1.0], [1.0])).endswith("all equal")
+    assert compare.verdict(compared([1.0], [1.0])).endswith("all equal")
     partly = compared([1.0, 9.0], [1.0, 2.0], min_pass_rate=0.5)
-    assert "1 of 2 elements beyond it" in compare_report.verdict(partly)
+    assert "1 of 2 elements beyond it" in compare.verdict(partly)
 
 
 @pytest.mark.parametrize("mode", ["close", "range", "ulp", "exact", "cosine", "l2"])
 def test_json_is_strict(mode: str) -> None:
     found = compared([[NAN, INF], [1.0, 3.0]], [[1.0, INF], [1.0, 2.0]], mode=mode)
-    record = json.loads(json.dumps(compare_report.as_json(found), allow_nan=False))
+    record = json.loads(json.dumps(compare.as_json(found), allow_nan=False))
     assert record["passed"] is False
     assert record["first"]["index"] == [0, 0]
     assert record["first"]["got"] is None
@@ -376,7 +375,7 @@ def test_stats_leave_out_what_is_not_finite() -> None:
 def test_stats_are_of_values_and_the_hash_of_bytes() -> None:
     from hashlib import sha256
 
-    output = stored(np.array([1.5, -2.0]), BF16)
+    output = to_storage(np.array([1.5, -2.0]), BF16)
     found = stats_of(output, BF16)
     assert (found.minimum, found.mean, found.maximum) == (-2, -0.25, 1.5)
     assert found.sha256 == sha256(bytes([0xC0, 0x3F, 0x00, 0xC0])).hexdigest()

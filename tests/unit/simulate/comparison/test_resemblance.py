@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from nkic.machine.dtypes import FLOAT32
-from nkic.simulate.comparison.compare import compare
-from nkic.simulate.comparison.compare_report import diagnostic
-from nkic.simulate.comparison.resemblance import resemblance
-from nkic.simulate.comparison.tolerance import Tolerance
-from nkic.simulate.io.numbers import Numbers
+from nkic.simulate.compare import Tolerance, compare, diagnostic, resemblance
+from nkic.simulate.inputs import Numbers
 
 RIGHT: Numbers = np.random.default_rng(0).standard_normal((256, 256))
 

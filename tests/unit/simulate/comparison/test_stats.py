@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from nkic.machine.dtypes import FLOAT8_E4M3, FLOAT32, INT32, UINT8, DType
-from nkic.simulate.comparison import stats
-from nkic.simulate.comparison.stats import stats_of
+from nkic.simulate import compare
+from nkic.simulate.compare import stats_of
 
 
 def test_figures_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stats, "_BLOCK", 7)
+    monkeypatch.setattr(compare, "_BLOCK", 7)
     values = np.random.default_rng(1).standard_normal((5, 9)).astype(np.float32)
     values[0, :7] = np.inf  # a whole block without a finite element
     values[2, 3] = np.nan

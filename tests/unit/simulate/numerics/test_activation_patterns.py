@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.operators import ACTIVATIONS
 from nkic.simulate.numerics import quiet
-from nkic.simulate.numerics.activation import FUNCTIONS
+from nkic.simulate.numerics.elementwise import FUNCTIONS
 
 Long = NDArray[Any]
 L = np.longdouble

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from nkic.machine.operators import ACTIVATIONS
-from nkic.simulate.numerics import normal, quiet
-from nkic.simulate.numerics.activation import FUNCTIONS, _sine
+from nkic.simulate.numerics import elementwise, quiet
+from nkic.simulate.numerics.elementwise import FUNCTIONS, _sine
 
 INF, NAN = math.inf, math.nan
 SLOPE = 0.25
@@ -120,12 +120,12 @@ def test_within_a_hundredth_of_correct_rounding(name: str) -> None:
 def test_float64_functions_of_our_own() -> None:
     x = np.linspace(-14.9, 14.9, 20_011)
     tail = np.array([math.erfc(-v / math.sqrt(2)) / 2 for v in x])
-    np.testing.assert_allclose(normal.probability(x), tail, rtol=1e-10)
+    np.testing.assert_allclose(elementwise.probability(x), tail, rtol=1e-10)
     error = np.array([math.erf(v) for v in x])
-    np.testing.assert_allclose(normal.erf(x), error, rtol=1e-13)
+    np.testing.assert_allclose(elementwise.erf(x), error, rtol=1e-13)
     near_zero = np.geomspace(1e-30, 1e-2, 1001)
     error = np.array([math.erf(v) for v in near_zero])
-    np.testing.assert_allclose(normal.erf(near_zero), error, rtol=1e-13)
+    np.testing.assert_allclose(elementwise.erf(near_zero), error, rtol=1e-13)
     x = np.linspace(-math.pi, math.pi, 10_001)
     np.testing.assert_allclose(_sine(x), np.sin(x), rtol=0, atol=1e-13)
 

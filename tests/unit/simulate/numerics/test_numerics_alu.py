@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.machine.engines import Engine
 from nkic.machine.operators import ACTIVATIONS, ALU
-from nkic.simulate.numerics import activation, alu, quiet, reduction
+from nkic.machine.targets import Engine
+from nkic.simulate.numerics import elementwise, quiet, reduction
 
 INF, NAN = math.inf, math.nan
 
@@ -29,10 +29,10 @@ def numbers(*values: float) -> NDArray[np.float32]:
 def test_the_table_and_the_arithmetic_name_the_same_operators() -> None:
     rows = {name: row for name, row in ALU.items() if name != "average"}
     arithmetic = {name for name, row in rows.items() if row.group == "arithmetic"}
-    assert set(alu.ARITHMETIC) == arithmetic
-    assert set(alu.BITVEC) == set(rows) - arithmetic
-    assert set(alu.INTEGERS) == {name for name, row in rows.items() if row.integers}
-    assert set(activation.FUNCTIONS) == set(ACTIVATIONS)
+    assert set(elementwise.ARITHMETIC) == arithmetic
+    assert set(elementwise.BITVEC) == set(rows) - arithmetic
+    assert set(elementwise.INTEGERS) == {name for name, row in rows.items() if row.integers}
+    assert set(elementwise.FUNCTIONS) == set(ACTIVATIONS)
 
 
 BITWISE = {"bitwise_and", "bitwise_or", "bitwise_xor"}
@@ -49,7 +49,7 @@ def test_the_identity_changes_nothing(name: str) -> None:
     values = numbers(-3, 0, 1, 2.5) if "logical" not in name else numbers(0, 1)
     identity = np.float32(ALU[name].identity or 0)
     out = np.empty_like(values)
-    alu.ARITHMETIC[name](np.full_like(values, identity), values, out)
+    elementwise.ARITHMETIC[name](np.full_like(values, identity), values, out)
     assert out.tolist() == values.tolist()
 
 
@@ -102,7 +102,7 @@ def test_two_operands(
 ) -> None:
     a = np.full((2, 3), operands[0], np.float32)
     b = np.full(shape, operands[1], np.float32)
-    alu.ARITHMETIC[name](a, b, a)
+    elementwise.ARITHMETIC[name](a, b, a)
     assert (a == np.float32(expected)).all()
 
 
@@ -112,7 +112,7 @@ def test_a_constant_may_come_first(
 ) -> None:
     a, b = np.array(operands[0], np.float32), np.full((2, 3), operands[1], np.float32)
     out = np.empty((2, 3), np.float32)
-    alu.ARITHMETIC[name](a, b, out)
+    elementwise.ARITHMETIC[name](a, b, out)
     assert (out == np.float32(expected)).all()
 
 
@@ -134,7 +134,7 @@ ONE = [
 @pytest.mark.parametrize(("name", "operand", "expected"), ONE)
 def test_one_operand(name: str, operand: float, expected: float) -> None:
     out = numbers(operand)
-    alu.ARITHMETIC[name](out, numbers(0), out)
+    elementwise.ARITHMETIC[name](out, numbers(0), out)
     assert out[0] == np.float32(expected)
 
 
@@ -142,7 +142,7 @@ def test_one_operand(name: str, operand: float, expected: float) -> None:
 def test_zero_has_no_sign_and_nan_stays(name: str) -> None:
     for shape in ((4,), ()):
         a, b = numbers(-0.0, 0.0, NAN, -0.0), np.full(shape, -0.0, np.float32)
-        alu.ARITHMETIC[name](a, b, a)
+        elementwise.ARITHMETIC[name](a, b, a)
         assert np.isnan(a[2])
         assert a.view(np.uint32)[[0, 1, 3]].tolist() == [0, 0, 0]
 
@@ -151,7 +151,7 @@ def test_nan_in_either_operand_is_the_greater_and_the_lesser() -> None:
     for name in ("maximum", "minimum"):
         for b in (numbers(NAN, NAN), np.array(NAN, np.float32)):
             out = numbers(1, -INF)
-            alu.ARITHMETIC[name](out, b, out)
+            elementwise.ARITHMETIC[name](out, b, out)
             assert np.isnan(out).all()
 
 
@@ -174,7 +174,7 @@ def test_32_bit_integers_are_exact_and_wrap(
 ) -> None:
     a, b = np.array([operands[0]], kind), np.array([operands[1]], kind)
     out = np.empty_like(a)
-    alu.INTEGERS[op](a, b, out)
+    elementwise.INTEGERS[op](a, b, out)
     assert out.tolist() == [expected]
 
 
@@ -193,9 +193,9 @@ def test_32_bit_integers_are_exact_and_wrap(
 )
 def test_bits(op: str, operands: tuple[int, int], expected: int) -> None:
     a, b = np.array([operands[0]], np.uint8), np.array([operands[1]], np.uint8)
-    alu.BITVEC[op](a, b, a)
+    elementwise.BITVEC[op](a, b, a)
     assert a.tolist() == [expected]
 
 
 def test_the_exact_path_has_the_operators_that_the_table_says() -> None:
-    assert {name for name, row in ALU.items() if row.integers} == alu.INTEGERS.keys()
+    assert {name for name, row in ALU.items() if row.integers} == elementwise.INTEGERS.keys()

@@ -10,7 +10,7 @@ import pytest
 
 from nkic.machine.operators import SummationOrder
 from nkic.simulate.numerics import quiet
-from nkic.simulate.numerics.activation import FUNCTIONS
+from nkic.simulate.numerics.elementwise import FUNCTIONS
 from nkic.simulate.numerics.reduction import OPERATORS, reduce
 
 ORDERS: tuple[SummationOrder, ...] = ("exact", "float32", "pairwise")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.simulate.numerics import certain, quiet
+from nkic.simulate.numerics import quiet, reduction
 from nkic.simulate.numerics.reduction import reduce
 
 Floats = NDArray[np.float32]
@@ -32,14 +32,14 @@ def drawn(kept: int, length: int, spread: int) -> Floats:
 @pytest.mark.parametrize(("kept", "length"), [(64, 512), (128, 1024), (33, 2000), (128, 8192)])
 def test_sums_are_those_in_the_defined_order(kept: int, length: int, spread: int) -> None:
     values, found = drawn(kept, length, spread), np.empty(kept, np.float32)
-    assert certain.may_sum(values, kept)
+    assert reduction.may_sum(values, kept)
     reduce("add", values, found, squares=squares(values))
     assert found.tobytes() == in_order(values).tobytes()
 
 
 def test_most_positive_rows_are_certain() -> None:
     values, found = np.abs(drawn(128, 1024, 2)), np.empty(128, np.float32)
-    rest = certain.sum_rows(values, found, squares(values))
+    rest = reduction.sum_rows(values, found, squares(values))
     kept = np.ones(128, np.bool_) if rest is None else ~rest
     assert np.count_nonzero(kept) > 120
     assert found[kept].tobytes() == in_order(values)[kept].tobytes()
@@ -57,7 +57,7 @@ def test_a_sum_between_two_numbers_is_not_certain() -> None:
     values, found = np.zeros((128, 512), np.float32), np.empty(128, np.float32)
     values[:, 0] = 1
     values[5, 1], values[6, 1:3] = 2.0**-24, (2.0**-24, 2.0**-60)  # a tie, and just above it
-    rest = certain.sum_rows(values, found, squares(values))
+    rest = reduction.sum_rows(values, found, squares(values))
     assert rest is not None
     assert list(np.flatnonzero(rest)) == [5, 6]
     reduce("add", values, found, squares=squares(values))
@@ -90,6 +90,6 @@ def test_the_bound_holds_where_cancellation_is_worst(monkeypatch: pytest.MonkeyP
     values, found = np.concatenate((half, small, -half), axis=1), np.empty(128, np.float32)
     reduce("add", values, found, squares=squares(values))
     assert found.tobytes() == in_order(values).tobytes()
-    monkeypatch.setattr(certain, "sqrt", lambda number: 0.0)
+    monkeypatch.setattr(reduction, "sqrt", lambda number: 0.0)
     reduce("add", values, found, squares=squares(values))
     assert found.tobytes() != in_order(values).tobytes()

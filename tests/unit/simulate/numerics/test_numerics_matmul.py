@@ -168,7 +168,7 @@ print(_way(np.dtype(np.float32), 1).__name__)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="OpenBLAS's code for x86-64")
 @pytest.mark.parametrize(
     ("processor", "way"),
-    [("SkylakeX", "_blas"), ("Haswell", "_inside"), ("Nehalem", "_fused_loop")],
+    [("SkylakeX", "_blas_product"), ("Haswell", "_inside"), ("Nehalem", "_fused_loop")],
 )
 def test_processors_with_fused_products_need_no_loop(processor: str, way: str) -> None:
     """On AMD's processors and others that run the code for Haswell, the loop took 130 times as

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.simulate.numerics import quiet, reduction, vector
-from nkic.simulate.numerics.reduction import reduce, reduce_bits
-from nkic.simulate.numerics.statistics import bn_aggr, bn_stats
+from nkic.simulate.numerics import elementwise, quiet, reduction
+from nkic.simulate.numerics.reduction import bn_aggr, bn_stats, reduce, reduce_bits
 
 Floats = NDArray[np.float32]
 
@@ -61,7 +60,7 @@ def test_max8() -> None:
     values[1, 3] = np.inf
     values[2] = -0.0
     out = np.empty((5, 8), np.float32)
-    vector.max8(values, out)
+    elementwise.max8(values, out)
     expected = np.array([sorted(map(float, row), reverse=True)[:8] for row in values])
     np.testing.assert_array_equal(out, expected)
     assert not np.signbit(out[2]).any()
@@ -73,7 +72,7 @@ def test_transpose_moves_bits(kind: type[np.generic], shape: tuple[int, int]) ->
     values = np.random.default_rng(5).integers(0, 256, (*shape, 4), np.uint8)
     values = values.view(kind)[..., 0]
     out = np.empty(shape[::-1], kind)
-    vector.transpose(values, out)
+    elementwise.transpose(values, out)
     width = f"u{values.dtype.itemsize}"
     np.testing.assert_array_equal(out.view(width), values.T.view(width))
 
@@ -82,7 +81,7 @@ def test_select_is_bit_exact_and_broadcasts() -> None:
     nan = np.array([0x7F800001, 0xFFFFFFFF], np.uint32).view(np.float32)
     out = np.empty((3, 2), np.float32)
     mask = np.array([[True], [False], [True]])
-    vector.select(mask, nan, np.array(-0.0, np.float32), out)
+    elementwise.select(mask, nan, np.array(-0.0, np.float32), out)
     low, high = 0x7F800001, 0xFFFFFFFF
     assert out.view(np.uint32).tolist() == [[low, high], [1 << 31, 1 << 31], [low, high]]
 
@@ -90,7 +89,7 @@ def test_select_is_bit_exact_and_broadcasts() -> None:
 def test_select_into_an_operand() -> None:
     a, b = drawn(600, 600), drawn(600, 600)[::-1].copy()
     expected = np.where(a > b, a, b)
-    vector.select(a > b, a, b, b)
+    elementwise.select(a > b, a, b, b)
     np.testing.assert_array_equal(b, expected)
 
 

@@ -6,13 +6,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from nkic.artifact.encode import write
+from nkic.artifact.read import read
 from nkic.base.diagnostics import CompileFailed, Level
 from nkic.base.source import SourceFile
-from nkic.driver.forms import FORMS
-from nkic.driver.pipeline import compile_text
-from nkic.neff.read import read
-from nkic.neff.write import write
-from nkic.simulate import printing, simulate
+from nkic.compiler.forms import FORMS
+from nkic.compiler.pipeline import compile_text
+from nkic.simulate import outcome, simulate
 from tests.harness.language import Array, simulated
 
 HEAD = """\
@@ -27,7 +27,7 @@ def kernel(a):
 X = np.arange(32, dtype=np.float32).reshape(4, 8).astype(ml_dtypes.bfloat16)
 
 
-def printed(body: str, a: Array = X, lnc: int = 1) -> list[printing.Printed]:
+def printed(body: str, a: Array = X, lnc: int = 1) -> list[outcome.Printed]:
     text = HEAD + "".join(f"    {line}\n" for line in body.splitlines())
     return list(simulated(text, {"a": a}, lnc=lnc)[1].printed)
 
@@ -82,7 +82,7 @@ def test_text_shows_numbers_and_the_ends_of_large_tensors() -> None:
 
 
 def test_what_is_kept_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(printing, "MAX_PRINTS", 2)
+    monkeypatch.setattr(outcome, "MAX_PRINTS", 2)
     text = f"{HEAD}    nl.fori_loop(0, 5, lambda i: nl.device_print('a', a))\n"
     result = simulated(text, {"a": X})[1]
     assert (len(result.printed), result.prints_left_out) == (2, 3)

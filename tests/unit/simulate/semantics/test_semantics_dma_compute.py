@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.machine.clock.dma_costs import dma_computing, dma_copying
-from nkic.machine.facts import Facts
+from nkic.machine.costs import dma_computing, dma_copying
+from nkic.machine.operands import Facts
 from nkic.machine.targets import TRN2
 from tests.harness.instruction import call, run, run_one, tile
 from tests.harness.reference import numpy_type, stored

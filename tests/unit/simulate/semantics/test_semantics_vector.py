@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ArtifactFailed
-from nkic.machine.engines import Engine
 from nkic.machine.operators import ALU
+from nkic.machine.targets import Engine
 from tests.harness.instruction import Tile, call, run, run_one, tile
 from tests.harness.reference import same, single, stored
 

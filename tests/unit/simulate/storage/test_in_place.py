@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nkic.artifact.records import Executable
 from nkic.base.source import SourceFile
-from nkic.driver.pipeline import compile_source
-from nkic.neff.records import Executable
+from nkic.compiler.pipeline import compile_source
 from nkic.simulate import Result, RunOptions, simulate
-from nkic.simulate.storage import memory as storage
-from nkic.simulate.storage.memory import Memory
-from nkic.specialise.arguments import parse_arg
+from nkic.simulate import memory as storage
+from nkic.simulate.memory import Memory
+from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 
 HEAD = """

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from nkic.machine.dtypes import DTYPES
-from nkic.simulate.storage import memory as storage
-from nkic.simulate.storage.memory import ALIGN, Memory
+from nkic.simulate import memory as storage
+from nkic.simulate.memory import ALIGN, Memory
 from tests.harness.memories import HBM, access, executable, tensor
 
 ROW = ((1, 8),)

@@ -7,8 +7,8 @@ import mmap
 import numpy as np
 import pytest
 
-from nkic.simulate.storage import pages
-from nkic.simulate.storage.pages import Arena, recycled
+from nkic.simulate import memory
+from nkic.simulate.memory import Arena, recycled
 
 
 def test_arrays_of_an_arena_are_zero_and_do_not_overlap() -> None:
@@ -19,11 +19,11 @@ def test_arrays_of_an_arena_are_zero_and_do_not_overlap() -> None:
         array[...] = number
     assert [int(array[0, 0]) for array in made] == [1, 2, 3, 4, 5]
     assert all((array == number).all() for number, array in enumerate(made, 1))
-    assert all(array.__array_interface__["data"][0] % pages.LINE == 0 for array in made)
+    assert all(array.__array_interface__["data"][0] % memory.LINE == 0 for array in made)
 
 
 def test_an_arena_grows_beyond_what_it_asked_for_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "RESERVED", 1 << 16)
+    monkeypatch.setattr(memory, "RESERVED", 1 << 16)
     arena = Arena()
     made = [arena.zeros(1, size, np.uint8) for size in (1 << 15, 1 << 15, 1 << 20, 8)]
     assert [array.size for array in made] == [1 << 15, 1 << 15, 1 << 20, 8]
@@ -42,15 +42,15 @@ def test_without_huge_pages_an_arena_is_numpy(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_pages_of_results_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MAX_KEPT", 3 * pages.SMALL)
-    monkeypatch.setattr(pages, "_kept", [])
-    sizes = [pages.SMALL, 2 * pages.SMALL, 2 * pages.SMALL + 8, 4 * pages.SMALL]
+    monkeypatch.setattr(memory, "MAX_KEPT", 3 * memory.SMALL)
+    monkeypatch.setattr(memory, "_kept", [])
+    sizes = [memory.SMALL, 2 * memory.SMALL, 2 * memory.SMALL + 8, 4 * memory.SMALL]
     held = [recycled(1, size, np.uint8) for size in sizes[:2]]
-    assert [len(kept.memory) for kept in pages._kept] == sizes[:2]
+    assert [len(kept.memory) for kept in memory._kept] == sizes[:2]
     held.append(recycled(1, sizes[2], np.uint8))
-    assert [len(kept.memory) for kept in pages._kept] == sizes[2:3]
+    assert [len(kept.memory) for kept in memory._kept] == sizes[2:3]
     held.append(recycled(1, sizes[3], np.uint8))  # more than the limit
-    assert pages._kept == []
+    assert memory._kept == []
     for number, array in enumerate(held, 1):
         array[...] = number
     assert all((array == number).all() for number, array in enumerate(held, 1))

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nkic.artifact.records import PatternRecord, TensorRecord
 from nkic.machine.patterns import repeats
-from nkic.neff.records import PatternRecord, TensorRecord
-from nkic.simulate.storage.memory import Memory
-from nkic.simulate.storage.shadow import Shadow
+from nkic.simulate.memory import Memory
+from nkic.simulate.shadow import Shadow
 from tests.harness.memories import HBM, access, executable, tensor
 
 TILE = tensor("float32", (128, 64))

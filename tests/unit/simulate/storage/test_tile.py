@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nkic.neff.records import PatternRecord
-from nkic.simulate.scratch import Scratch
-from nkic.simulate.storage.memory import Memory
+from nkic.artifact.records import PatternRecord
+from nkic.simulate.memory import Memory, Scratch
 from nkic.simulate.tile import Tile, refined
 from tests.harness.memories import HBM, access, executable, tensor
 

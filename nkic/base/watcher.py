@@ -1,0 +1,208 @@
+"""A watcher process that kills the worker at its deadline.
+
+Python handles signals only between bytecodes, so that one long operation in C (a set of numbers
+with equal hashes) would outlive every limit that a process sets itself. The command therefore forks
+at once: the child works; the parent waits, forwards signals, and kills the child if it does not end
+by itself. Without the necessary system calls, the command runs without a watcher.
+
+Only light modules are imported here, because this runs before everything else.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import struct
+import time
+from enum import Enum
+from typing import NamedTuple
+
+# ------------------------------------------------------------------------------------------------
+# A memory page shared by the worker and its watcher: the deadline, and the current source place.
+# The worker writes, the watcher reads. A text is valid once its length is written.
+
+_HEAD = struct.Struct("=ddI")  # deadline, time limit in seconds, size of the place's text
+_GRACE = struct.Struct("=d")  # at the end of the page
+_SIZE = 4096
+_PLACE = _SIZE - _HEAD.size - _GRACE.size  # bytes of the place's text
+GRACE = 2.0  # seconds from a signal, or from the deadline, to SIGKILL
+NEVER = float("inf")
+
+
+class Page:
+    """The shared page, created before the fork. Times are those of `time.monotonic`."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _SIZE)
+        _HEAD.pack_into(self._memory, 0, NEVER, NEVER, 0)
+        self.grace = GRACE
+
+    @property
+    def grace(self) -> float:
+        """The seconds that the worker has to end after a signal."""
+        return float(_GRACE.unpack_from(self._memory, _SIZE - _GRACE.size)[0])
+
+    @grace.setter
+    def grace(self, seconds: float) -> None:
+        _GRACE.pack_into(self._memory, _SIZE - _GRACE.size, seconds)
+
+    @property
+    def deadline(self) -> float:
+        """The deadline."""
+        return float(_HEAD.unpack_from(self._memory)[0])
+
+    @property
+    def seconds(self) -> float:
+        """The time limit in seconds."""
+        return float(_HEAD.unpack_from(self._memory)[1])
+
+    def limit(self, deadline: float, seconds: float) -> None:
+        """Set the deadline and the time limit; `NEVER` removes them."""
+        _HEAD.pack_into(self._memory, 0, deadline, seconds, len(self._text))
+
+    def see(self, place: str) -> None:
+        """Record the current source place."""
+        text, head = place.encode("utf-8", "surrogateescape"), (self.deadline, self.seconds)
+        if len(text) <= _PLACE:
+            _HEAD.pack_into(self._memory, 0, *head, 0)
+            self._memory[_HEAD.size : _HEAD.size + len(text)] = text
+            _HEAD.pack_into(self._memory, 0, *head, len(text))
+
+    @property
+    def seen(self) -> str:
+        """The last place recorded; empty if there is none."""
+        return self._text.decode("utf-8", "surrogateescape")
+
+    @property
+    def _text(self) -> bytes:
+        length = _HEAD.unpack_from(self._memory)[2]
+        return self._memory[_HEAD.size : _HEAD.size + length]
+
+
+# --------------------------------------------------------------------------------------------------
+
+_CHECK_INTERVAL = 0.5  # seconds between checks of the page
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_IS_POSSIBLE = hasattr(os, "fork") and hasattr(signal, "sigtimedwait")
+
+
+class Reason(Enum):
+    """The reason for which the worker ended."""
+
+    ITSELF = "itself"
+    TIME = "time"  # our limit, enforced
+    CPU = "processor time"
+    KILLED = "killed from outside"
+    CRASH = "a crash of the interpreter"
+    SIGNAL = "a signal"
+
+
+class Ended(NamedTuple):
+    """The end of the worker: `code` is the exit code, 128 + number for a signal."""
+
+    reason: Reason
+    code: int
+    page: Page
+
+
+_page: Page | None = None  # the page of this process, if it is watched
+
+
+def page() -> Page | None:
+    """Return the page shared with the watcher; None without a watcher."""
+    return _page
+
+
+def fork() -> Ended | None:
+    """Fork a worker. Returns None in the child; the parent returns when the child has ended.
+
+    Also returns None, without forking, if watching is not possible.
+    """
+    global _page
+    if not _IS_POSSIBLE or _page is not None:
+        return None
+    shared, (read, write) = Page(), os.pipe()
+    signals = {s for s in _FORWARDED if signal.getsignal(s) is not signal.SIG_IGN}
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *signals})
+    try:
+        child = os.fork()
+    except OSError:  # no process available
+        child = 0
+    if child == 0:
+        _page = shared
+        os.close(write)
+        _end_with_watcher(read)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
+        return None
+    os.close(read)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    return _Watcher(child, shared, signals).wait()
+
+
+def _end_with_watcher(read: int) -> None:
+    """Have the system kill this process when the other end of the pipe is closed.
+
+    A watcher that is killed then leaves no worker behind.
+    """
+    try:
+        import fcntl
+
+        fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
+    except (AttributeError, OSError):  # not on Linux
+        pass
+
+
+class _Watcher:
+    def __init__(self, child: int, shared: Page, signals: set[signal.Signals]) -> None:
+        self.child = child
+        self.page = shared
+        self.waited = {signal.SIGCHLD, *signals}
+        self.forwarded = 0  # the first signal forwarded
+        self.end = NEVER  # when to kill after it
+        self.by_force = False
+
+    def wait(self) -> Ended:
+        """Wait until the child has ended."""
+        while True:
+            ended, status = os.waitpid(self.child, os.WNOHANG)
+            if ended:
+                return self._verdict(status)
+            self._check_deadline()
+            remaining = min(self.page.deadline + GRACE, self.end) - time.monotonic()
+            received = signal.sigtimedwait(self.waited, min(max(remaining, 0.01), _CHECK_INTERVAL))
+            if received is not None and received.si_signo != signal.SIGCHLD:
+                self._forward(received.si_signo)
+
+    def _check_deadline(self) -> None:
+        if time.monotonic() > min(self.page.deadline + GRACE, self.end):
+            self.by_force = True
+            os.kill(self.child, signal.SIGKILL)
+
+    def _forward(self, number: int) -> None:
+        """Forward a signal. If the child has it from the terminal already, it ignores this one."""
+        os.kill(self.child, number)
+        self.forwarded = self.forwarded or number
+        self.end = min(self.end, time.monotonic() + self.page.grace)
+
+    def _verdict(self, status: int) -> Ended:
+        code = os.waitstatus_to_exitcode(status)
+        if code >= 0:
+            return Ended(Reason.ITSELF, code, self.page)
+        if self.by_force:
+            reason, number = (
+                (Reason.SIGNAL, self.forwarded) if self.forwarded else (Reason.TIME, signal.SIGKILL)
+            )
+            return Ended(reason, 128 + number, self.page)
+        return Ended(_REASONS.get(-code, Reason.SIGNAL), 128 - code, self.page)
+
+
+_REASONS: dict[int, Reason] = {
+    signal.SIGXCPU: Reason.CPU,
+    signal.SIGKILL: Reason.KILLED,
+    **dict.fromkeys(
+        (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE), Reason.CRASH
+    ),
+}

@@ -1,0 +1,1 @@
+"""The stages, from a recorded program to a file; `pipeline` alone knows their order."""

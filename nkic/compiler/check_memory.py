@@ -1,0 +1,637 @@
+"""Reads of uninitialised bytes in SBUF or PSUM, found in the lowered program.
+
+The runner finds every such read (NKI0901); this finds those that are certain before there is data.
+One that the runner is certain to refuse is an error by default: the instruction runs, and either
+nothing that it reads was written, or all of its result depends on each byte.
+
+It is conservative about inexact patterns: a write initialises everything it may touch, and a read
+is checked only if it touches every byte of its box.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.source import CallChain, Span
+from nkic.compiler.check import call_labels, declaration
+from nkic.machine.operands import Access, Depends, Facts, Register, Violation
+from nkic.machine.patterns import run
+from nkic.machine.psum import History, Rectangle, bank_problem, is_matmul, restricts_accumulation
+from nkic.machine.psum import Write as psum_Write
+from nkic.machine.rules import Mismatch, Outline, Round, Step, Stop, compare
+from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine
+from nkic.program.effects import Accesses, accesses_of, registers_of, state_effects
+from nkic.program.overlap import MAX_CELLS, Box, Cells, box
+from nkic.program.program import (
+    AccessPattern,
+    Body,
+    Instruction,
+    Item,
+    Loop,
+    Program,
+    Tensor,
+    View,
+    Work,
+    instructions,
+)
+
+# ---- Checks of PSUM once engines and addresses are decided --------------------------------------
+# A matmul's result must be within one bank, and must not be accumulated onto data that another
+# instruction wrote.
+
+
+def find_banks(placed: Program, report: Reporter) -> None:
+    """Report results of the tensor engine that cross banks at their final addresses."""
+    reported: set[tuple[int, int]] = set()  # by identity: loops repeat one expression
+    for body in placed.cores:
+        for instruction in instructions(body):
+            if not is_matmul(instruction.engine):
+                continue
+            for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
+                key = id(operand), id(instruction.at)
+                if rule.one_bank and type(operand) is AccessPattern and key not in reported:
+                    reported.add(key)
+                    _bank(instruction, rule.name, operand, placed, report)
+
+
+def _bank(
+    instruction: Instruction, name: str, dst: AccessPattern, placed: Program, report: Reporter
+) -> None:
+    tensor = dst.tensor
+    if dst.dynamic is not None or tensor.buffer is not Buffer.PSUM:
+        return
+    low, high = dst.extent()
+    at = placed.addresses[tensor.number].byte
+    text = bank_problem(instruction.row, name, at + low, at + high, placed.target)
+    if text:
+        sizes = ", ".join(map(str, tensor.shape))
+        what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}], from byte {at:,} on"
+        report.error(
+            "psum-bank",
+            f"{instruction.row.name}: {text}",
+            instruction.at.primary,
+            labels=[Label(tensor.at.primary, what), *call_labels(instruction.at)],
+            help=f"write a part that is within one bank: `{tensor.name}` has the columns of a "
+            f"bank at multiples of {PSUM_BANK_BYTES // dst.dtype.size}",
+        )
+
+
+def find_foreign_accumulation(lowered: Program, report: Reporter) -> None:
+    """Warn of matmuls that accumulate onto data that another instruction wrote."""
+    if restricts_accumulation(lowered.target) and any(
+        t.buffer is Buffer.PSUM for t in lowered.tensors
+    ):
+        for body in lowered.cores:
+            _follow(body, lowered, report)
+
+
+def _follow(body: Body, lowered: Program, report: Reporter) -> None:
+    """Walk a body in program order, with one iteration of each device loop."""
+    accesses = accesses_of(body, lowered.target)
+    foreign = _written_by_others(body, accesses)
+    if not foreign:
+        return
+    histories: dict[int, History[Instruction]] = defaultdict(History)
+    for instruction in instructions(body):
+        for pattern, reads, writes in accesses.touches(instruction):
+            tensor = pattern.tensor
+            if not writes or tensor.number not in foreign:
+                continue
+            area, history = _area(pattern), histories[tensor.number]
+            if is_matmul(instruction.engine):
+                writer = _foreign_writer(history, pattern, area) if reads else None
+                if writer is not None:
+                    _warn(instruction, writer, tensor.name, lowered, report)
+                history.note(psum_Write(area, None))
+            elif pattern.dynamic is None and _is_dense(pattern, area):
+                history.note(psum_Write(area, instruction))
+
+
+def _written_by_others(body: Body, accesses: Accesses) -> set[int]:
+    """Return the numbers of the PSUM tensors that an instruction other than a matmul writes."""
+    found: set[int] = set()
+    others: set[Work] = set()  # kinds of work that write no PSUM, as most do
+    for instruction in instructions(body):
+        work = instruction.work
+        if work in others or is_matmul(instruction.engine):
+            continue
+        written = accesses.written_by(instruction)
+        numbers = [p.tensor.number for p in written if p.tensor.buffer is Buffer.PSUM]
+        found.update(numbers)
+        if not numbers and work is not None:
+            others.add(work)
+    return found
+
+
+def _area(pattern: AccessPattern) -> Rectangle:
+    """Return all that a pattern may access: whole partitions if its offset is dynamic."""
+    low, high = (0, pattern.tensor.bytes) if pattern.dynamic else pattern.extent()
+    return Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
+
+
+def _is_dense(pattern: AccessPattern, area: Rectangle) -> bool:
+    return run(pattern.dims) * pattern.dtype.size == area.right - area.left
+
+
+def _foreign_writer(
+    history: History[Instruction], pattern: AccessPattern, area: Rectangle
+) -> Instruction | None:
+    """Return an instruction other than a matmul that wrote the destination, or None.
+
+    For a dynamic offset, only if such instructions wrote all of the tensor; `nki-run` knows the
+    offset.
+    """
+    if pattern.dynamic is not None:
+        return history.foreign_writer_everywhere(area)
+    return next(iter(history.foreign_writers(area)), None)
+
+
+def _warn(
+    instruction: Instruction, writer: Instruction, name: str, lowered: Program, report: Reporter
+) -> None:
+    report.warning(
+        "accumulates-onto-data",
+        f"{instruction.row.name} accumulates onto what {writer.row.name} wrote into `{name}`, "
+        "which is undefined "
+        f"on {lowered.target.name}: an accumulation must begin with a matmul",
+        instruction.at.primary,
+        labels=[
+            Label(writer.at.primary, f"{writer.row.name} writes it here"),
+            *call_labels(instruction.at),
+        ],
+        help="let the first matmul overwrite with accumulate=False; add the former values "
+        "with nisa.tensor_tensor afterwards",
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# Check that the cores reach the same rendezvous in the same order, with matching operands.
+# A core deadlocks if it waits at a barrier or a sendrecv for a partner that never arrives or that
+# reaches another one first. The cores' programs are known, so this is found at compile time.
+
+SLUG = "core-meeting"
+
+
+def check_rendezvous(program: Program, report: Reporter) -> None:
+    """Report the first rendezvous that not all cores of `program` reach."""
+
+    def compare_operands(stops: Sequence[Stop[Item]]) -> Violation | None:
+        items = [stop.item for stop in stops if isinstance(stop.item, Instruction)]
+        facts = [item.facts(program.target) for item in items]
+        rule = items[0].row.rendezvous_rule
+        return (rule(facts) if rule else None) or _engines(items, facts) or _tensors(items)
+
+    if mismatch := compare([_outline(body) for body in program.cores], compare_operands):
+        _complain(mismatch, report)
+
+
+def _outline(body: Body) -> Outline[Item]:
+    steps: list[Step[Item]] = []
+    for item in body:
+        if isinstance(item, Instruction):
+            if item.row.is_rendezvous:
+                steps.append(Stop[Item](item, item.row))
+        elif inside := _outline(item.body):
+            steps.append(Round[Item](item, item.trips, inside))
+    return tuple(steps)
+
+
+def _complain(mismatch: Mismatch[Item], report: Reporter) -> None:
+    at = mismatch.first[1].item.at
+    calls = [Label(span, "called from here") for span in at.user_frames()[1:]]
+    advice = mismatch.violation.help if mismatch.violation else ""
+    advice = advice or "let both cores reach the same rendezvous in the same order"
+    report.error(SLUG, mismatch.text, at.primary, labels=[*_others(mismatch), *calls], help=advice)
+
+
+def _others(mismatch: Mismatch[Item]) -> list[Label]:
+    """Return labels for the location of the other core."""
+    if (core := mismatch.without) is not None:
+        before = mismatch.last[core]
+        return [_label(core, "was last at", before)] if before else []
+    steps = [step for step in mismatch.steps if step is not None]
+    return [_label(1, "is at", steps[-1])] if len(steps) > 1 else []
+
+
+def _label(core: int, what: str, step: Step[Item]) -> Label:
+    span: Span = step.item.at.primary
+    return Label(span, f"core {core} {what} {step.name}")
+
+
+def _engines(items: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
+    """Check that all cores use the same engine."""
+    names = [_engine(item, fact).value for item, fact in zip(items, facts, strict=True)]
+    if len(set(names)) == 1:
+        return None
+    text = (
+        f"{items[0].row.name}: runs on the {names[0]} engine on core 0 and on the {names[-1]} "
+        "engine on core 1"
+    )
+    return Violation(SLUG, text, help="pass the same `engine` on both cores")
+
+
+def _engine(instruction: Instruction, facts: Facts) -> Engine:
+    return instruction.engine or instruction.row.choose(facts)
+
+
+def _tensors(items: Sequence[Instruction]) -> Violation | None:
+    """Check that the cores share the same tensor."""
+    first = items[0]
+    for index, operand in enumerate(first.operands):
+        rule = first.row.operands[index]
+        if not isinstance(operand, View | AccessPattern) or rule.access is not Access.ORDER:
+            continue
+        other = items[-1].operands[index]
+        if isinstance(other, View | AccessPattern) and other.tensor is not operand.tensor:
+            text = (
+                f"{first.row.name}: core 0 synchronises on `{operand.tensor.name}` and core 1 on "
+                f"`{other.tensor.name}`"
+            )
+            return Violation(SLUG, text, help="pass the same tensor on both cores")
+    return None
+
+
+# ---- Reads of registers that nothing has set ----------------------------------------------------
+
+
+def find_unset_registers(program: Program, report: Reporter) -> None:
+    """Report reads of registers that no earlier instruction has set, not even in a loop.
+
+    The runner finds the others: those whose setter is in a loop that has no iterations.
+    """
+    for body in program.cores:
+        has_loops = any(type(item) is Loop for item in body)
+        if has_loops or accesses_of(body, program.target).stateful:
+            _Finder(report).body(body)
+
+
+class _Finder:
+    def __init__(self, report: Reporter) -> None:
+        self.report = report
+        self.set: set[int] = set()
+        self.made: dict[int, CallChain] = {}  # registers without an initial value
+
+    def body(self, body: Body) -> None:
+        for item in body:
+            if isinstance(item, Instruction):
+                self.instruction(item)
+                continue
+            used = (item.start, item.stop, item.condition)
+            self.read([r.number for r in used if isinstance(r, Register)], item.at, "the loop")
+            self.set.update([item.counter.number] if item.counter is not None else [])
+            self.body(item.body)
+
+    def instruction(self, instruction: Instruction) -> None:
+        registers = registers_of(instruction)
+        reads = [number for number, access in registers if access.reads]
+        self.read(reads, instruction.at, instruction.row.name)
+        for number, access in registers:
+            if access is Access.WRITE and _creates(instruction):
+                self.made[number] = instruction.at
+            elif access.writes:
+                self.set.add(number)
+
+    def read(self, numbers: Iterable[int], at: CallChain, what: str) -> None:
+        for number in numbers:
+            if number in self.set or number not in self.made:
+                continue
+            made = Label(self.made[number].primary, "the register is created here, without a value")
+            self.report.warning(
+                "unset-register",
+                f"{what} reads a register that nothing has set",
+                at.primary,
+                labels=[made, *call_labels(at)],
+                help="load it first with nisa.register_load, or pass nisa.register_alloc a value",
+            )
+
+
+def _creates(instruction: Instruction) -> bool:
+    """Return whether the instruction makes a register and gives it no value."""
+    return sum(operand is not None for operand in instruction.operands) == 1
+
+
+# ---- The part of a box that other boxes do not cover --------------------------------------------
+
+
+def first_hole(area: Box, boxes: Iterable[Box], size: int) -> str | None:
+    """Return the first uncovered part of `area` as a slice, or None if all is covered.
+
+    The innermost axis of boxes is in bytes, `size` per element.
+    """
+    covering = list(boxes)
+    cells = Cells([area, *covering])
+    if cells.count == 1:
+        return None if covering else _slice(area, size)
+    covered = {cell for box in covering for cell in cells[box]}
+    missing = next((cell for cell in cells[area] if cell not in covered), None)
+    return None if missing is None else _slice(tuple(_ranges(cells, missing)), size)
+
+
+def _slice(ranges: Box, size: int) -> str:
+    low, high = ranges[-1]
+    shown = (*ranges[:-1], (low // size, -(-high // size)))  # bytes to elements
+    return f"[{', '.join(f'{low}:{high}' for low, high in shown)}]"
+
+
+def _ranges(cells: Cells, number: int) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of a cell, outermost axis first."""
+    for axis, cuts in enumerate(cells.cuts):
+        at = number // prod(cells.sizes[axis + 1 :]) % cells.sizes[axis]
+        yield cuts[at], cuts[at + 1]
+
+
+# --------------------------------------------------------------------------------------------------
+
+# Kernels apply these to partly initialised tiles and ignore the affected rows of the result.
+_PARTIAL_INPUTS = (Depends.PRODUCT, Depends.TRANSPOSED, Depends.FIRST_OF_CORE)
+MAX_BOXES = 256  # boxes; tensors written in more pieces are not checked
+
+
+def find_unwritten(lowered: Program, report: Reporter) -> None:
+    """Warn of the first uninitialised read of each tensor."""
+    for body in lowered.cores:
+        accesses = accesses_of(body, lowered.target)
+        finder = _UnwrittenFinder(report, _doubtful(accesses), may_not_run(body))
+        if finder.doubtful:
+            finder.body(body, accesses)
+
+
+def may_not_run(body: Body) -> set[int]:
+    """Return the numbers of the instructions in device loops that may have no iterations."""
+    return {
+        instruction.number
+        for item in body
+        if isinstance(item, Loop)
+        for instruction in (instructions(item.body) if not item.trips else ())
+    } | {number for item in body if isinstance(item, Loop) for number in may_not_run(item.body)}
+
+
+def _doubtful(accesses: Accesses) -> set[int]:
+    """Return the tensors on chip that may be read before they are written.
+
+    A tensor with one pattern may not, if its first access is a write.
+    """
+    return {
+        tensor.number
+        for tensor in accesses.first
+        if tensor.on_chip and (tensor in accesses.parts or tensor in accesses.read_first)
+    }
+
+
+@dataclass
+class _UnwrittenFinder:
+    report: Reporter
+    doubtful: set[int]  # tensors neither fully written nor reported
+    unsure: set[int]  # instructions that may not run
+    written: dict[int, dict[Box, None]] = field(default_factory=dict)
+
+    def body(self, body: Body, accesses: Accesses) -> None:
+        doubtful = self.doubtful
+        for instruction in instructions(body):
+            operands, uses = accesses.of(instruction)
+            for index, reads, writes in uses:  # reads come first
+                pattern = operands[index]
+                if type(pattern) is not AccessPattern or pattern.tensor.number not in doubtful:
+                    continue
+                if reads:
+                    self.read(instruction, pattern)
+                if writes:
+                    self.write(pattern.tensor, box(pattern))
+
+    def write(self, tensor: Tensor, area: Box) -> None:
+        if area == _whole(tensor.shape, tensor.dtype.size):
+            self.doubtful.discard(tensor.number)
+            return
+        boxes = self.written.setdefault(tensor.number, {})
+        boxes[area] = None
+        if len(boxes) > MAX_BOXES:
+            self.doubtful.discard(tensor.number)
+
+    def read(self, instruction: Instruction, pattern: AccessPattern) -> None:
+        tensor, area = pattern.tensor, box(pattern)
+        boxes = self.written.get(tensor.number, {})
+        if area in boxes or not is_exact(pattern, area):
+            return
+        if boxes and instruction.row.depends in _PARTIAL_INPUTS:
+            return
+        hole = first_hole(area, boxes, tensor.dtype.size)
+        if hole:
+            self.doubtful.discard(tensor.number)
+            wholly = instruction.row.depends is Depends.WHOLLY or not _meets(area, boxes)
+            is_fault = wholly and instruction.number not in self.unsure
+            self.complain(instruction, tensor, hole, bool(boxes), is_fault)
+
+    def complain(
+        self,
+        instruction: Instruction,
+        tensor: Tensor,
+        hole: str,
+        is_partial: bool,
+        is_fault: bool,
+    ) -> None:
+        part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
+        self.report.warning(
+            "read-never-written" if is_fault else "read-unwritten",
+            f"{instruction.row.name} reads {part}, which is uninitialised",
+            instruction.at.primary,
+            labels=[declaration(tensor), *call_labels(instruction.at)],
+            help="initialise it first, for example with nisa.memset, or read a smaller part",
+        )
+
+
+def _meets(area: Box, boxes: Iterable[Box]) -> bool:
+    """Return whether any of the boxes shares a byte with `area`."""
+    return any(
+        all(low < high2 and low2 < high for (low, high), (low2, high2) in zip(area, b, strict=True))
+        for b in boxes
+    )
+
+
+@lru_cache(maxsize=1024)
+def _whole(shape: tuple[int, ...], size: int) -> Box:
+    """Return the box of a whole tensor on chip."""
+    return tuple((0, length) for length in (*shape[:-1], shape[-1] * size))
+
+
+def is_exact(pattern: AccessPattern, area: Box) -> bool:
+    """Return whether every byte of the box is read."""
+    if pattern.dynamic is not None:
+        return False
+    elements = prod(num for step, num in pattern.dims if step) * pattern.partitions
+    return elements * pattern.dtype.size == prod(high - low for low, high in area)
+
+
+# ---- Results that nothing reads: work done for nothing, or a sum that is lost -------------------
+# A line is reported if this is so for every instruction made of it, since the last iteration of a
+# loop, or one caller of a function, often has no use for a result. A matmul that overwrites a sum
+# which nothing has read is reported wherever it occurs: it was meant to accumulate.
+#
+# Constants are not reported: kernels clear tiles that later instructions mostly fill. Nor are
+# instructions of which anything else is used: a second result, or registers of the engine. Shared
+# HBM is not looked at, where an output may have been meant (NKI0254), and of several cores only
+# memory on chip, since the others may read what is in HBM.
+
+Write = tuple[Instruction, AccessPattern]
+
+
+def find_unread(lowered: Program, report: Reporter) -> None:
+    """Warn of results that nothing reads, and of sums that are overwritten."""
+    lines: dict[Span, _Unread] = {}
+    idle: set[int] = set()  # instructions, by identity
+    for body in lowered.cores:
+        finder = _UnreadFinder(lowered, body)
+        finder.follow(body)
+        for matmul, before, dst in finder.lost.values():
+            _complain_of_sum(report, matmul, before, dst)
+        for instruction in instructions(body):
+            if instruction.number not in finder.used and (found := finder.unread(instruction)):
+                lines.setdefault(instruction.at.primary, found)
+                idle.add(id(instruction))
+    for body in lowered.cores if lines else ():
+        for instruction in instructions(body):
+            if id(instruction) not in idle:
+                lines.pop(instruction.at.primary, None)
+    for unread in lines.values():
+        unread.complain(report)
+
+
+def _complain_of_sum(
+    report: Reporter, matmul: Instruction, before: Instruction, dst: AccessPattern
+) -> None:
+    report.warning(
+        "sum-overwritten",
+        f"{matmul.row.name} overwrites the sum in `{dst.tensor.name}`, which nothing has read",
+        matmul.at.primary,
+        labels=[
+            Label(before.at.primary, f"{before.row.name} writes it here"),
+            *call_labels(matmul.at),
+        ],
+        help="pass accumulate=True to add to it, or read the sum first",
+    )
+
+
+class _Unread:
+    """An instruction none of whose results is read, and the instruction that overwrites one."""
+
+    def __init__(self, write: Write, by: Instruction | None) -> None:
+        self.instruction, self.pattern = write
+        self.by = by
+
+    def complain(self, report: Reporter) -> None:
+        instruction, name = self.instruction, self.pattern.tensor.name
+        end, labels = "which nothing reads", [declaration(self.pattern.tensor)]
+        if self.by is not None:
+            end = f"which {self.by.row.name} overwrites before anything has read it"
+            labels = [Label(self.by.at.primary, f"{self.by.row.name} overwrites it here")]
+        report.warning(
+            "result-not-read",
+            f"{instruction.row.name} writes `{name}`, {end}",
+            instruction.at.primary,
+            labels=[*labels, *call_labels(instruction.at)],
+            help="use the result, or remove the instruction: it only takes time",
+        )
+
+
+class _UnreadFinder:
+    """Follows the writes of one core, cell by cell, to their first reads."""
+
+    def __init__(self, lowered: Program, body: Body) -> None:
+        self.target = lowered.target
+        self.accesses: Accesses = accesses_of(body, lowered.target)
+        self.unsure = may_not_run(body)
+        self.used: set[int] = set()  # instructions of which something was read
+        self.by: dict[int, Instruction] = {}  # what overwrites an instruction's result
+        # By matmul: it, the matmul whose unread sum it overwrites, and where.
+        self.lost: dict[int, tuple[Instruction, Instruction, AccessPattern]] = {}
+        self.pending: dict[int, tuple[Write, ...]] = {}  # by cell: writes that nothing has read
+        known = {p.tensor.number for p in (*lowered.inputs, *lowered.outputs)}
+        self.skipped = {
+            tensor.number
+            for tensor in self.accesses.first
+            if tensor.number in known
+            or tensor.buffer is Buffer.SHARED_HBM
+            or (len(lowered.cores) > 1 and not tensor.on_chip)
+            or self._is_coarse(tensor)
+        }
+        # The cells of the patterns that are followed, by identity.
+        parts, cells = self.accesses.parts, self.accesses.cells
+        self.cells = {
+            id(pattern): cells[id(pattern)]
+            for tensor, first in self.accesses.first.items()
+            if tensor.number not in self.skipped
+            for pattern in parts.get(tensor, (first,))
+        }
+
+    def _is_coarse(self, tensor: Tensor) -> bool:
+        """Return whether cells of the tensor may be merged ones."""
+        return len(self.accesses.cut.get(tensor.number, ())) > MAX_CELLS // 2
+
+    def follow(self, body: Body) -> None:
+        """Follow a body in program order, and each device loop twice: iterations follow another."""
+        for item in body:
+            if isinstance(item, Instruction):
+                self._instruction(item)
+            else:
+                self.follow(item.body)
+                self.follow(item.body)
+
+    def _instruction(self, instruction: Instruction) -> None:
+        operands, uses = self.accesses.of(instruction)
+        pending, cells = self.pending, self.cells
+        for index, reads, writes in uses:  # reads come first
+            for cell in cells.get(id(operands[index]), ()):
+                before = pending.get(cell)
+                if reads and before is not None:
+                    self.used.update([write.number for write, _ in pending.pop(cell)])
+                    before = None
+                if writes and before is None:
+                    pending[cell] = ((instruction, operands[index]),)  # type: ignore[assignment]
+                elif writes and before is not None:
+                    self._write_over(cell, instruction, operands[index], before)
+
+    def _write_over(
+        self, cell: int, instruction: Instruction, pattern: Any, before: tuple[Write, ...]
+    ) -> None:
+        """Record a write where nothing has read the writes before it."""
+        write = (instruction, pattern)
+        if self._overwrites(instruction, pattern, before):
+            for earlier, _ in before:
+                self.by.setdefault(earlier.number, instruction)
+            if instruction.row.accumulates and before[-1][0].row.accumulates:
+                self.lost.setdefault(instruction.number, (instruction, before[-1][0], pattern))
+            kept = before if instruction.number in self.unsure else ()
+            self.pending[cell] = (*kept, write)
+        elif write not in before:
+            self.pending[cell] = (*before, write)
+
+    @staticmethod
+    def _overwrites(
+        instruction: Instruction, pattern: AccessPattern, before: Iterable[Write]
+    ) -> bool:
+        """Return whether all of the earlier writes is overwritten in the cells they share."""
+        if any(type(o) is AccessPattern and o.dynamic is not None for o in instruction.operands):
+            return False
+        return is_exact(pattern, box(pattern)) or all(p is pattern for _, p in before)
+
+    def unread(self, instruction: Instruction) -> _Unread | None:
+        """Return the instruction as one for nothing, or None if something of it is used."""
+        if instruction.row.is_rendezvous:
+            return None
+        touches = self.accesses.touches(instruction)
+        written = [touch.pattern for touch in touches if touch.writes]
+        if not written or len(written) == len(touches):
+            return None
+        if any(pattern.tensor.number in self.skipped for pattern in written):
+            return None
+        if state_effects(instruction, self.target).writes:
+            return None
+        is_left = any(write[0] is instruction for left in self.pending.values() for write in left)
+        return _Unread(
+            (instruction, written[0]), None if is_left else self.by.get(instruction.number)
+        )

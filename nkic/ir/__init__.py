@@ -1,1 +1,0 @@
-"""The program representation shared by all stages: tensors, views, patterns, schedules."""

@@ -1,1 +1,0 @@
-"""Passes over recorded bodies of Beta 1: loop-carried dependences, spills, broadcasts of rows."""

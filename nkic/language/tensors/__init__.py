@@ -1,1 +1,0 @@
-"""Tensors: creation, views, and the operations that return new views."""

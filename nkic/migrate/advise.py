@@ -1,0 +1,319 @@
+"""Follow the advice on a kernel, step by step: each is compiled, run, compared and timed before it
+is kept.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from nkic.artifact.records import Executable
+from nkic.base.diagnostics import NkicError
+from nkic.base.source import SourceFile, Span
+from nkic.machine.dtypes import DType
+from nkic.machine.instructions.combined import ACTIVATION, TRANSFER, adding_up
+from nkic.report.verdict import MIN_GAIN, Answer, Insight, insight
+from nkic.simulate import RunOptions, simulate
+from nkic.simulate.compare import agreement
+from nkic.simulate.inputs import Wanted, bind, parse_fill, signature_of
+from nkic.source import nodes
+from nkic.source.nodes import walk
+from nkic.source.parse import parse
+
+# ---- Edits of a kernel's text that follow an advice, where that is mechanical -------------------
+
+Edit = tuple[Span, str]  # a part of the text, and what replaces it
+
+
+def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
+    """Yield the texts that follow an advice, the likeliest first; none if only a person can."""
+    kind, _, place = answer.name.partition(":")
+    path, _, numbers = place.removeprefix(f"{source.path}:").rpartition(f"{source.path}:")
+    if path or not place.startswith(f"{source.path}:"):
+        return
+    text = _Text(source)
+    if kind.startswith("trigger-"):
+        yield from text.with_keywords(int(numbers), answer.adds)
+    elif kind == "buffers":
+        lines = [int(number) for number in numbers.split(",")]
+        yield from dict.fromkeys(
+            [*text.declared_inside(lines, 0), *text.declared_inside(lines, -1)]
+        )
+    elif kind == "fuse":
+        first, _, second = numbers.partition(":")
+        yield from text.fused(int(first), int(second))
+
+
+class _Text:
+    """A source with its syntax tree."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self.source = source
+        self.lines = io.StringIO(source.text, newline="").readlines()  # LF, CRLF and CR end one
+        self.all = [*walk(parse(source))]
+
+    def of(self, span: Span) -> str:
+        """Return the text of a span."""
+        start, end = self._offset(span.line, span.column), self._offset(*span[3:])
+        return self.source.text[start:end]
+
+    def _offset(self, line: int, column: int) -> int:
+        return sum(map(len, self.lines[: line - 1])) + column - 1
+
+    def replaced(self, edits: Sequence[Edit]) -> str:
+        """Return the text with these edits, which do not overlap."""
+        text = self.source.text
+        for span, new in sorted(edits, reverse=True):
+            start, end = self._offset(span.line, span.column), self._offset(*span[3:])
+            text = text[:start] + new + text[end:]
+        return text
+
+    # Keywords
+
+    def with_keywords(self, line: int, added: str) -> Iterator[str]:
+        """Add keywords to the only transfer of a line."""
+        calls = [call for call in self._calls(line) if self._name(call) == TRANSFER]
+        names = {part.partition("=")[0].strip() for part in added.split(", ")}
+        if len(calls) != 1 or not calls[0].keywords or names & {k.arg for k in calls[0].keywords}:
+            return
+        call = calls[0]
+        alias = self.of(call.func.span).removesuffix(TRANSFER)
+        head, _, _ = self.of(call.span).rpartition(")")
+        kept = head.rstrip()
+        comma = "" if kept.endswith(",") else ","
+        words = added.replace("nisa.", alias)
+        if "\n" in head[len(kept) :]:
+            last = self.lines[call.keywords[-1].span.line - 1]
+            indent = last[: len(last) - len(last.lstrip())]
+            new = f"{kept}{comma}\n{indent}{words},{head[len(kept) :]})"
+        else:
+            new = f"{kept}{comma} {words})"
+        yield self.replaced([(call.span, new)])
+
+    def _calls(self, line: int) -> list[nodes.Call]:
+        return [n for n in self.all if isinstance(n, nodes.Call) and n.span.line == line]
+
+    def _name(self, call: nodes.Call) -> str:
+        return call.func.attr if isinstance(call.func, nodes.Attribute) else ""
+
+    # Declarations
+
+    def declared_inside(self, lines: Sequence[int], which: int) -> Iterator[str]:
+        """Move declarations into the loop that has all uses of their names: the innermost such
+        loop, or with `which` -1 the outermost.
+        """
+        edits: list[Edit] = []
+        for line in lines:
+            statement = next((n for n in self._assignments() if n.span.line == line), None)
+            loop = self._loop_of(statement, which) if statement is not None else None
+            if statement is None or loop is None:
+                continue
+            first = loop.body[0].span
+            indent = self.lines[first.line - 1][: first.column - 1]
+            if indent.strip():
+                continue
+            start = Span(first.path, first.line, 1, first.line, 1)
+            edits.append((start, f"{indent}{self.of(statement.span)}\n"))
+            whole = Span(first.path, line, 1, statement.span.end_line + 1, 1)
+            edits.append((whole, ""))
+        if edits:
+            yield self.replaced(self._joined(edits))
+
+    def _joined(self, edits: list[Edit]) -> list[Edit]:
+        """Join what is inserted at one place."""
+        joined: dict[Span, str] = {}
+        for span, text in edits:
+            joined[span] = joined.get(span, "") + text
+        return [*joined.items()]
+
+    def _assignments(self) -> Iterator[nodes.Assign]:
+        for node in self.all:
+            if isinstance(node, nodes.Assign) and isinstance(node.targets[0], nodes.Name):
+                yield node
+
+    def _loop_of(self, statement: nodes.Assign, which: int) -> nodes.For | None:
+        target = statement.targets[0]
+        assert isinstance(target, nodes.Name)
+        function = self._around(statement.span, nodes.FunctionDef)
+        loops = [
+            loop
+            for loop in self.all
+            if isinstance(loop, nodes.For) and not loop.span.covers(statement.span)
+        ]
+        names = [
+            n.span
+            for n in self.all
+            if isinstance(n, nodes.Name) and n.id == target.id and n is not target
+            if function is None or function.span.covers(n.span)
+        ]
+        around = [loop for loop in loops if names and all(loop.span.covers(span) for span in names)]
+        around.sort(key=lambda loop: loop.span.line, reverse=True)
+        return around[which] if around else None
+
+    def _around(self, span: Span, kind: type[nodes.FunctionDef]) -> nodes.FunctionDef | None:
+        found = [node for node in self.all if isinstance(node, kind) and node.span.covers(span)]
+        return max(found, key=lambda node: node.span.line, default=None)
+
+    # Fused instructions
+
+    def fused(self, first: int, second: int) -> Iterator[str]:
+        """Let the activation of one line, or one in place of its square, also add up what the next
+        statement reduces.
+        """
+        makers, reducers = self._statements(first), self._statements(second)
+        if len(makers) != 1 or len(reducers) != 1:
+            return
+        (maker, call), (reducer, reduce) = makers[0], reducers[0]
+        given, reduced = self._keywords(call), self._keywords(reduce)
+        needed = {"dst", "op"} | ({"data"} if self._name(call) == ACTIVATION else {"data1"})
+        between = Span(maker.span.path, *maker.span[3:], *reducer.span[1:3])
+        if not needed <= given.keys() or "dst" not in reduced or self.of(between).strip():
+            return
+        isa, ops = (
+            self.of(call.func.span).rpartition(".")[0],
+            given["op"].rpartition(".")[0],
+        )
+        new = adding_up(given, reduced["dst"], isa, ops)
+        yield self.replaced([(maker.span.to(reducer.span), new)])
+
+    def _statements(self, line: int) -> list[tuple[nodes.Expr, nodes.Call]]:
+        return [
+            (node, node.value)
+            for node in self.all
+            if isinstance(node, nodes.Expr) and isinstance(node.value, nodes.Call)
+            if node.span.line == line and not node.value.args
+        ]
+
+    def _keywords(self, call: nodes.Call) -> dict[str, str]:
+        return {each.arg: self.of(each.value.span) for each in call.keywords if each.arg}
+
+
+# --------------------------------------------------------------------------------------------------
+
+MAX_STEPS = 8
+MAX_EVENTS = 100_000  # of a run; longer ones have no advice
+MAX_CYCLES = 1 << 32
+FILLS = ("randn(0)", "uniform(0,1,0)", "zeros")  # the first on which the kernel runs is used
+
+Compile = Callable[[str], tuple[SourceFile, Executable]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An advice that was followed: the kernel's times before and after, in nanoseconds.
+
+    `verdict` is "bits" or "rounding" for outputs that are the same so far; else the step is not
+    taken: "different", "failed" if the new text does not compile or run, or "slower".
+    """
+
+    answer: Answer
+    before_ns: float
+    after_ns: float
+    verdict: str
+
+    @property
+    def taken(self) -> bool:
+        """Whether the text has this step."""
+        return self.verdict in ("bits", "rounding")
+
+    @property
+    def gain(self) -> float:
+        """The share of the time that is saved."""
+        return 1 - self.after_ns / self.before_ns
+
+
+@dataclass(frozen=True)
+class Advised:
+    """The text after all steps that were taken, and the advice left, which a person can follow."""
+
+    text: str
+    steps: tuple[Step, ...]
+    left: tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class _Ran:
+    source: SourceFile
+    outputs: Mapping[str, NDArray[Any]]
+    dtypes: Mapping[str, DType]
+    time_ns: float
+    analysis: Insight | None
+
+    @property
+    def advice(self) -> list[Answer]:
+        return self.analysis.verdict.advice if self.analysis is not None else []
+
+
+def advise(text: str, compile: Compile) -> Advised:
+    """Follow the advice on a kernel. Raises `NkicError` if it does not compile or run."""
+    fill = ""
+    for fill in FILLS:
+        try:
+            first = now = _ran(text, compile, fill)
+            break
+        except NkicError:
+            if fill == FILLS[-1]:
+                raise
+    steps: list[Step] = []
+    while sum(step.taken for step in steps) < MAX_STEPS:
+        refused = {step.answer.name for step in steps if not step.taken}
+        found = None
+        for tried, after in _tries(now, first, compile, fill, refused):
+            steps.append(tried)
+            found = after if tried.taken else None
+        if found is None:
+            break
+        now = found
+    return Advised(now.source.text, tuple(steps), tuple(now.advice))
+
+
+def _tries(
+    now: _Ran, first: _Ran, compile: Compile, fill: str, refused: set[str]
+) -> Iterator[tuple[Step, _Ran]]:
+    """Yield the advice that was tried, up to the first that is taken."""
+    for answer in now.advice:
+        if answer.name in refused:
+            continue
+        step = None
+        for text in edited(now.source, answer):
+            try:
+                after = _ran(text, compile, fill)
+            except NkicError:
+                step = step or (Step(answer, now.time_ns, now.time_ns, "failed"), now)
+                continue
+            verdict = _compared(first, after)
+            if after.time_ns > (1 - MIN_GAIN) * now.time_ns:
+                verdict = "slower"
+            step = Step(answer, now.time_ns, after.time_ns, verdict), after
+            if step[0].taken:
+                break
+        if step is not None:
+            yield step
+            if step[0].taken:
+                return
+
+
+def _ran(text: str, compile: Compile, fill: str) -> _Ran:
+    source, executable = compile(text)
+    signature = signature_of(executable)
+    bound = bind(signature, Wanted(fill=parse_fill(fill)))
+    options = RunOptions(max_cycles=MAX_CYCLES, trace=MAX_EVENTS)
+    result = simulate(executable, bound.arrays, options)
+    recorded = result.recorded
+    complete = recorded is not None and recorded.trace.complete and recorded.can_repeat
+    analysis = insight(recorded.trace, recorded.again) if recorded and complete else None
+    dtypes = {parameter.name: parameter.dtype for parameter in signature.outputs}
+    return _Ran(source, result.outputs, dtypes, result.time_ns, analysis)
+
+
+def _compared(first: _Ran, after: _Ran) -> str:
+    """Compare the outputs with those of the original, bit by bit or within the tolerances of their
+    types.
+    """
+    if first.dtypes != after.dtypes:
+        return "different"
+    return agreement(first.outputs, after.outputs, first.dtypes, after.dtypes)

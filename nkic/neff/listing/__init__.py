@@ -1,1 +1,0 @@
-"""The text form of executables: listings, a complete form for `assemble`, and differences."""

@@ -1,1 +1,0 @@
-"""Encoding and decoding of a file's sections, which are sequences of msgpack records."""

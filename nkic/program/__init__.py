@@ -1,0 +1,1 @@
+"""The program between the stages: tensors, views, instructions, dependences, streams."""

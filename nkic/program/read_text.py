@@ -1,0 +1,428 @@
+"""Parser for the text form of programs and schedules, for tools that start at a later stage.
+
+Malformed text raises `TextError` with the line number. The form is a tool for working on the
+compiler, not a language.
+"""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from nkic.base.source import CallChain, Span
+from nkic.base.text import clean
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Register
+from nkic.machine.targets import MAX_RANK, MAX_SIZE, TARGETS, Address, Buffer, Engine
+from nkic.program.program import (
+    AccessPattern,
+    Body,
+    Dynamic,
+    Instruction,
+    Item,
+    Loop,
+    Operand,
+    Program,
+    Schedule,
+    Slot,
+    Stream,
+    StreamId,
+    StreamItem,
+    StreamLoop,
+    Tensor,
+    TensorParameter,
+    View,
+    Wait,
+    instructions,
+)
+
+
+class TextError(ValueError):
+    """Text that is not a valid program."""
+
+
+_PLACE = re.compile(r"(.*):(\d+):(\d+)-(\d+):(\d+)")
+_TENSOR = re.compile(r"%(\d+) (.*): (\w+)\[([\d, ]*)\] (\w+)(.*)")
+_INSTRUCTION = re.compile(r"#(\d+) (\w+) (\w+)\(")
+_EXTRAS = re.compile(r"(fixed|scope|at|name|after|pinned|iteration) (\([^)]*\)|'[^']*'|\d+)")
+_LOOP = re.compile(r"loop (\d+) (?:\$(\d+) = (\S+) to (\S+) by (\d+)|while \$(\d+))$")
+_PATTERN = re.compile(r"%(\d+)\[(?:(\d+)\+(\d+), )?(-?\d+); ([^\]]*)\](?::(\w+))?(.*)")
+_VIEW = re.compile(r"%(\d+)\{(-?\d+); (\([^)]*\)); (\([^)]*\))\}(?::(\w+))?(.*)")
+_SCHEDULE = re.compile(r"(serial )?schedule of ([\d.e+]+) ns")
+_STREAM = re.compile(r"stream (\d+) (?:dma(\d+)|(\w+))")
+_SLOT = re.compile(r"(?:#(\d+)|-)(?: wait ([\dx, ]+?))?(?: signal ([\d, ]+))?")
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.])")  # an integer in a literal
+MAX_NUMBER, _DIGITS = 1 << 63, 20  # numbers are smaller, and have no more characters
+MAX_CORES = 2
+_DYNAMIC = re.compile(r" by (\w+) (.*) stride (-?\d+) limit (-?\d+) axis (\d+)$")
+
+
+def read_program(text: str) -> Program:
+    """Parse the output of `program_text`."""
+    reader = _Reader(text)
+    program = reader.program()
+    if reader.peek():
+        raise TextError(f"line {reader.at + 1} does not belong there: {clean(reader.peek()[:40])}")
+    return program
+
+
+def read_schedule(text: str) -> Schedule:
+    """Parse the output of `schedule_text`."""
+    return _Reader(text).schedule()
+
+
+def _chain(text: str) -> CallChain:
+    chain: CallChain | None = None
+    for frame in reversed(text.split(" < ")):
+        match = _PLACE.fullmatch(frame)
+        if match is None:
+            raise TextError(f"not a place: {frame}")
+        path, *numbers = match.groups()
+        chain = CallChain(Span(path, *map(_integer, numbers)), chain)
+    if chain is None:
+        raise TextError("no place")
+    return chain
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.lines = [line for line in text.splitlines() if line.strip()]
+        self.at = 0
+        self.tensors: dict[int, Tensor] = {}
+        self.addresses: dict[int, Address] = {}
+
+    def peek(self) -> str:
+        return self.lines[self.at].strip() if self.at < len(self.lines) else ""
+
+    def take(self) -> str:
+        line = self.peek()
+        self.at += 1
+        return line
+
+    def program(self) -> Program:
+        _, name, _, target = self.take().split(" ")
+        notes, arguments = self.entries("note"), self.entries("argument")
+        while self.peek().startswith("%"):
+            self.tensor(self.take())
+        inputs = self.parameters("input")
+        outputs = self.parameters("output")
+        constants = {}
+        while self.peek().startswith("const "):
+            _, tensor, _, data = self.take().split(" ")
+            constants[_integer(tensor[1:])] = bytes.fromhex(data)
+        cores = []
+        while self.peek() == "core":
+            self.take()
+            cores.append(self.body())
+        program = Program(
+            name,
+            TARGETS[target],
+            tuple(self.tensors.values()),
+            inputs,
+            outputs,
+            tuple(cores),
+            constants,
+            self.addresses,
+            arguments=arguments,
+            notes=notes,
+        )
+        _check(program)
+        return program
+
+    def end(self) -> None:
+        """Consume the end of a loop."""
+        if self.take() != "end":
+            raise TextError(f"line {self.at}: a loop without `end`")
+
+    def schedule(self) -> Schedule:
+        program = self.program()
+        match = self.matched(_SCHEDULE, "a schedule")
+        cores: list[list[Stream]] = [[] for _ in program.cores]
+        instructions_by_number = [
+            {item.number: item for item in instructions(body)} for body in program.cores
+        ]
+        loops = [{item.number: item for item in _loops(body)} for body in program.cores]
+        while self.peek():
+            core, queue, engine = self.matched(_STREAM, "a stream").groups()
+            stream_id = (
+                StreamId(Engine(engine)) if engine else StreamId(Engine.DMA, _integer(queue))
+            )
+            items = self.stream(instructions_by_number[_integer(core)], loops[_integer(core)])
+            cores[_integer(core)].append(Stream(stream_id, items))
+        return Schedule(program, tuple(map(tuple, cores)), float(match[2]), bool(match[1]))
+
+    def matched(self, form: re.Pattern[str], noun: str) -> re.Match[str]:
+        """Consume the next line, which must match `form`."""
+        line = self.take()
+        match = form.fullmatch(line)
+        if match is None:
+            raise TextError(f"line {self.at}: not {noun}: {line}")
+        return match
+
+    def stream(
+        self, by_number: Mapping[int, Instruction], loops: Mapping[int, Loop]
+    ) -> tuple[StreamItem, ...]:
+        """Parse the items of a stream, or of a loop in it, up to the first other line."""
+        items: list[StreamItem] = []
+        while self.peek().startswith(("#", "-", "loop ")):
+            if self.peek().startswith("loop "):
+                loop = loops[_integer(self.take()[5:])]
+                items.append(StreamLoop(loop, self.stream(by_number, loops)))
+                self.end()
+                continue
+            number, waits, signals = self.matched(_SLOT, "a place in a stream").groups()
+            pairs = (pair.split("x") for pair in (waits or "").split(", ") if pair)
+            items.append(
+                Slot(
+                    by_number[_integer(number)] if number else None,
+                    tuple(
+                        Wait(_integer(semaphore), _integer(amount)) for semaphore, amount in pairs
+                    ),
+                    tuple(_integer(s) for s in (signals or "").split(", ") if s),
+                )
+            )
+        return tuple(items)
+
+    def entries(self, keyword: str) -> dict[str, str]:
+        values: dict[str, str] = {}
+        while self.peek().startswith(keyword + " "):
+            key, _, value = self.take()[len(keyword) + 1 :].partition(" = ")
+            values[key] = _literal(value)
+        return values
+
+    def tensor(self, line: str) -> None:
+        head, location = line.rsplit(" @", 1)
+        match = _TENSOR.fullmatch(head)
+        if match is None:
+            raise TextError(f"line {self.at}: not a tensor: {line}")
+        number, name, dtype, sizes, buffer, suffix = match.groups()
+        extras = _extras(suffix)
+        if _integer(number) in self.tensors:
+            raise TextError(f"line {self.at}: tensor %{number} is declared twice")
+        shape = tuple(_integer(s) for s in sizes.split(",") if s.strip())
+        fixed = Address(*extras["fixed"]) if "fixed" in extras else None
+        self.tensors[_integer(number)] = Tensor(
+            _integer(number),
+            name,
+            DTYPES[dtype],
+            shape,
+            Buffer(buffer),
+            _chain(location),
+            fixed,
+            extras.get("scope", ()),
+        )
+        if "at" in extras:
+            self.addresses[_integer(number)] = Address(*extras["at"])
+
+    def parameters(self, keyword: str) -> tuple[TensorParameter, ...]:
+        parameters = []
+        while self.peek().startswith(keyword + " "):
+            _, name, _, tensor = self.take().split(" ")
+            parameters.append(TensorParameter(name, self.tensors[_integer(tensor[1:])]))
+        return tuple(parameters)
+
+    def body(self) -> Body:
+        items: list[Item] = []
+        while self.peek().startswith(("#", "loop ")):
+            line = self.take()
+            head, location = line.rsplit(" @", 1)
+            if line.startswith("#"):
+                items.append(self.instruction(head, _chain(location)))
+            else:
+                body = self.body()
+                self.end()
+                items.append(replace(self.loop(head, _chain(location)), body=body))
+        return tuple(items)
+
+    def loop(self, head: str, at: CallChain) -> Loop:
+        match = _LOOP.fullmatch(head)
+        if match is None:
+            raise TextError(f"line {self.at}: not a loop: {head}")
+        number, counter, start, stop, step, condition = match.groups()
+        if condition is not None:
+            return Loop(_integer(number), (), at, condition=Register(_integer(condition)))
+        low, high = self.bound(start), self.bound(stop)
+        return Loop(
+            _integer(number), (), at, Register(_integer(counter)), low, high, _integer(step)
+        )
+
+    def bound(self, text: str) -> int | Register:
+        return Register(_integer(text[1:])) if text.startswith("$") else _integer(text)
+
+    def instruction(self, head: str, at: CallChain) -> Instruction:
+        match = _INSTRUCTION.match(head)
+        if match is None:
+            raise TextError(f"line {self.at}: not an instruction: {head}")
+        number, engine, name = match.groups()
+        row = ROWS[name]
+        end = _closing(head, match.end())
+        arguments, suffix = head[match.end() : end], head[end + 1 :]
+        operands, attributes = _arguments(arguments)
+        extras = _extras(suffix)
+        return Instruction(
+            row,
+            tuple(self.operand(operands[o.name]) for o in row.operands),
+            tuple(_literal(attributes[a.name]) for a in row.attributes),
+            None if engine == "any" else Engine(engine),
+            at,
+            _integer(number),
+            extras.get("name", ""),
+            extras.get("after", ()),
+            extras.get("pinned", 0),
+            iterations=extras.get("iteration", ""),
+        )
+
+    def operand(self, text: str) -> Operand:
+        if text.startswith("$"):
+            return Register(_integer(text[1:]))
+        if not text.startswith("%"):
+            value: Operand = _number(text)
+            return value
+        if match := _PATTERN.fullmatch(text):
+            return self.pattern(*match.groups())
+        if match := _VIEW.fullmatch(text):
+            return self.view(*match.groups())
+        raise TextError(f"line {self.at}: not an operand: {text}")
+
+    def pattern(
+        self, tensor: str, start: str, count: str, offset: str, dims: str, dtype: str, suffix: str
+    ) -> AccessPattern:
+        storage = self.tensors[_integer(tensor)]
+        pairs = (pair.split("x") for pair in dims.split(", "))
+        return AccessPattern(
+            storage,
+            DTYPES[dtype] if dtype else storage.dtype,
+            _integer(start or "0"),
+            _integer(count or "0"),
+            _integer(offset),
+            tuple((_integer(step), _integer(num)) for step, num in pairs),
+            self.dynamic(suffix),
+        )
+
+    def view(
+        self, tensor: str, offset: str, shape: str, strides: str, dtype: str, suffix: str
+    ) -> View:
+        storage = self.tensors[_integer(tensor)]
+        return View(
+            storage,
+            _literal(shape),
+            _literal(strides),
+            _integer(offset),
+            DTYPES[dtype] if dtype else storage.dtype,
+            self.dynamic(suffix),
+        )
+
+    def dynamic(self, text: str) -> Dynamic | None:
+        match = _DYNAMIC.fullmatch(text)
+        if match is None:
+            return None
+        kind, source, stride, limit, axis = match.groups()
+        operand = self.operand(source)
+        if not isinstance(operand, View | AccessPattern | Register):
+            raise TextError(f"line {self.at}: not an offset: {source}")
+        return Dynamic(kind, operand, _integer(stride), _integer(limit), _integer(axis))
+
+
+def _check(program: Program) -> None:
+    """Raise `TextError` unless the program has the form that `specialise` gives its programs."""
+    for tensor in program.tensors:
+        if not 1 <= len(tensor.shape) <= MAX_RANK:
+            raise TextError(f"tensor {tensor!r} has more than {MAX_RANK} dimensions, or none")
+        if not all(1 <= size <= MAX_SIZE for size in tensor.shape):
+            raise TextError(f"the sizes of {tensor!r} are not from 1 to {MAX_SIZE:,}")
+    tensors = {tensor.number: tensor for tensor in program.tensors}
+    for number, data in program.constants.items():
+        if number not in tensors or len(data) != _total(tensors[number]):
+            raise TextError(f"the {len(data):,} bytes of constant %{number} fill no tensor")
+    if not 1 <= len(program.cores) <= MAX_CORES:
+        raise TextError(f"a program has 1 or {MAX_CORES} cores, not {len(program.cores)}")
+    for body in program.cores:
+        _check_numbers(body)
+
+
+def _total(tensor: Tensor) -> int:
+    return tensor.bytes * (tensor.partitions if tensor.on_chip else 1)
+
+
+def _check_numbers(body: Body) -> None:
+    """Check that numbers differ, and that edges lead backward."""
+    seen = set()
+    for instruction in instructions(body):
+        if instruction.number in seen:
+            raise TextError(f"two instructions have the number #{instruction.number}")
+        for number in instruction.after:
+            if number not in seen:
+                text = (
+                    f"#{instruction.number} is ordered after #{number}, which does not precede it"
+                )
+                raise TextError(text)
+        seen.add(instruction.number)
+    loops = [loop.number for loop in _loops(body)]
+    if len(loops) != len(set(loops)):
+        raise TextError("two loops have the same number")
+
+
+def _integer(text: str) -> int:
+    """Convert a number of at most 64 bits."""
+    number = int(text) if len(text) <= _DIGITS else MAX_NUMBER
+    if not -MAX_NUMBER <= number < MAX_NUMBER:
+        raise TextError(f"the number {text[:_DIGITS]}… needs more than 64 bits")
+    return number
+
+
+def _loops(body: Body) -> Iterator[Loop]:
+    """Yield every loop, including nested ones."""
+    for item in body:
+        if isinstance(item, Loop):
+            yield item
+            yield from _loops(item.body)
+
+
+def _extras(text: str) -> dict[str, Any]:
+    return {keyword: _literal(value) for keyword, value in _EXTRAS.findall(text)}
+
+
+def _closing(text: str, start: int) -> int:
+    """Return the index of the bracket that closes the one just before `start`."""
+    depth, quoted = 1, False
+    for at in range(start, len(text)):
+        quoted ^= text[at] == "'"
+        depth += 0 if quoted else (text[at] in "([{") - (text[at] in ")]}")
+        if depth == 0:
+            return at
+    raise TextError(f"a bracket is not closed: {text}")
+
+
+def _arguments(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Split `a=x, b=y; c=z`, ignoring commas and semicolons inside brackets and quotes."""
+    groups: list[dict[str, str]] = [{}, {}]
+    piece, depth, quoted, group = "", 0, False, 0
+    for char in text + ",":
+        quoted ^= char == "'"
+        depth += (char in "([{") - (char in ")]}")
+        if quoted or depth or char not in ",;":
+            piece += char
+            continue
+        name, _, value = piece.strip().partition("=")
+        if name:
+            groups[group][name] = value
+        piece, group = "", group + (char == ";")
+    return groups[0], groups[1]
+
+
+def _number(text: str) -> float | int | None:
+    value: float | int | None = _literal(text)
+    return value
+
+
+def _literal(text: str) -> Any:
+    special = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+    if text in special:
+        return special[text]
+    for number in _NUMBER.findall(text):
+        _integer(number)
+    return literal_eval(text)

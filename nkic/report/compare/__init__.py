@@ -1,1 +1,0 @@
-"""Comparison of two runs: their profiles, and limits on regressions."""

@@ -1,0 +1,348 @@
+"""Microkernels as data: an instruction, its tiles, and the figures derived from its time.
+
+Each runs one instruction several times, with separate results, while other engines are idle. Both
+the kernel (`report/calibration_script.py`) and the predicted time are generated from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Facts, Row, Tile
+from nkic.machine.targets import Buffer, Engine, Target
+from nkic.machine.timing import Timing, Warmth, semaphore_ps, timing
+
+INTERVAL, DURATION, ARRIVAL, SPAN = ("interval", "duration", "arrival", "span")
+PARTITIONS = 128
+REPEATS = 6  # as many results as fit into PSUM beside a source
+WARMING = 40  # unmeasured products first: more than the engine needs to warm up
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A microkernel.
+
+    `tiles` maps operands to tiles such as "float32 512 psum"; `figures` are the figures it
+    determines. `quantity` is the time measured: INTERVAL, from start to start; DURATION, from start
+    to end; ARRIVAL, from the start of an instruction or the trigger of a transfer to the start of
+    the instruction that waits for it; SPAN, from the start of a product on a cold engine, over
+    WARMING more, to the start of the next. Every second repeat has the attributes `alternate`.
+    `warm`: unmeasured products come first.
+    """
+
+    name: str
+    row_name: str
+    engine: Engine
+    tiles: Mapping[str, str]
+    attributes: Mapping[str, Any]
+    quantity: str
+    figures: tuple[str, ...]
+    numbers: Mapping[str, float] = field(default_factory=dict)  # operands that are not tiles
+    alternate: Mapping[str, Any] = field(default_factory=dict)
+    warm: bool = True
+
+    @property
+    def row(self) -> Row:
+        return ROWS[self.row_name]
+
+    @cached_property
+    def operands(self) -> dict[str, Tile]:
+        """The tiles, by operand."""
+        return {name: tile_of(text) for name, text in self.tiles.items()}
+
+    def predicted(self, target: Target) -> float:
+        """Return the predicted time in ns."""
+        defaults = {a.name: a.default for a in self.row.attributes}
+        facts = Facts(
+            target,
+            {**{o.name: None for o in self.row.operands}, **self.operands, **self.numbers},
+            {**defaults, **self.attributes},
+            self.engine,
+        )
+        times = timing(self.row, facts, self.engine)
+        if not self.warm:
+            return _cold(1 if self.quantity == INTERVAL else WARMING + 1, times, target)
+        table = target.figures["scalar.table_ns"] if self.alternate else 0.0
+        return table + _quantity(self.quantity, times, target)
+
+
+def _cold(count: int, times: Timing, target: Target) -> float:
+    """Return the time in ns of `count` products on an initially cold tensor engine."""
+    warmth, now = Warmth(target), 0
+    for _ in range(count):
+        now += warmth.duration(now, times)
+    return now / 1000
+
+
+def _quantity(quantity: str, times: Timing, target: Target) -> float:
+    if quantity == ARRIVAL:
+        ps = times.start + times.hold + times.latency + semaphore_ps(target)
+    elif quantity == DURATION:
+        ps = times.hold + times.latency
+    else:
+        ps = max(times.hold, times.trigger) if not times.pool else max(times.trigger, times.pool)
+    return ps / 1000
+
+
+def tile_of(text: str) -> Tile:
+    """Parse "float32 512 psum": columns of all partitions; in HBM, rows.
+
+    A final "dynamic" means an address from a register.
+    """
+    dtype, columns, buffer, *flags = text.split()
+    memory = Buffer(buffer)
+    inner = (1, int(columns))
+    if memory.on_chip:
+        return Tile(memory, DTYPES[dtype], 0, PARTITIONS, (inner,), bool(flags))
+    whole = ROW_LENGTH
+    return Tile(memory, DTYPES[dtype], 0, 0, ((whole, PARTITIONS), inner))
+
+
+ROW_LENGTH = 4096  # elements of a row of the kernels' argument; transfers move a part of each row
+
+
+def _interval_and_duration(
+    name: str,
+    row: str,
+    engine: Engine,
+    tiles: Mapping[str, str],
+    attributes: Mapping[str, Any],
+    figures: tuple[str, str],
+) -> list[Probe]:
+    """Return the probes of interval and duration of one kernel."""
+    return [
+        Probe(name, row, engine, tiles, attributes, quantity, (figure,))
+        for quantity, figure in zip((INTERVAL, DURATION), figures, strict=True)
+    ]
+
+
+V, S, G, T, D = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.TENSOR, Engine.DMA
+_ADD = {"op": "add", "axis": (1,)}
+_EXP, _COPY = {"op": "exp"}, {"op": "copy"}
+
+
+def _of(dst: str, **sources: str) -> dict[str, str]:
+    return {"dst": dst, **sources}
+
+
+def _product(name: str, columns: int, dtype: str, quantity: str, figure: str) -> Probe:
+    """Return the probe of a product of 128 x 128 by 128 x `columns`."""
+    tiles = _factors(columns, dtype)
+    return Probe(name, "nc_matmul", T, tiles, {"accumulate": False}, quantity, (figure,))
+
+
+def _factors(columns: int, dtype: str) -> dict[str, str]:
+    sources = {"stationary": f"{dtype} 128 sbuf", "moving": f"{dtype} {columns} sbuf"}
+    return _of(f"float32 {columns} psum", **sources)
+
+
+def _cold_product(name: str, quantity: str, figure: str) -> Probe:
+    """Return the probe of products on a cold engine: several, or a sum of many."""
+    once, alternate = {"accumulate": False}, {"accumulate": quantity == SPAN}
+    tiles = _factors(512, "bfloat16")
+    return Probe(
+        name, "nc_matmul", T, tiles, once, quantity, (figure,), alternate=alternate, warm=False
+    )
+
+
+def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) -> Probe:
+    """Return the probe of a load of rows of `columns` float32."""
+    tiles = _of(f"float32 {columns} sbuf", src=f"float32 {columns} hbm")
+    queue = {"engine": "sync"} if mode == "hwdge" else {}
+    return Probe(name, "dma_copy", D, tiles, {"dge_mode": mode, **queue}, quantity, (figure,))
+
+
+def _dma_transpose(memory: str) -> Probe:
+    """Return the probe of a DMA transpose."""
+    tiles = _of("bfloat16 128 sbuf", src=f"bfloat16 128 {memory}")
+    name, figure = f"dma_transpose_{memory}", f"dma.transpose_{memory}"
+    return Probe(name, "dma_transpose", D, tiles, {}, ARRIVAL, (figure,))
+
+
+def _long_stream(engine: Engine, row: str, source: str, attributes: Mapping[str, Any]) -> Probe:
+    """Return the probe of a long stream, which determines the clock."""
+    tiles = _of("float32 4096 sbuf", **{source: "float32 4096 sbuf"})
+    name = f"{engine.value}_long"
+    return Probe(name, row, engine, tiles, attributes, INTERVAL, (f"{engine.value}.clock_mhz",))
+
+
+PROBES: tuple[Probe, ...] = (
+    *_interval_and_duration(
+        "vector_reduce",
+        "tensor_reduce",
+        V,
+        _of("float32 1 sbuf", data="float32 512 sbuf"),
+        _ADD,
+        ("vector.interval_sbuf", "vector.duration_sbuf"),
+    ),
+    *_interval_and_duration(
+        "vector_copy_psum",
+        "tensor_copy",
+        V,
+        _of("float32 512 sbuf", src="float32 512 psum"),
+        {},
+        ("vector.interval_psum", "vector.duration_psum"),
+    ),
+    _long_stream(V, "tensor_copy", "src", {}),
+    Probe(
+        "vector_short",
+        "tensor_copy",
+        V,
+        _of("float32 1 sbuf", src="float32 1 sbuf"),
+        {},
+        INTERVAL,
+        ("issue.least",),
+    ),
+    Probe(
+        "vector_dynamic",
+        "tensor_copy",
+        V,
+        _of("float32 64 sbuf", src="float32 64 sbuf dynamic"),
+        {},
+        INTERVAL,
+        ("issue.least_dynamic",),
+    ),
+    *_interval_and_duration(
+        "vector_pointer",
+        "tensor_scalar",
+        V,
+        _of("float32 512 sbuf", data="float32 512 sbuf", operand0="float32 1 sbuf"),
+        {"op0": "multiply"},
+        ("vector.pointer", "vector.pointer"),
+    ),
+    *(
+        Probe(
+            f"vector_scan_{n}",
+            "tensor_tensor_scan",
+            V,
+            _of(f"float32 {n} sbuf", data0=f"float32 {n} sbuf", data1=f"float32 {n} sbuf"),
+            {"op0": "multiply", "op1": "add"},
+            INTERVAL,
+            (figure,),
+            {"initial": 0.0},
+        )
+        for n, figure in ((128, "vector.scan"), (2048, "vector.scan_per_element"))
+    ),
+    Probe(
+        "vector_two_tiles",
+        "tensor_tensor",
+        V,
+        _of("float32 2048 sbuf", data1="float32 2048 sbuf", data2="float32 2048 sbuf"),
+        {"op": "add"},
+        INTERVAL,
+        ("vector.two_tiles_per_element",),
+    ),
+    Probe(
+        "vector_scalar_tile",
+        "scalar_tensor_tensor",
+        V,
+        _of("float32 2048 sbuf", data="float32 2048 sbuf", operand1="float32 2048 sbuf"),
+        {"op0": "multiply", "op1": "add"},
+        INTERVAL,
+        ("vector.scalar_tile_per_element",),
+        {"operand0": 2.0},
+    ),
+    Probe(
+        "vector_read_out",
+        "tensor_scalar_reduce",
+        V,
+        _of("float32 512 sbuf", data="float32 512 sbuf", reduce_res="float32 1 sbuf"),
+        {"op0": "multiply", "reduce_op": "add"},
+        INTERVAL,
+        ("vector.accumulator_read",),
+        {"operand0": 2.0},
+    ),
+    *_interval_and_duration(
+        "scalar_copy",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 sbuf"),
+        _COPY,
+        ("scalar.interval_sbuf", "scalar.duration_sbuf"),
+    ),
+    *_interval_and_duration(
+        "scalar_copy_psum",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 psum"),
+        _COPY,
+        ("scalar.interval_psum", "scalar.duration_psum"),
+    ),
+    *_interval_and_duration(
+        "scalar_exp",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 sbuf"),
+        _EXP,
+        ("scalar.function", "scalar.function"),
+    ),
+    Probe(
+        "scalar_read_out",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 sbuf", reduce_res="float32 1 sbuf"),
+        {"op": "copy", "reduce_op": "add", "reduce_cmd": "reset_reduce"},
+        INTERVAL,
+        ("scalar.accumulator_read",),
+    ),
+    _long_stream(S, "activation", "data", _COPY),
+    Probe(
+        "scalar_tables",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 sbuf"),
+        _EXP,
+        INTERVAL,
+        ("scalar.table_ns",),
+        alternate={"op": "sin"},
+    ),
+    *_interval_and_duration(
+        "gpsimd_copy",
+        "tensor_copy",
+        G,
+        _of("float32 512 sbuf", src="float32 512 sbuf"),
+        {},
+        ("gpsimd.interval", "gpsimd.duration"),
+    ),
+    _long_stream(G, "tensor_copy", "src", {}),
+    Probe(
+        "gpsimd_iota",
+        "iota",
+        G,
+        _of("int32 512 sbuf"),
+        {"pattern": ((1, 512),)},
+        INTERVAL,
+        ("gpsimd.start",),
+        {"offset": 0},
+    ),
+    Probe(
+        "gpsimd_signal",
+        "tensor_copy",
+        G,
+        _of("float32 512 sbuf", src="float32 512 sbuf"),
+        {},
+        ARRIVAL,
+        ("issue.semaphore_ns",),
+    ),
+    _product("tensor_16", 512, "bfloat16", INTERVAL, "tensor.clock_mhz"),
+    _product("tensor_16_short", 256, "bfloat16", INTERVAL, "tensor.issue"),
+    _cold_product("tensor_cold", INTERVAL, "tensor.cold_rate"),
+    _cold_product("tensor_warming", SPAN, "tensor.warm_up_ns"),
+    _product("tensor_16", 512, "bfloat16", DURATION, "tensor.fill_ns"),
+    _product("tensor_32", 512, "float32", INTERVAL, "tensor.passes_32"),
+    _product("tensor_32_short", 128, "float32", INTERVAL, "tensor.load_32_ns"),
+    _transfer("dma_hwdge", 128, ARRIVAL, "dma.start_hwdge_ns", "hwdge"),
+    _transfer("dma_swdge", 128, ARRIVAL, "dma.start_swdge_ns", "swdge"),
+    _transfer("dma_prepared", 128, ARRIVAL, "dma.start_prepared_ns", "none"),
+    _transfer("dma_long", 4096, ARRIVAL, "dma.engine_rate", "hwdge"),
+    _transfer("dma_rows", 512, ARRIVAL, "dma.descriptor_ns", "hwdge"),
+    _dma_transpose("hbm"),
+    _dma_transpose("sbuf"),
+    _transfer("dma_trigger_hwdge", 16, INTERVAL, "dma.trigger_hwdge_ns", "hwdge"),
+    _transfer("dma_trigger_swdge", 16, INTERVAL, "dma.trigger_swdge_ns", "swdge"),
+)

@@ -1,0 +1,566 @@
+"""Hypothetical changes to a run, each as a change of the trace; simulating them again tells their
+gain.
+
+An *advice* is a change that the kernel's author can make. A *limit* is the cost of a part of the
+machine: it cannot be removed, but if removing it gains nothing, it is not the bottleneck.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from nkic.artifact.events import Cause, Change, Event
+from nkic.artifact.records import PatternRecord
+from nkic.base.diagnostics import code
+from nkic.base.text import size
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.operands import Facts, Tile
+from nkic.machine.patterns import run
+from nkic.machine.targets import PARTITIONS, SHORT_NAMES, Buffer, Engine
+from nkic.machine.timing import Timing, timing
+from nkic.report.costs import Accounts, Edge, LiveRange, Relation, edges, peak
+from nkic.report.critical import Line, Segment, Spent
+from nkic.report.shorter import (
+    FREE,
+    Accesses,
+    Question,
+    Subject,
+    accumulated,
+    bytes_of,
+    chains,
+    fused,
+    larger,
+    swapped,
+    timed_change,
+    times,
+    triggers,
+    wider,
+)
+
+# ------------------------------------------------------------------------------------------------
+# Inputs that are loaded again: whole ones that could stay in SBUF, or else blocks of a loop.
+
+BLOCKS = (1, 2, 4, 8)
+ROOM = 0.75  # of SBUF, for the tiles of a block: others are loaded meanwhile
+Group = tuple[str, int | None]  # a loop, and the iteration that a tile would be kept for
+
+
+@dataclass
+class _Loads:
+    """The loads of one input, by the part that they load."""
+
+    tensor: int
+    name: str
+    events: dict[PatternRecord, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def all(self) -> list[int]:
+        """The numbers of all loads."""
+        return [number for numbers in self.events.values() for number in numbers]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that are loaded at least once."""
+        return sum(map(bytes_of, self.events))
+
+    @property
+    def repeats(self) -> dict[int, Timing]:
+        """All but the first load of each part, without time."""
+        return {number: FREE for numbers in self.events.values() for number in numbers[1:]}
+
+
+def reuse(subject: Subject) -> Iterator[Question]:
+    """Ask about repeated loads of the same bytes: kept if there is memory, else used for more
+    iterations of a loop.
+    """
+    found: dict[int, _Loads] = {}
+    for number, event in subject.transfers():
+        pattern = subject.loaded(event)
+        if pattern is not None:
+            name = subject.trace.executable.tensors[pattern.tensor].name
+            loads = found.setdefault(pattern.tensor, _Loads(pattern.tensor, name))
+            loads.events[pattern].append(number)
+    repeated = [found[tensor] for tensor in sorted(found) if found[tensor].repeats]
+    live = peak(subject.live_ranges, Buffer.SBUF).bytes
+    free = subject.accounts.target.sbuf_usable * PARTITIONS - live
+    fitting = [loads for loads in repeated if loads.bytes <= free]
+    sets = [[loads] for loads in fitting]
+    if len(fitting) > 1 and sum(loads.bytes for loads in fitting) <= free:
+        sets.append(fitting)
+    for each in sets:
+        yield _once(subject, each)
+    for loads in repeated:
+        if loads not in fitting:
+            yield from _once_for_each(subject, loads, free)
+    if len(fitting) < len(repeated) or sum(loads.bytes for loads in fitting) > free:
+        yield from _blocked(subject, list(found.values()))
+
+
+def _once(subject: Subject, sets: Sequence[_Loads]) -> Question:
+    events = {number: FREE for loads in sets for number in loads.repeats}
+    names = [loads.name for loads in sets]
+    text = (
+        f"load {' and '.join(names)} once and keep {'it' if len(names) == 1 else 'them'} in "
+        f"SBUF ({size(sum(loads.bytes for loads in sets))}): {_again(subject, events)}"
+    )
+    line = subject.line(subject.trace.events[min(events)])
+    return subject.timed(f"load-once:{','.join(names)}", text, events, line)
+
+
+def _once_for_each(subject: Subject, loads: _Loads, free: int) -> Iterator[Question]:
+    """Ask about loading a part once for each iteration of the outermost loop, in which several
+    lines load it.
+    """
+    parts: dict[tuple[Group, PatternRecord], list[int]] = defaultdict(list)
+    for pattern, numbers in loads.events.items():
+        for number in numbers:
+            parts[_outermost(subject, number), pattern].append(number)
+    kept: dict[Group, int] = defaultdict(int)
+    events: dict[int, Timing] = {}
+    for (group, pattern), numbers in parts.items():
+        if len(numbers) > 1:
+            kept[group] += bytes_of(pattern)
+            events |= dict.fromkeys(numbers[1:], FREE)
+    loop = next(iter(kept), ("", None))[0]
+    if not events or not loop or max(kept.values()) > free:
+        return
+    text = (
+        f"load {loads.name} once for each {loop} and keep it in SBUF "
+        f"({size(max(kept.values()))}): {_again(subject, events)}"
+    )
+    line = subject.line(subject.trace.events[min(events)])
+    yield subject.timed(f"load-once:{loads.name}", text, events, line)
+
+
+def _outermost(subject: Subject, number: int) -> Group:
+    loops = subject.iterations(subject.trace.events[number])
+    return next(iter(loops.items()), ("", None))
+
+
+def _again(subject: Subject, events: dict[int, Timing]) -> str:
+    return f"{size(sum(subject.trace.events[number].bytes for number in events))} are loaded again"
+
+
+# ---- blocks of a loop -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop whose iterations load the same parts of an input again. Each needs `beside` bytes of
+    other inputs.
+    """
+
+    loads: _Loads
+    name: str
+    values: tuple[int, ...]
+    depth: int
+    beside: int
+
+    @property
+    def step(self) -> int:
+        return self.values[1] - self.values[0]
+
+    def outer(self, block: int) -> str:
+        """Return the head of the loop over blocks."""
+        stop = self.values[-1] + self.step
+        return f"for {self.name} in range({self.values[0]}, {stop}, {self.step * block})"
+
+    def inner(self, block: int) -> str:
+        """Return the head of the loop over the iterations of a block."""
+        name = self.name
+        return f"for {name}{name} in range({name}, {name} + {self.step * block}, {self.step})"
+
+
+def _blocked(subject: Subject, found: Sequence[_Loads]) -> Iterator[Question]:
+    """Ask about using each load for several iterations of a loop, since not all operands fit.
+
+    That many results are open at a time: no more than PSUM has banks. A load that serves several
+    iterations is shared equally between them, which is an estimate: in the kernel it comes before
+    them.
+    """
+    loops = [loop for loads in found if (loop := _loop(subject, loads, found)) is not None]
+    loops.sort(key=lambda loop: loop.depth)
+    if not loops or len({loop.name for loop in loops}) < len(loops):
+        return
+    target = subject.accounts.target
+    ways = [
+        way
+        for way in itertools.product(BLOCKS, repeat=len(loops))
+        if prod(way) <= target.psum_banks
+        and all(len(loop.values) % block == 0 for loop, block in zip(loops, way, strict=True))
+        and sum(loop.beside * block for loop, block in zip(loops, way, strict=True) if block > 1)
+        <= ROOM * target.sbuf_usable * PARTITIONS
+    ]
+    best = min(ways, key=lambda way: (_moved(subject, loops, way), sum(way)), default=())
+    if prod(best) <= 1:
+        return
+    chosen = [(loop, block) for loop, block in zip(loops, best, strict=True) if block > 1]
+    shares = {number: block for loop, block in chosen for number in loop.loads.all}
+    again = sum(subject.trace.events[n].bytes for loop, _ in chosen for n in loop.loads.repeats)
+    uses = " and ".join(f"{loop.loads.name} for {block} {loop.name}" for loop, block in chosen)
+    outer = ": ".join(loop.outer(block) for loop, block in chosen)
+    inner = ": ".join(loop.inner(block) for loop, block in chosen)
+    text = (
+        f"block the loops, to use each load of {uses}: {size(again)} are loaded again "
+        f"(`{outer}`, load a block in one transfer, `{inner}`, multiply)"
+    )
+    line = subject.line(subject.trace.events[min(shares)])
+    blocks = ",".join(f"{loop.name}*{block}" for loop, block in chosen)
+    change, weight = _shared(shares, prod(best)), subject.weight(shares)
+    yield Question(f"block:{blocks}", text, change, True, weight, line, estimated=True)
+
+
+def _moved(subject: Subject, loops: Sequence[_Loop], way: Sequence[int]) -> float:
+    """Return the bytes that are loaded if each loop has a block of that size."""
+    events = subject.trace.events
+    return sum(
+        sum(events[number].bytes for number in loop.loads.all) / block
+        for loop, block in zip(loops, way, strict=True)
+    )
+
+
+def _loop(subject: Subject, loads: _Loads, found: Sequence[_Loads]) -> _Loop | None:
+    """Return the outermost loop that the loads do not depend on, if its steps are equal."""
+    seen = [
+        [subject.iterations(subject.trace.events[number]) for number in numbers]
+        for numbers in loads.events.values()
+        if len(numbers) > 1
+    ]
+    for depth, name in enumerate(seen[0][0] if seen else ()):
+        if len({each.get(name) for each in seen[0]}) > 1:
+            values = tuple(sorted({each[name] for loops in seen for each in loops if name in each}))
+            steps = {after - before for before, after in itertools.pairwise(values)}
+            beside = sum(_each(subject, other, name) for other in found if other is not loads)
+            return _Loop(loads, name, values, depth, beside) if len(steps) == 1 else None
+    return None
+
+
+def _each(subject: Subject, loads: _Loads, name: str) -> int:
+    """Return the most bytes of an input that one iteration of a loop loads."""
+    sizes: dict[int, int] = defaultdict(int)
+    for pattern, numbers in loads.events.items():
+        events = (subject.trace.events[number] for number in numbers)
+        for value in {subject.iterations(event).get(name, 0) for event in events}:
+            sizes[value] += bytes_of(pattern)
+    return max(sizes.values(), default=0)
+
+
+def _shared(shares: dict[int, int], block: int) -> Change:
+    """Return a change under which each of these loads takes its part of the time: that of the
+    bytes by how often they are used, that of the trigger by the tiles of a block.
+    """
+
+    def retimed(number: int, event: Event, original: Timing) -> Timing:
+        share = shares.get(number)
+        if share is None:
+            return original
+        hold, latency, start, pool, trigger, *_ = original
+        return original._replace(
+            hold=hold // share,
+            pool=pool // share,
+            latency=latency // block,
+            start=start // block,
+            trigger=trigger // block,
+        )
+
+    return Change(retimed=retimed)
+
+
+# --------------------------------------------------------------------------------------------------
+
+SMALL_ROW, TINY_ROW = 512, 64  # bytes; check warns of shorter rows: NKI0630 and NKI0632
+SHORT_ROW_COST = 1.15  # time relative to the full rate from which short rows are reported
+
+
+def questions(
+    accounts: Accounts, path: list[Segment], live_ranges: list[LiveRange]
+) -> list[Question]:
+    """Return the questions for this run, greatest weight first.
+
+    Events off the critical path are left out, because changing them would gain nothing.
+    """
+    source = _Questions(accounts, path, live_ranges)
+    candidates = [
+        *reuse(source),
+        *triggers(source),
+        *accumulated(source),
+        *fused(source),
+        *wider(source),
+        *larger(source),
+        *swapped(source),
+        *source.long_rows(),
+        *source.fewer_transfers(),
+        *source.narrow_products(),
+        *source.memory(),
+        *source.tables(),
+        *source.free(),
+    ]
+    return sorted(
+        (question for question in candidates if question.weight),
+        key=lambda candidate: (-candidate.weight, candidate.name),
+    )
+
+
+class _Questions(Subject):
+    # Advice
+
+    def long_rows(self) -> Iterator[Question]:
+        """Ask about transfers of short rows, at the rate of long ones."""
+        rate = self.accounts.target.peak_rate
+        full = self.accounts.target.figures["dma.descriptor_bytes"]
+        by_line: dict[Line, dict[int, int]] = defaultdict(dict)
+        rows: dict[Line, int] = {}
+        for number, event in self.transfers():
+            best = round(event.bytes * 1000 / rate)
+            row = row_bytes(event)
+            if best and event.pool > SHORT_ROW_COST * best and row < self._longest_row(event):
+                line = self.line(event)
+                by_line[line][number] = best
+                rows[line] = min(rows.get(line, 1 << 62), row)
+        for line, events in by_line.items():
+            text = (
+                f"move longer rows in {line.short}: its rows have {rows[line]} bytes, but DMA "
+                "needs "
+                f"{full:.0f} for its full rate"
+            )
+            change, weight = _at_full_rate(events), self.weight(events)
+            warning = _warning(rows[line])
+            yield Question(f"long-rows:{line}", text, change, True, weight, line, code=warning)
+
+    def _longest_row(self, event: Event) -> int:
+        """Return the bytes in HBM for each partition of a transfer: no row of it can have more."""
+        patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
+        tensors = [self.trace.executable.tensors[pattern.tensor] for pattern in patterns]
+        sizes = [tensor.bytes for tensor in tensors if not tensor.buffer.on_chip]
+        return min(sizes, default=0) // max(pattern.partitions for pattern in patterns)
+
+    def fewer_transfers(self) -> Iterator[Question]:
+        """Ask about transfers of adjacent columns, coalesced into one."""
+        events: dict[Line, dict[int, Timing]] = defaultdict(dict)
+        counts: dict[Line, int] = defaultdict(int)
+        accesses = Accesses(self.trace)
+        for line, chain in chains((self.line(e), n, e) for n, e in self.transfers()):
+            if not accesses.none_between(chain):
+                continue
+            events[line] |= times(self.trace, chain)
+            counts[line] = max(counts[line], len(chain))
+        for line, timings in events.items():
+            text = (
+                f"move in one transfer what {line.short} moves in {counts[line]:,}: they are "
+                "adjacent, and each pays for its own trigger and latency"
+            )
+            yield self.timed(f"fewer-transfers:{line}", text, timings, line)
+
+    def narrow_products(self) -> Iterator[Question]:
+        """Ask about products of float32 tiles, computed in bfloat16."""
+        events: dict[int, Timing] = {}
+        timings: dict[int, Timing | None] = {}
+        for number, event in enumerate(self.trace.events):
+            key = id(event.record)
+            if key not in timings:
+                timings[key] = self._narrowed(event)
+            if (time := timings[key]) is not None:
+                events[number] = time
+        if events:
+            text = (
+                "multiply bfloat16, not float32: one pass of the tensor engine instead of four, "
+                "and 8 bits of each operand's mantissa instead of 24"
+            )
+            question = self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
+            yield replace(question, code=code("float32-matmul").number)
+
+    def _narrowed(self, event: Event) -> Timing | None:
+        """Return the time of a float32 product in bfloat16; None for other events."""
+        row, engine = event.record.row, self.engine(event)
+        if row is None or row.operations is None:
+            return None
+        facts = self.trace.executable.facts(event.record, self.accounts.target, engine)
+        narrow = {
+            name: value._replace(dtype=DTYPES["bfloat16"])
+            for name, value in facts.operands.items()
+            if isinstance(value, Tile) and value.buffer is Buffer.SBUF
+            if value.dtype.name == "float32"
+        }
+        if not narrow:
+            return None
+        narrowed = Facts(facts.target, {**facts.operands, **narrow}, facts.attributes, facts.engine)
+        return timing(row, narrowed, engine)
+
+    def memory(self) -> Iterator[Question]:
+        """Ask about more memory for the tensors of a line, so that nothing waits to overwrite
+        them.
+        """
+        waits = self._waits_for_memory()
+        if not waits:
+            return
+        dependences, by_slots = edges(self.trace, self.accounts.uses), self._by_slots()
+        original = _wired(dependences, by_slots)
+        tensors: dict[Line, set[int]] = defaultdict(set)
+        for edge in dependences:
+            if edge.relation is Relation.MEMORY:
+                tensors[self._declared(edge.tensor)].add(edge.tensor)
+        sets: dict[tuple[Line, ...], int] = {(line,): weight for line, weight in waits.items()}
+        declared = Counter(map(self._declared, range(len(self.trace.executable.tensors))))
+        single = sorted(line for line in tensors if line.number and declared[line] == 1)
+        if len(single) > 1:
+            sets[tuple(single)] = sum(waits.values())
+        for lines, weight in sets.items():
+            given = set().union(*(tensors[line] for line in lines))
+            if not given or not self._has_room(given):
+                continue
+            others = [
+                edge
+                for edge in dependences
+                if edge.relation is not Relation.MEMORY or self._declared(edge.tensor) not in lines
+            ]
+            names = _listed({self._name(tensor) for tensor in given})
+            places = ",".join(
+                str(line) if n == 0 else str(line.number) for n, line in enumerate(lines)
+            )
+            text = f"give {names} ({_listed_lines(lines)}) another buffer, to fill it earlier"
+            if set(lines) <= set(single):
+                text = (
+                    f"declare {names} ({_listed_lines(lines)}) inside the loop, so that each "
+                    "iteration has a tile of its own, and need not wait for the one before"
+                )
+            change = _wired(others, by_slots)
+            yield Question(f"buffers:{places}", text, change, True, weight, lines[0], original)
+        data = [edge for edge in dependences if edge.relation is not Relation.MEMORY]
+        text = "if nothing waited for free memory"
+        weight = sum(waits.values())
+        yield Question("free-memory", text, _wired(data, by_slots), False, weight, None, original)
+
+    def _has_room(self, tensors: set[int]) -> bool:
+        """Whether memory has room for another one of these tensors at the run's peak."""
+        target, records = self.trace.target, self.trace.executable.tensors
+        rooms = {Buffer.SBUF: target.sbuf_usable, Buffer.PSUM: target.psum_bytes}
+        for buffer, room in rooms.items():
+            most: dict[Line, int] = defaultdict(int)  # of one tensor of each line
+            for each in tensors:
+                if records[each].buffer is buffer:
+                    line = self._declared(each)
+                    most[line] = max(most[line], records[each].bytes)
+            live = peak(self.live_ranges, buffer).bytes // PARTITIONS
+            if most and live + sum(most.values()) > room:
+                return False
+        return True
+
+    def _waits_for_memory(self) -> dict[Line, int]:
+        """Return the part of the critical path before waits for memory, by the line that declares
+        the overwritten tensor.
+        """
+        waits: dict[Line, int] = defaultdict(int)
+        for before, segment in itertools.pairwise(self.path):
+            event = self.trace.events[segment.event]
+            if event.cause is not Cause.SEMAPHORE or before.event == segment.event or event.is_late:
+                continue
+            if self.accounts.relation(event) is Relation.MEMORY:
+                for use in self.accounts.uses_of(event):
+                    if use.writes:
+                        waits[self._declared(use.tensor)] += before.time
+        return waits
+
+    def _declared(self, tensor: int) -> Line:
+        return self.accounts.lines.of(self.trace.executable.tensors[tensor].place)
+
+    def _name(self, tensor: int) -> str:
+        return self.trace.executable.tensors[tensor].name
+
+    def _by_slots(self) -> list[tuple[int, int]]:
+        """Return the edges that empty slots impose: the order of loop iterations, as in the
+        program.
+        """
+        events = self.trace.events
+        return [
+            (token, number)
+            for number, event in enumerate(events)
+            for token in event.tokens
+            if event.record.row is None or events[token].record.row is None
+        ]
+
+    # Limits
+
+    def tables(self) -> Iterator[Question]:
+        """Ask about activation tables that load in no time."""
+        weight = sum(segment.time for segment in self.path if segment.spent is Spent.TABLE)
+        text = "if loading activation tables were free"
+        yield Question("free-tables", text, Change(tables=False), False, weight)
+
+    def free(self) -> Iterator[Question]:
+        """Ask about each active engine taking no time, and about queues that never block."""
+        by_engine: dict[Engine, list[int]] = defaultdict(list)
+        for number, event in enumerate(self.trace.events):
+            if event.record.row is not None:
+                by_engine[self.engine(event)].append(number)
+        for engine, numbers in by_engine.items():
+            name = SHORT_NAMES[engine]
+            change = timed_change(dict.fromkeys(numbers, FREE))
+            text = f"if {name} were free"
+            yield Question(f"free-{name}", text, change, False, self.weight(numbers))
+        triggers = sum(segment.time for segment in self.path if segment.spent is Spent.TRIGGER)
+        text = "if triggering transfers were free"
+        yield Question("free-triggers", text, Change(retimed=_untriggered), False, triggers)
+        queued = sum(
+            segment.time
+            for segment in self.path
+            if self.engine(event := self.trace.events[segment.event]) is Engine.DMA
+            and event.cause is Cause.ENGINE
+        )
+        text = "if transfers did not wait for their queue"
+        yield Question("more-queues", text, Change(retimed=_side_by_side), False, queued)
+
+
+def _warning(row: int) -> str:
+    """Return the code of the warning about rows of this many bytes."""
+    if row >= SMALL_ROW:
+        return ""
+    return code("tiny-dma-rows" if row < TINY_ROW else "small-dma-rows").number
+
+
+def _at_full_rate(best: Mapping[int, int]) -> Change:
+    """Return a change under which these transfers use the DMA engines for no longer than the given
+    time.
+    """
+
+    def retimed(number: int, event: Event, original: Timing) -> Timing:
+        if number not in best:
+            return original
+        return original._replace(hold=min(original.hold, best[number]), pool=best[number])
+
+    return Change(retimed=retimed)
+
+
+def row_bytes(event: Event) -> int:
+    """Return the bytes that are contiguous in memory on both sides of a transfer."""
+    patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
+    return min(run(p.dims) * p.dtype.size for p in patterns)
+
+
+def _listed_lines(lines: tuple[Line, ...]) -> str:
+    return ", ".join([lines[0].short, *(str(line.number) for line in lines[1:])])
+
+
+def _listed(names: set[str]) -> str:
+    first = sorted(names)
+    return ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
+
+
+def _wired(dependences: list[Edge], by_slots: list[tuple[int, int]]) -> Change:
+    return Change(wires=sorted({*by_slots, *((edge.before, edge.after) for edge in dependences)}))
+
+
+def _untriggered(number: int, event: Event, original: Timing) -> Timing:
+    return original._replace(trigger=0)
+
+
+def _side_by_side(number: int, event: Event, original: Timing) -> Timing:
+    """Return the timing of a transfer that does not block its queue, and completes as late as
+    before.
+    """
+    if not original.pool:
+        return original
+    return original._replace(hold=0, latency=original.latency + original.hold)

@@ -1,0 +1,635 @@
+"""A run that questions are asked about, and what they have in common."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nkic.artifact.events import Change, Event, Trace
+from nkic.artifact.records import InstructionRecord, PatternRecord
+from nkic.base.text import size
+from nkic.machine.instructions.combined import (
+    PRODUCT,
+    TRIGGERS,
+    adding_up,
+    in_turn,
+    is_addition,
+    is_multiplication,
+    is_sum_of_columns,
+    may_add_up,
+)
+from nkic.machine.operands import Depends, Facts
+from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Engine
+from nkic.machine.timing import Timing, timing
+from nkic.report.costs import HBM, Accounts, LiveRange, peak
+from nkic.report.critical import Line, Segment, Spent
+
+FREE = Timing(0, 0)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A hypothetical change. `name` is for programs, `text` for people: the advice, or what would
+    be free.
+
+    `weight` is the part of the critical path that it concerns, in picoseconds. The answer is valid
+    only if the run with `given` takes as long as the original. `code` is the related compiler
+    warning. `estimated`: the run is not that of the kernel with the advice, but an approximation.
+    `adds` are keywords to add to the line's call, if that is all.
+    """
+
+    name: str
+    text: str
+    change: Change
+    is_advice: bool
+    weight: int
+    line: Line | None = None
+    given: Change | None = None
+    code: str = ""
+    estimated: bool = False
+    adds: str = ""
+
+
+def timed_change(events: Mapping[int, Timing]) -> Change:
+    """Return a change that gives these events other timings."""
+    return Change(retimed=lambda number, event, original: events.get(number, original))
+
+
+class Subject:
+    """A recorded run with its critical path, costs and memory."""
+
+    def __init__(
+        self, accounts: Accounts, path: list[Segment], live_ranges: list[LiveRange]
+    ) -> None:
+        self.accounts = accounts
+        self.trace = accounts.trace
+        self.path = path
+        self.live_ranges = live_ranges
+        self._iterations: dict[int, dict[str, int]] = {}
+        self.critical: dict[int, int] = defaultdict(int)
+        for segment in path:
+            self.critical[segment.event] += segment.time
+
+    def weight(self, events: Iterable[int]) -> int:
+        """Return the part of the critical path that these events take."""
+        return sum(self.critical.get(number, 0) for number in events)
+
+    def timed(
+        self,
+        name: str,
+        text: str,
+        events: Mapping[int, Timing],
+        line: Line,
+        *,
+        estimated: bool = False,
+    ) -> Question:
+        """Return advice under which these events take other times."""
+        change, weight = timed_change(events), self.weight(events)
+        return Question(name, text, change, True, weight, line, estimated=estimated)
+
+    def transfers(self) -> Iterator[tuple[int, Event]]:
+        """Yield the events that move data."""
+        for number, event in enumerate(self.trace.events):
+            if event.record.row is not None and self.engine(event) is Engine.DMA:
+                yield number, event
+
+    def engine(self, event: Event) -> Engine:
+        """Return the engine that executed the event."""
+        return self.trace.streams[event.stream].engine
+
+    def line(self, event: Event) -> Line:
+        """Return the user's line of the event."""
+        return self.accounts.lines.of(event.record.place)
+
+    def loaded(self, event: Event) -> PatternRecord | None:
+        """Return the part of an input that a transfer loads on chip; None for other transfers."""
+        tensors = self.trace.executable.tensors
+        reads = [u for u in self.accounts.uses_of(event) if u.reads]
+        if len(reads) != 1 or reads[0].pattern.dynamic is not None:
+            return None
+        tensor = tensors[reads[0].tensor]
+        is_input = tensor.buffer in HBM and tensor.role in ("input", "constant")
+        return reads[0].pattern if is_input else None
+
+    def iterations(self, event: Event) -> dict[str, int]:
+        """Return the iterations of the Python loops that made the event, outermost first."""
+        index = event.record.iterations
+        if index not in self._iterations:
+            text = self.trace.executable.iterations[index] if index >= 0 else ""
+            pairs = (part.partition("=") for part in text.split())
+            self._iterations[index] = {
+                name: int(value) for name, _, value in pairs if value.lstrip("-").isdigit()
+            }
+        return self._iterations[index]
+
+
+def bytes_of(pattern: PatternRecord) -> int:
+    """Return the bytes of all the pattern's elements."""
+    return pattern.elements * pattern.dtype.size
+
+
+# ------------------------------------------------------------------------------------------------
+# Instructions that another one could do in passing: sums of products in PSUM, and reductions.
+
+
+def named(subject: Subject, event: Event) -> tuple[dict[str, PatternRecord], Mapping[str, object]]:
+    """Return the patterns and the attributes of an instruction by name."""
+    row = event.record.row
+    assert row is not None
+    operands = zip(row.operand_index, event.record.operands, strict=False)
+    patterns = {name: value for name, value in operands if isinstance(value, PatternRecord)}
+    return patterns, dict(zip(row.attribute_index, event.record.attributes, strict=True))
+
+
+def accumulated(subject: Subject) -> Iterator[Question]:
+    """Ask about sums of products that a vector instruction adds, one product after the other.
+
+    PSUM adds without cost. One copy is left for each sum.
+    """
+    tensors = subject.trace.executable.tensors
+    products: set[int] = set()
+    sums: dict[PatternRecord, list[int]] = defaultdict(list)
+    for number, event in enumerate(subject.trace.events):
+        row = event.record.row
+        if row is None:
+            continue
+        if row.operations is not None:
+            products |= {use.tensor for use in subject.accounts.uses_of(event) if use.writes}
+        elif is_addition(row, (found := named(subject, event))[1]):
+            patterns, _ = found
+            first, second, dst = (patterns.get(name) for name in ("data1", "data2", "dst"))
+            added = second if first == dst else first if second == dst else None
+            if dst is None or added is None:
+                continue
+            if tensors[added.tensor].buffer is Buffer.PSUM and added.tensor in products:
+                sums[dst].append(number)
+    sums = {dst: numbers for dst, numbers in sums.items() if len(numbers) > 1}
+    banks = max((-(-_row_bytes(dst) // PSUM_BANK_BYTES) for dst in sums), default=1)
+    if not sums or _open(list(sums.values())) * banks > subject.trace.target.psum_banks:
+        return
+    events = {number: FREE for numbers in sums.values() for number in numbers[:-1]}
+    line = subject.line(subject.trace.events[min(events)])
+    text = (
+        f"add the products of {line.short} in PSUM, not with tensor_tensor: declare one PSUM tile "
+        "before the loop, pass `accumulate=(k > 0)` to nc_matmul with the loop's own counter, and "
+        "copy the tile once after the loop"
+    )
+    yield subject.timed(f"accumulate:{line}", text, events, line)
+
+
+def _row_bytes(pattern: PatternRecord) -> int:
+    return 4 * pattern.elements // max(1, pattern.partitions)
+
+
+def _open(sums: list[list[int]]) -> int:
+    """Return how many sums are open at one time."""
+    ends = sorted(
+        [(numbers[0], 1) for numbers in sums] + [(numbers[-1] + 1, -1) for numbers in sums]
+    )
+    level = most = 0
+    for _, change in ends:
+        level += change
+        most = max(most, level)
+    return most
+
+
+def fused(subject: Subject) -> Iterator[Question]:
+    """Ask about sums over the columns of a tile that an activation, or a square, has just made."""
+    writers: dict[int, int] = {}
+    events: dict[tuple[Line, Line, bool], dict[int, Timing]] = defaultdict(dict)
+    for number, event in enumerate(subject.trace.events):
+        if event.record.row is None:
+            continue
+        made = _reduced(subject, event, writers)
+        if made is not None:
+            before = subject.trace.events[made[0]]
+            events[subject.line(before), subject.line(event), made[1]][number] = FREE
+        for use in subject.accounts.uses_of(event):
+            if use.writes:
+                writers[use.tensor] = number
+    for (first, second, is_square), timings in events.items():
+        results = "the squares" if is_square else "the results"
+        given = {"dst": "…", "data1": "…"} if is_square else {"dst": "…", "op": "…", "data": "…"}
+        call = adding_up(given, "…", "nisa", "nl")
+        text = f"make {results} of {first.short} and the sum of {second.short} at once: `{call}`"
+        yield subject.timed(f"fuse:{first}:{second.number}", text, timings, first)
+
+
+def _reduced(subject: Subject, event: Event, writers: Mapping[int, int]) -> tuple[int, bool] | None:
+    """Return the event that made what this one adds up, and whether it multiplied a tile by itself;
+    None if it is something else.
+    """
+    assert event.record.row is not None
+    patterns, attributes = named(subject, event)
+    if not is_sum_of_columns(event.record.row, attributes):
+        return None
+    data, dst = patterns["data"], patterns["dst"]
+    before = writers.get(data.tensor)
+    if before is None or dst.elements != dst.partitions:
+        return None
+    maker = subject.trace.events[before]
+    row = maker.record.row
+    assert row is not None
+    made, given = named(subject, maker)
+    if made.get("dst") != data:
+        return None
+    if may_add_up(row, given):
+        return before, False
+    is_square = is_multiplication(row, given) and made["data1"] == made["data2"]
+    return (before, True) if is_square else None
+
+
+# ------------------------------------------------------------------------------------------------
+# Transfers of one line that could be coalesced: they move adjacent columns of the same tensors.
+
+_Key = tuple[object, ...]
+
+
+class Transfer(NamedTuple):
+    """A transfer of contiguous columns: its number and event, and its operands."""
+
+    number: int
+    event: Event
+    patterns: list[PatternRecord]
+
+
+Chain = list[Transfer]
+
+
+def chains(transfers: Iterable[tuple[Line, int, Event]]) -> Iterator[tuple[Line, Chain]]:
+    """Yield, by line, two or more transfers that together move contiguous columns from one tensor
+    to another.
+
+    They are in the order of the columns; several queues may have run them in any order.
+    """
+    groups: dict[_Key, list[dict[int, Transfer]]] = defaultdict(list)
+    lines: dict[_Key, Line] = {}
+    for line, number, event in transfers:
+        patterns = _patterns(event.record)
+        if patterns is None:
+            continue
+        first = patterns[0].offset
+        key: _Key = (
+            line,
+            event.record.row,
+            *(p._replace(offset=p.offset - first) for p in patterns),
+        )
+        lines[key] = line
+        passes = groups[key]
+        free = next((by_offset for by_offset in passes if first not in by_offset), None)
+        if free is None:
+            passes.append(free := {})
+        free[first] = Transfer(number, event, patterns)
+    for key, passes in groups.items():
+        for by_offset in passes:
+            yield from ((lines[key], chain) for chain in _runs(by_offset) if len(chain) > 1)
+
+
+def _runs(by_offset: dict[int, Transfer], side: int = 0) -> Iterator[Chain]:
+    """Yield the transfers that move contiguous columns, as long as possible.
+
+    `side` is the operand whose offsets these are.
+    """
+    chain: Chain = []
+    expected = 0
+    for first in sorted(by_offset):
+        if chain and first != expected:
+            yield chain
+            chain = []
+        chain.append(by_offset[first])
+        expected = first + by_offset[first].patterns[side].dims[-1][1]
+    if chain:
+        yield chain
+
+
+class Accesses:
+    """The events that access each tensor, by number, in order."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.tensors = trace.executable.tensors
+        self.by_tensor: dict[int, list[int]] = defaultdict(list)
+        for number, event in enumerate(trace.events):
+            operands = (o for o in event.record.operands if isinstance(o, PatternRecord))
+            for tensor in dict.fromkeys(operand.tensor for operand in operands):
+                self.by_tensor[tensor].append(number)
+
+    def none_between(self, chain: Chain) -> bool:
+        """Whether no other event accesses the tile on chip from the first transfer of the chain to
+        the last.
+
+        Then it makes no difference which of them moves all of it.
+        """
+        numbers = {transfer.number for transfer in chain}
+        for pattern in chain[0].patterns:
+            if self.tensors[pattern.tensor].buffer.on_chip:
+                accesses = self.by_tensor[pattern.tensor]
+                first = bisect_left(accesses, min(numbers))
+                end = bisect_right(accesses, max(numbers))
+                if not numbers.issuperset(accesses[first:end]):
+                    return False
+        return True
+
+
+def times(trace: Trace, chain: Chain, is_first: bool = False) -> dict[int, Timing]:
+    """Return timings in which the transfer that ran last, or first, does the work of all, and the
+    others take no time.
+    """
+    choose = min if is_first else max
+    number, event, _ = choose(chain, key=lambda transfer: transfer.number)
+    wide = tuple(_widened(pattern, len(chain)) for pattern in chain[0].patterns)
+    record = event.record._replace(operands=wide)
+    stream = trace.streams[event.stream]
+    facts = trace.executable.facts(record, trace.target, Engine.DMA)
+    row = record.row
+    assert row is not None
+    timings = {transfer.number: Timing(0, 0) for transfer in chain}
+    return timings | {number: timing(row, facts, Engine.DMA, stream.queue)}
+
+
+def pieces(transfers: Iterable[tuple[Line, int, Event, _Key]]) -> Iterator[tuple[Line, Chain]]:
+    """Yield, by line, loads of adjacent columns of one tensor into tiles of their own.
+
+    Each comes with the iterations of the loops around the innermost one, which they share.
+    """
+    groups: dict[_Key, dict[int, Transfer]] = defaultdict(dict)
+    for line, number, event, outer in transfers:
+        patterns = _patterns(event.record)
+        if patterns is not None and len(patterns[1].dims) > 1 and patterns[1].dims[0][0]:
+            tile, source = patterns
+            form = (tile.dtype, tile.partitions, tile.dims, source._replace(offset=0))
+            row = source.offset // source.dims[0][0]
+            at = Transfer(number, event, patterns)
+            groups[(line, *outer, row, *form)].setdefault(source.offset, at)
+    for key, by_offset in groups.items():
+        for chain in _runs(by_offset, 1):
+            if len(chain) > 1:
+                yield key[0], chain  # type: ignore[misc]
+
+
+def _patterns(record: InstructionRecord) -> list[PatternRecord] | None:
+    """Return the operands of a transfer of contiguous columns; None for other instructions."""
+    patterns = [operand for operand in record.operands if isinstance(operand, PatternRecord)]
+    is_plain = all(
+        pattern.dynamic is None and pattern.dims and pattern.dims[-1][0] == 1
+        for pattern in patterns
+    )
+    return patterns if is_plain and len(patterns) == len(record.operands) == 2 else None
+
+
+def _widened(pattern: PatternRecord, count: int) -> PatternRecord:
+    *outer, (step, num) = pattern.dims
+    return pattern._replace(dims=(*outer, (step, num * count)))
+
+
+# ------------------------------------------------------------------------------------------------
+# Tiles of another shape: whole rows instead of pieces, and products with swapped operands.
+# All are estimates: another shape changes which instruction waits for which.
+
+MOST_COLUMNS = 2048  # of a larger tile
+SWAPPED = 0.9  # share of the tensor engine's time below which operands are swapped
+
+
+def wider(subject: Subject) -> Iterator[Question]:
+    """Ask about loads of adjacent columns, in the iterations of one loop, as one load before it."""
+    loads = (
+        (subject.line(event), number, event, tuple(subject.iterations(event).items())[:-1])
+        for number, event in subject.transfers()
+        if subject.loaded(event) is not None
+    )
+    timings: dict[Line, dict[int, Timing]] = defaultdict(dict)
+    most: dict[Line, Chain] = {}
+    for line, chain in pieces(loads):
+        timings[line] |= times(subject.trace, chain, is_first=True)
+        most[line] = max(most.get(line, []), chain, key=len)
+    live = peak(subject.live_ranges, Buffer.SBUF).bytes
+    for line, events in timings.items():
+        bytes_kept = sum(transfer.event.bytes for transfer in most[line])
+        if live + bytes_kept > subject.trace.target.sbuf_usable * PARTITIONS:
+            continue
+        text = (
+            f"load in one transfer, before the loop, what {line.short} loads in "
+            f"{len(most[line]):,} pieces of adjacent columns ({size(bytes_kept)}), and use slices "
+            "of that tile"
+        )
+        yield subject.timed(f"whole-rows:{line}", text, events, line, estimated=True)
+
+
+# ---- larger tiles -------------------------------------------------------------------------------
+
+
+def larger(subject: Subject) -> Iterator[Question]:
+    """Ask about innermost loops over narrow columns, with several iterations done by one.
+
+    Every instruction in the loop must work on each element alone.
+    """
+    loops: dict[tuple[str, ...], list[tuple[int, Event]]] = defaultdict(list)
+    for number, event in enumerate(subject.trace.events):
+        if event.record.row is not None:
+            loops[tuple(subject.iterations(event))].append((number, event))
+    for names, events in loops.items():
+        if not names or any(other[: len(names)] == names != other for other in loops):
+            continue
+        values = sorted({subject.iterations(event)[names[-1]] for _, event in events})
+        width = _width(subject, events, names[-1], values)
+        count = 2
+        while width * count * 2 <= MOST_COLUMNS and len(values) % (2 * count) == 0:
+            count *= 2
+        live = peak(subject.live_ranges, Buffer.SBUF).bytes * count
+        room = subject.trace.target.sbuf_usable * PARTITIONS
+        if not width or len(values) % count or width * count > MOST_COLUMNS or live > room:
+            continue
+        timings: dict[int, Timing] = {}
+        for number, event in events:
+            index = values.index(subject.iterations(event)[names[-1]])
+            timings[number] = _widened_tile(subject, event, count) if index % count == 0 else FREE
+        line = subject.line(events[0][1])
+        text = (
+            f"work on {width * count:,} columns at once in the loop over {names[-1]} "
+            f"({line.short}), not on {width}: every instruction has its own start-up, and every "
+            "transfer its trigger"
+        )
+        yield subject.timed(f"larger-tiles:{line}", text, timings, line, estimated=True)
+
+
+def _width(subject: Subject, events: list[tuple[int, Event]], name: str, values: list[int]) -> int:
+    """Return the columns of the tiles of a loop; 0 if its iterations cannot be joined."""
+    widths: set[int] = set()
+    starts: dict[tuple[object, ...], dict[int, int]] = defaultdict(dict)
+    tensors = subject.trace.executable.tensors
+    for _, event in events:
+        row, loops = event.record.row, subject.iterations(event)
+        patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
+        assert row is not None
+        if row.depends is not Depends.ELEMENTWISE or any(p.dynamic is not None for p in patterns):
+            return 0
+        for number, pattern in enumerate(patterns):
+            if not pattern.dims or pattern.dims[-1][0] != 1:
+                return 0
+            if pattern.elements > pattern.partitions:
+                widths.add(pattern.dims[-1][1])
+            if not tensors[pattern.tensor].buffer.on_chip:
+                outer = tuple(item for item in loops.items() if item[0] != name)
+                starts[subject.line(event), number, *outer][loops[name]] = pattern.offset
+    (width,) = widths if len(widths) == 1 else (0,)
+    for offsets in starts.values():
+        if len(offsets) != len(values):
+            return 0
+        ordered = [offsets[value] for value in values]
+        if any(after - before != width for before, after in itertools.pairwise(ordered)):
+            return 0
+    return width if starts and len(values) > 1 else 0
+
+
+def _widened_tile(subject: Subject, event: Event, count: int) -> Timing:
+    """Return the time of an instruction on so many tiles side by side."""
+    record, stream = event.record, subject.trace.streams[event.stream]
+    operands = tuple(
+        operand._replace(
+            dims=(*operand.dims[:-1], (operand.dims[-1][0], operand.dims[-1][1] * count))
+        )
+        if isinstance(operand, PatternRecord) and operand.elements > operand.partitions
+        else operand
+        for operand in record.operands
+    )
+    wide = record._replace(operands=operands)
+    facts = subject.trace.executable.facts(wide, subject.trace.target, stream.engine)
+    assert record.row is not None
+    return timing(record.row, facts, stream.engine, stream.queue)
+
+
+# ---- swapped operands ---------------------------------------------------------------------------
+
+
+def swapped(subject: Subject) -> Iterator[Question]:
+    """Ask about products whose moving operand is the wider one: several with its columns as
+    stationary can take less time.
+    """
+    before: dict[Line, int] = defaultdict(int)
+    timings: dict[Line, dict[int, Timing]] = defaultdict(dict)
+    for number, event in enumerate(subject.trace.events):
+        row = event.record.row
+        if row is None or row.name != PRODUCT:
+            continue
+        line, changed = subject.line(event), _swapped(subject, event)
+        if changed is not None:
+            before[line] += changed[0].hold
+            timings[line][number] = changed[1]
+    for line, events in timings.items():
+        if sum(each.hold for each in events.values()) > SWAPPED * before[line]:
+            continue
+        text = (
+            f"swap the operands of {line.short}: its stationary one uses few of the 128 columns, "
+            "so pass 128 columns of the other one as stationary, and this one as moving; the "
+            "result is transposed"
+        )
+        yield subject.timed(f"swap:{line}", text, events, line, estimated=True)
+
+
+def _swapped(subject: Subject, event: Event) -> tuple[Timing, Timing] | None:
+    """Return the time of a product, and that of the products that replace it; None if its operands
+    have other shapes.
+    """
+    facts = subject.trace.executable.facts(event.record, subject.trace.target, Engine.TENSOR)
+    stationary, moving = facts.tile("stationary"), facts.tile("moving")
+    if len(moving.dims) != 1 or len(stationary.dims) != 1:
+        return None
+    row = event.record.row
+    assert row is not None
+    step, columns = moving.dims[0]
+    part = moving._replace(dims=((step, min(columns, PARTITIONS)),))
+    operands = {**facts.operands, "stationary": part, "moving": stationary}
+    changed = Facts(facts.target, operands, facts.attributes, Engine.TENSOR)
+    one = timing(row, changed, Engine.TENSOR)
+    count = -(-columns // PARTITIONS)
+    many = one._replace(hold=one.hold * count, cold=one.cold * count)
+    return timing(row, facts, Engine.TENSOR), many
+
+
+# ------------------------------------------------------------------------------------------------
+# Transfers that another engine could trigger, while the one that does is the bottleneck.
+
+MOST_LINES = 2  # lines whose transfers are tried
+MOST_HELD = 0.6  # share of all triggers from which a line is shared between engines
+
+
+def triggers(subject: Subject) -> Iterator[Question]:
+    """Ask about triggering the transfers of one line from another engine, if triggers take a part
+    of the critical path.
+
+    Only one line's, since all of them would make the other engine the bottleneck instead.
+    """
+    weight = sum(segment.time for segment in subject.path if segment.spent is Spent.TRIGGER)
+    if not weight:
+        return
+    by_line: dict[Line, list[int]] = defaultdict(list)
+    held: dict[Line, int] = defaultdict(int)
+    for number, event in subject.transfers():
+        line = subject.line(event)
+        by_line[line].append(number)
+        held[line] += event.trigger
+    for line in sorted(held, key=lambda each: (-held[each], each))[:MOST_LINES]:
+        for engine, attributes, added in TRIGGERS:
+            timings = _triggered(subject, by_line[line], attributes)
+            if timings:
+                text = f"trigger {line.short} from the {engine} engine: add `{added}`"
+                name, change = f"trigger-{engine}:{line}", timed_change(timings)
+                yield Question(name, text, change, True, weight, line, adds=added)
+        if held[line] > MOST_HELD * sum(held.values()):
+            yield from _in_turn(subject, line, by_line[line], weight)
+
+
+def _in_turn(subject: Subject, line: Line, numbers: list[int], weight: int) -> Iterator[Question]:
+    """Ask about triggering every second transfer of a line from the scalar engine."""
+    loops = [subject.iterations(subject.trace.events[number]) for number in numbers]
+    name = next(reversed(loops[0]), "")
+    values = sorted({loop[name] for loop in loops if name in loop})
+    if len(values) < MOST_LINES:
+        return
+    step = values[1] - values[0]
+    odd = [n for n, loop in zip(numbers, loops, strict=True) if loop.get(name, 0) // step % 2]
+    timings = _triggered(subject, odd, TRIGGERS[0][1])
+    if not timings:
+        return
+    counter = f"{name} // {step}" if step > 1 else name
+    added = in_turn(counter)
+    text = f"trigger {line.short} from the scalar and the sync engine in turn: add `{added}`"
+    name, change = f"trigger-in-turn:{line}", timed_change(timings)
+    yield Question(name, text, change, True, weight, line, adds=added)
+
+
+def _triggered(
+    subject: Subject, numbers: list[int], attributes: dict[str, str]
+) -> dict[int, Timing] | None:
+    """Return the timings of transfers with these attributes; None if a rule forbids one of them, or
+    if nothing changes.
+    """
+    known: dict[tuple[int, int], Timing | None] = {}
+    timings: dict[int, Timing] = {}
+    for number in numbers:
+        event = subject.trace.events[number]
+        key = (id(event.record), event.stream)
+        if key not in known:
+            known[key] = _changed(subject, event, attributes)
+        changed = known[key]
+        if changed is None:
+            return None
+        timings[number] = changed
+    return timings
+
+
+def _changed(subject: Subject, event: Event, attributes: dict[str, str]) -> Timing | None:
+    row = event.record.row
+    assert row is not None
+    if not attributes.keys() <= row.attribute_index.keys():
+        return None
+    facts = subject.trace.executable.facts(event.record, subject.trace.target, Engine.DMA)
+    changed = {**facts.attributes, **attributes}
+    facts = Facts(facts.target, facts.operands, changed, facts.engine)
+    if any(rule(facts) is not None for rule in row.rules):
+        return None
+    found = timing(row, facts, Engine.DMA, subject.trace.streams[event.stream].queue)
+    return found if found.by is not event.triggered_by else None

@@ -1,0 +1,29 @@
+"""A language server: what nkic knows of a kernel, in the editor, while it is written.
+
+The server (`server`) holds documents and answers the editor. It compiles nothing itself: a process
+with limits (`checker`, `child`) compiles one document at a time in the closed world, and is killed
+when the text changes, when it takes too long or too much memory. `names` is the language's names,
+`shown` turns answers into the protocol's terms.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from nkic.base.diagnostics import UsageFailed, make
+
+LIBRARY = "pygls"
+INSTALL = "python -m pip install pygls"
+
+
+def start() -> int:
+    """Serve one editor over standard input and output, and return the exit code.
+
+    Raises `UsageFailed`, with the command that installs it, if pygls is missing.
+    """
+    if find_spec(LIBRARY) is None:
+        text = f"the language server needs {LIBRARY}, which is not installed"
+        raise UsageFailed([make("bad-usage", text, help=INSTALL)])
+    from nkic.serve.lsp_server import serve  # pygls is slow to import
+
+    return serve()

@@ -1,0 +1,209 @@
+"""The process that compiles documents, under limits that it sets itself before it reads a word.
+
+It answers in plain data. The text is evaluated in the closed world, as by the command.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import shlex
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from nkic.base import levels
+from nkic.base.diagnostics import Diagnostic, Fix, NkicError
+from nkic.base.files import confined
+from nkic.base.render import text as json_lines
+from nkic.base.source import Span
+from nkic.base.worker import answer_requests
+from nkic.compiler import pipeline
+from nkic.compiler.compiled import Compiled, CompileOptions
+from nkic.compiler.loader import Loader
+from nkic.compiler.request import block_of, request_for
+from nkic.program.program import AccessPattern, Program, Tensor, View, instructions
+from nkic.source.bindings import Kernel
+from nkic.source.nodes import ClassDef, FunctionDef
+from nkic.source.parse import parse
+from nkic.specialise.request import Request, RequestOptions
+
+Json = dict[str, Any]
+MOST = 1000  # places of tensors in an answer
+KINDS = 3  # types of one place
+MISSING = "argument-type-missing"
+_HEAD = re.compile(r"(?:#!.*\n)?(?:#.*coding[:=].*\n)?")  # what must stay in front
+
+
+def serve(connection: Connection, memory: int) -> None:
+    """Answer requests until the connection or the server ends."""
+    gc.freeze()
+    gc.disable()  # garbage is collected while nobody waits
+    # The oldest stay: `checker` replaces the process now and then.
+    answer_requests(connection, memory, _answer, partial(gc.collect, 1))
+
+
+def _answer(request: Mapping[str, Any]) -> Json:
+    try:
+        return checked(**request)
+    except MemoryError:
+        return {"failed": "checking this file takes more memory than nkic.memory allows"}
+    except Exception as error:  # a bug of nkic must not end the editor's service
+        return {"failed": f"internal error: {type(error).__name__}: {error}"}
+
+
+def checked(
+    path: str, text: bytes, unsaved: Mapping[str, bytes], seconds: float, level: int
+) -> Json:
+    """Return the diagnostics, tensors and definitions of a document."""
+    with suppress(OSError):
+        os.chdir(Path(path).parent)  # from where [tool.nkic] is searched
+    loader = Loader.beside(path)
+    loader.unsaved = {Path(name): content for name, content in unsaved.items()}
+    answer: Json = {"diagnostics": [], "tensors": [], "outline": None, "target": "", "nki": ""}
+    found: list[Diagnostic] = []
+    with confined(loader.folders):
+        try:
+            source = loader.main(path, text)
+            kernels = pipeline.list_kernels(source)
+            answer["outline"] = [*_outline(parse(source).body, {k.node for k in kernels})]
+            end = time.monotonic() + seconds
+            for kernel in kernels:
+                found += _kernel(kernel, len(kernels) == 1, loader, end, level, answer)
+        except NkicError as error:
+            found += levels.apply(error.diagnostics, levels.DEFAULT, loader.sources)
+    lines = [json_lines.json_line(d, loader.source) for d in loader.relocated(found)]
+    answer["diagnostics"] = [json.loads(line) for line in dict.fromkeys(lines)]
+    answer["files"] = loader.files
+    return answer
+
+
+def _kernel(
+    kernel: Kernel, alone: bool, loader: Loader, end: float, level: int, answer: Json
+) -> Sequence[Diagnostic]:
+    """Compile a kernel, add what is known of it to the answer, and return its diagnostics."""
+    source = kernel.module.source
+    compiled = Compiled(source)
+    try:
+        request = _request(kernel, alone)
+        answer |= {"target": request.target.name, "nki": request.profile.label}
+        options = CompileOptions(
+            last=pipeline.LAST_CHECK,
+            seconds=max(0.1, end - time.monotonic()),
+            level=level,
+        )
+        pipeline.compile_source(source, request, loader, options, compiled)
+        return compiled.remarks(levels.DEFAULT, loader.sources)
+    except NkicError as error:
+        found = levels.apply(error.diagnostics, levels.DEFAULT, loader.sources)
+        return [_asking(d, kernel, alone) if d.code.slug == MISSING else d for d in found]
+    finally:
+        program = compiled.results.get("allocate") or compiled.program
+        if program is not None:
+            answer["tensors"] += _tensors(program, source.path)[: MOST - len(answer["tensors"])]
+
+
+def _request(kernel: Kernel, alone: bool) -> Request:
+    """Return the request for a kernel: of several in a file, the block's types are those of the
+    kernel that it names; without a name, each kernel takes those that it has.
+    """
+    source = kernel.module.source
+    request = request_for(source, RequestOptions(kernel=kernel.name), os.environ)
+    if alone:
+        return request
+    named, args = block_of(source).kernel in (None, kernel.name), kernel.node.args
+    own_names = {a.name for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
+    own_names = own_names if named else set()
+    return replace(
+        request,
+        args={name: kind for name, kind in request.args.items() if name in own_names},
+        consts={n: v for n, v in request.consts.items() if n.partition(".")[0] in own_names},
+    )
+
+
+def _asking(diagnostic: Diagnostic, kernel: Kernel, alone: bool) -> Diagnostic:
+    """Turn a missing type into a piece of information, with the block that would give it."""
+    source = kernel.module.source
+    if "# /// nkic" in source.text and (alone or block_of(source).kernel in (None, kernel.name)):
+        return diagnostic
+    words = shlex.split(diagnostic.help.partition(": ")[2])
+    types = [b.partition("=") for a, b in pairwise(words) if a == "--arg"]
+    rows = [f'# kernel = "{kernel.name}"', "# [args]"]
+    rows += [f'# {name} = "{kind}"' for name, _, kind in types]
+    block = "\n".join(["# /// nkic", *rows, "# ///", ""])
+    head = _HEAD.match(source.text)
+    line = 1 + (head.group().count("\n") if head else 0)
+    fix = Fix(Span(source.path, line, 1, line, 1), block, "add a types block")
+    return replace(
+        diagnostic,
+        message=f"{diagnostic.message}; only what needs none is checked",
+        help="a `# /// nkic` block gives the types",
+        fixes=() if "# /// nkic" in source.text else (fix,),
+    )
+
+
+def _outline(body: Iterable[Any], kernels: Iterable[Any]) -> Iterator[Json]:
+    """Yield the functions and classes, with those inside them."""
+    for node in body:
+        if isinstance(node, FunctionDef | ClassDef):
+            kind = "class" if isinstance(node, ClassDef) else "function"
+            yield {
+                "name": node.name,
+                "kind": "kernel" if any(node is kernel for kernel in kernels) else kind,
+                "span": node.span[1:],
+                "at": node.name_span[1:],
+                "inner": [*_outline(node.body, kernels)],
+            }
+
+
+def _tensors(program: Program, path: str) -> list[Json]:
+    """Return the tensors by place of declaration: the types, and the use of the first."""
+    places: dict[tuple[str, Span], list[Tensor]] = {}
+    for tensor in program.tensors:
+        span = tensor.at.primary
+        if span.path == path:
+            places.setdefault((tensor.name, span), []).append(tensor)
+    uses, found = _uses(program, path), []
+    for (name, span), tensors in places.items():
+        first, kinds = tensors[0], dict.fromkeys(map(_kind, tensors))
+        address = program.addresses.get(first.number)
+        found.append(
+            {
+                "name": name,
+                "span": span[1:],
+                "kinds": [*kinds][:KINDS],
+                "more": len(kinds) - KINDS,
+                "number": len(tensors),
+                "memory": first.buffer.value,
+                "partitions": first.partitions,
+                "bytes": first.bytes,
+                "address": [address.partition, address.byte] if address else None,
+                "uses": uses.get(first.number),
+                "argument": any(p.tensor is first for p in program.inputs),
+            }
+        )
+    return found
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tensor.dtype.name}[{', '.join(map(str, tensor.shape))}]"
+
+
+def _uses(program: Program, path: str) -> dict[int, list[int]]:
+    """Return the lines of the first and the last instruction that touch each tensor."""
+    uses: dict[int, list[int]] = {}
+    for body in program.cores:
+        for instruction in instructions(body):
+            at = instruction.at.primary
+            for operand in instruction.operands if at.path == path else ():
+                if isinstance(operand, View | AccessPattern):
+                    uses.setdefault(operand.tensor.number, [at.line, at.line])[1] = at.line
+    return uses

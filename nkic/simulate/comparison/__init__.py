@@ -1,1 +1,0 @@
-"""Comparison of arrays: distances, tolerances and statistics."""

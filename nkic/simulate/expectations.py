@@ -1,0 +1,234 @@
+"""Comparison of tensors, after source lines have written them, with a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nkic.artifact.archive import opened
+from nkic.artifact.arrays import Offer, read_npz
+from nkic.artifact.records import TensorRecord, source_of
+from nkic.base.diagnostics import (
+    Diagnostic,
+    InputFailed,
+    Label,
+    LimitHit,
+    bad_value,
+    code,
+    make,
+    suggestion,
+)
+from nkic.base.text import clean, grouped, plural
+from nkic.simulate.compare import EVERY, Comparison, ToleranceSettings, compare, diagnostic
+from nkic.simulate.inputs import Numbers, numbers_of, shape_as
+from nkic.simulate.observed import Execution, Observer, Scene, Stored, Write, Writes
+from nkic.simulate.shadow import Mask
+
+MAX_BYTES = 1 << 30  # limit on a file read from a pipe, and on all compared tensors
+Offers = Mapping[str, Offer]  # arrays by the tensor's name
+
+
+class Expected(NamedTuple):
+    """The expected tensors after a line: the arrays of a file, or those of a caller."""
+
+    line: int
+    path: str
+    arrays: Offers | None = None
+
+
+class Reference(NamedTuple):
+    """A tensor of the reference, after the line's last write or, with `each`, after every write."""
+
+    path: str
+    numbers: Numbers
+    each: bool
+
+
+class Snapshot(NamedTuple):
+    """A tensor after a write, and which of its elements were initialised."""
+
+    write: Write
+    record: TensorRecord
+    stored: Stored
+    written: Mask
+
+
+class Judged(NamedTuple):
+    """A comparison, and its write: the `time`-th of its line from 0, or the last."""
+
+    write: Write
+    time: int | None
+    path: str
+    comparison: Comparison
+
+
+class Expectations(Observer):
+    """Compares tensors with the expectations, given as a list for every rank.
+
+    `judged` has all comparisons, by rank, in order of the writes.
+    """
+
+    def __init__(self, expected: Sequence[Sequence[Expected]], settings: ToleranceSettings) -> None:
+        self.expected = expected
+        self.settings = settings
+        self.judged: list[list[Judged]] = []
+        self._executable: Any = None
+        self._writes: list[Writes] = []
+        self._references: list[dict[tuple[str, int], Reference]] = []
+        self._snapshots: list[dict[tuple[str, int], list[Snapshot]]] = []
+        self._bytes = 0
+
+    def begin(self, scene: Scene) -> None:
+        """Read the expected arrays. Raises `UsageFailed` and `InputFailed`."""
+        writes = Writes(scene)
+        references: dict[tuple[str, int], Reference] = {}
+        for expected in self.expected[scene.rank]:
+            writes.check_line("--expect-at", expected.line)
+            for name, tensor in self._read(scene, writes, expected).items():
+                if (name, expected.line) in references:
+                    path = clean(references[name, expected.line].path)
+                    _refuse(name, expected, f"appears twice: in `{path}`")
+                references[name, expected.line] = tensor
+        self._refuse_ignored(scene, [name for name, _ in references])
+        self._executable = scene.executable
+        self._writes.append(writes)
+        self._references.append(references)
+        self.judged.append([])
+        self._snapshots.append({})
+
+    def _refuse_ignored(self, scene: Scene, names: Sequence[str]) -> None:
+        """Raise `UsageFailed` for a tolerance that would be ignored."""
+        compared = [*names, *(output.name for output in scene.executable.outputs)]
+        for key, values in self.settings.by_name.items():
+            for name in values:
+                if name not in (EVERY, *compared):
+                    text = f"tolerance `{key}`: nothing called `{clean(name)}` is compared"
+                    raise bad_value(text, suggestion(name, compared, "there are"))
+
+    def _read(self, scene: Scene, writes: Writes, expected: Expected) -> dict[str, Reference]:
+        if expected.arrays is not None:
+            return self._fitting(scene, writes, expected, expected.arrays)
+        with opened(expected.path, MAX_BYTES) as file:
+            return self._fitting(scene, writes, expected, read_npz(file, expected.path))
+
+    def _fitting(
+        self, scene: Scene, writes: Writes, expected: Expected, offers: Offers
+    ) -> dict[str, Reference]:
+        if not offers:
+            text = f"--expect-at {expected.line}: `{clean(expected.path)}` holds no array"
+            raise bad_value(text, "give arrays by tensors' names")
+        references = {}
+        for name, offer in offers.items():
+            writes.check(f"--expect-at {expected.line}", name, expected.line)
+            record = scene.tensors.record(writes.tensors[name, expected.line][0])
+            shape = shape_as(offer, record.shape, record.dtype)
+            each = len(offer.shape) == len(record.shape) + 1
+            if shape is None or offer.shape[each:] != shape:
+                sizes = ", ".join(map(str, record.shape))
+                _refuse(
+                    name, expected, f"is {offer}, not {record.dtype}[{sizes}], or several of these"
+                )
+            references[name] = Reference(expected.path, numbers_of(offer, record.dtype), each)
+        return references
+
+    def after(self, execution: Execution) -> None:
+        """Record the tensors to compare."""
+        scene = execution.scene
+        for write in self._writes[scene.rank].of(execution):
+            key = write.name, write.line
+            reference = self._references[scene.rank].get(key)
+            if reference is not None:
+                snapshots = self._snapshots[scene.rank].setdefault(key, [])
+                if not reference.each and snapshots and snapshots[0].write.key <= write.key:
+                    snapshots.clear()  # only the last write counts
+                if reference.each or not snapshots:
+                    snapshots.append(self._snapshot(scene, write))
+
+    def _snapshot(self, scene: Scene, write: Write) -> Snapshot:
+        stored, written = scene.tensors.contents(write.tensor), scene.tensors.written(write.tensor)
+        self._bytes += stored.nbytes + written.nbytes
+        if self._bytes > MAX_BYTES:
+            text = f"the tensors to compare exceed {grouped(MAX_BYTES)} bytes"
+            help = "give a tensor in its own shape, which is compared after the last write alone"
+            raise LimitHit([make("memory-limit", text, help=help)])
+        return Snapshot(write, scene.tensors.record(write.tensor), stored, written)
+
+    def end(self) -> None:
+        """Compare. Raises `InputFailed` if the number of writes is not the expected one."""
+        for rank, snapshots in enumerate(self._snapshots):
+            for key, reference in self._references[rank].items():
+                tensors = sorted(snapshots.get(key, ()), key=lambda tensor: tensor.write.key)
+                if reference.each and len(tensors) != len(reference.numbers):
+                    has = plural(len(reference.numbers), "array")
+                    times = plural(len(tensors), "time")
+                    text = f"holds {has}, and the line writes the tensor {times}"
+                    _refuse(key[0], Expected(key[1], reference.path), text)
+                for time, tensor in enumerate(tensors):
+                    numbers = reference.numbers[time] if reference.each else reference.numbers
+                    self.judged[rank].append(self._judge(tensor, time, reference, numbers))
+            self.judged[rank].sort(key=lambda judged: (judged.write.done, judged.write.start))
+
+    def _judge(self, tensor: Snapshot, time: int, reference: Reference, numbers: Numbers) -> Judged:
+        write, record, stored, written = tensor
+        rule = self.settings.rule(write.name, record.dtype)
+        actual, expected_numbers = _zero_uninitialised(stored, numbers, written, record.dtype.lanes)
+        if actual.size * record.dtype.lanes != expected_numbers.size:
+            expected = Expected(write.line, reference.path)
+            _refuse(write.name, expected, f"has other sizes than the tensor's {record.shape}")
+        compared = compare(write.name, actual, record.dtype, expected_numbers, rule)
+        return Judged(write, time if reference.each else None, reference.path, compared)
+
+    def first_difference(self, rank: int) -> Diagnostic | None:
+        """Return the error for the first line where the rank differs from the reference, if any."""
+        judged = self.judged[rank]
+        failures = [n for n, entry in enumerate(judged) if not entry.comparison.passed]
+        if not failures:
+            return None
+        first, *later = failures
+        return _difference(self._executable, judged[first], first, len(later))
+
+
+def _difference(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
+    write, _, path, comparison = judged
+    base = diagnostic(comparison)
+    name = clean(write.name)
+    _, _, difference = base.message.partition(": ")
+    text = f"after line {write.line}, `{name}` differs from `{clean(path)}`: {difference}"
+    when = "last" if judged.time is None else f"the {ordinal(judged.time + 1)} time"
+    iteration = f" ({write.unrolled})" if write.unrolled else ""
+    note = f"written {when}{iteration} at {write.done / 1e6:.3f} us by {write.stream.name}; "
+    note += f"{plural(before, 'comparison')} before it agreed"
+    note += f", {later} after it did not" if later else ""
+    span = source_of(executable, write.record.place)
+    return replace(
+        base,
+        code=code("intermediate-differs"),
+        message=text,
+        primary=Label(span, "") if span else None,
+        notes=(note, *base.notes),
+    )
+
+
+def ordinal(number: int) -> str:
+    """Return `1st`, `2nd`, `11th`, …"""
+    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _zero_uninitialised(
+    stored: Stored, numbers: Numbers, mask: Mask, lanes: int
+) -> tuple[Stored, Numbers]:
+    """Return both with zeros for uninitialised elements."""
+    if mask.all() or numbers.shape[:-1] != mask.shape[:-1]:
+        return stored, numbers
+    wide = mask.repeat(lanes, axis=-1)
+    return np.where(mask, stored, stored.dtype.type(0)), np.where(wide, numbers, 0.0)
+
+
+def _refuse(name: str, expected: Expected, problem: str) -> None:
+    text = f"--expect-at {expected.line}: `{clean(name)}` of `{clean(expected.path)}` {problem}"
+    help = "--dump NAME@LINE=FILE.npz writes arrays of the expected shape"
+    raise InputFailed([make("expected-does-not-fit", text, help=help)])

@@ -1,1 +1,0 @@
-"""Semantics of the vector engine's rows, in modules named like theirs."""

@@ -1,1 +1,0 @@
-"""Records of runs, and replays that compute the time under changed conditions."""

@@ -1,0 +1,1 @@
+"""Text → tree → names: `parse` makes the tree by grammar/nki.lark, `resolve` the names."""

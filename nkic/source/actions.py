@@ -1,0 +1,758 @@
+"""Statements: one function per rule of the grammar's sections 2 to 6, with the rule's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import NamedTuple, TypeAlias
+
+from nkic.base.diagnostics import CompileFailed, Label, refusal
+from nkic.base.source import Span
+from nkic.source import expression_actions
+from nkic.source import nodes as n
+from nkic.source.expression_actions import (
+    OR_COMPARE,
+    Clauses,
+    as_deleted,
+    as_single_target,
+    as_target,
+    identifier,
+)
+from nkic.source.parser import Actions, Parser, Tables, load
+
+# ---- Arguments of calls and parameters of functions: sections 6 and 10 of the grammar -----------
+# Both are parsed as flat lists and ordered here, so that a wrong order gets a specific message.
+
+# ---- calls ---------------------------------------------------------------------------------
+
+
+class CallArguments(NamedTuple):
+    """A call's arguments in order."""
+
+    span: Span
+    args: tuple[n.Expression, ...]
+    keywords: tuple[n.Keyword, ...]
+    bare_generator: bool  # `f(x for x in y)`: without its own parentheses
+
+
+class BareGenerator(NamedTuple):
+    """An argument `x for x in y`, legal only as the only argument."""
+
+    node: n.GeneratorExp
+
+
+Argument: TypeAlias = n.Expression | n.Keyword | BareGenerator
+
+
+def call(span: Span, func: n.Expression, arguments: CallArguments) -> n.Call:
+    return n.Call(span, func, arguments.args, arguments.keywords)
+
+
+def generator_argument(span: Span, elt: n.Expression, clauses: Clauses) -> BareGenerator:
+    return BareGenerator(n.GeneratorExp(span, elt, clauses))
+
+
+def keyword_argument(span: Span, text: str, value: n.Expression) -> n.Keyword:
+    return n.Keyword(span, identifier(text), value)
+
+
+def keywords_argument(span: Span, value: n.Expression) -> n.Keyword:
+    return n.Keyword(span, None, value)
+
+
+def call_arguments(span: Span, *items: Argument | None) -> CallArguments:
+    if len(items) == 1 and isinstance(items[0], BareGenerator):
+        return CallArguments(span, (replace(items[0].node, span=span),), (), True)
+    return _ordered(span, items)
+
+
+def call_arguments_comma(span: Span, *items: Argument) -> CallArguments:
+    return _ordered(span, items)
+
+
+def _ordered(span: Span, items: Iterable[Argument | None]) -> CallArguments:
+    args: list[n.Expression] = []
+    keywords: list[n.Keyword] = []
+    unpacking: n.Keyword | None = None  # the first `**`
+    for item in items:
+        if isinstance(item, n.Keyword):
+            keywords.append(item)
+            if item.arg is None:
+                unpacking = unpacking or item
+        elif isinstance(item, BareGenerator):
+            raise _needs_parentheses(item.node)
+        elif item is not None:
+            if keywords:
+                _check_after_keywords(item, keywords[-1], unpacking)
+            args.append(item)
+    _check_repeated(keywords)
+    return CallArguments(span, tuple(args), tuple(keywords), False)
+
+
+def _needs_parentheses(node: n.GeneratorExp) -> CompileFailed:
+    return refusal(
+        "argument-order",
+        "a generator expression beside other arguments needs parentheses of its own",
+        node.span,
+        help="write `f((x for x in y), …)`",
+    )
+
+
+def _check_after_keywords(item: n.Expression, last: n.Keyword, unpacking: n.Keyword | None) -> None:
+    if isinstance(item, n.Starred):
+        if unpacking is None:
+            return
+        message, last = "`*…` cannot follow `**…` in a call", unpacking
+    else:
+        message = "a positional argument cannot follow a keyword argument"
+    raise refusal(
+        "argument-order",
+        message,
+        item.span,
+        labels=[Label(last.span, "this comes first")],
+        help="move it before the keyword arguments, or give it a name",
+    )
+
+
+def _check_repeated(keywords: Sequence[n.Keyword]) -> None:
+    seen: dict[str, n.Keyword] = {}
+    for keyword in keywords:
+        if keyword.arg is None:
+            continue
+        first = seen.setdefault(keyword.arg, keyword)
+        if first is not keyword:
+            raise refusal(
+                "duplicate-name",
+                f"the argument `{keyword.arg}` is given twice",
+                keyword.span,
+                labels=[Label(first.span, "first given here")],
+                help="remove one of the two",
+            )
+
+
+# ---- parameters ----------------------------------------------------------------------------
+
+
+class ParsedParameter(NamedTuple):
+    """One entry of a parameter list; `kind` is "", "=", "*", "**", "/" or "bare *"."""
+
+    span: Span
+    kind: str
+    arg: n.Arg | None = None
+    default: n.Expression | None = None
+
+
+def arg(span: Span, text: str, annotation: n.Expression | None = None) -> n.Arg:
+    return n.Arg(span, identifier(text), annotation)
+
+
+def plain_parameter(span: Span, name: n.Arg) -> ParsedParameter:
+    return ParsedParameter(span, "", name)
+
+
+def default_parameter(span: Span, name: n.Arg, default: n.Expression) -> ParsedParameter:
+    return ParsedParameter(span, "=", name, default)
+
+
+def rest_parameter(span: Span, name: n.Arg) -> ParsedParameter:
+    return ParsedParameter(span, "*", name)
+
+
+def keywords_parameter(span: Span, name: n.Arg) -> ParsedParameter:
+    return ParsedParameter(span, "**", name)
+
+
+def bare_star(span: Span) -> ParsedParameter:
+    return ParsedParameter(span, "bare *")
+
+
+def slash(span: Span) -> ParsedParameter:
+    return ParsedParameter(span, "/")
+
+
+def parameters(span: Span, *items: ParsedParameter | None) -> n.Arguments:
+    signature = _Signature()
+    for item in items:
+        if item is not None:
+            signature.add(item)
+    return signature.finish(span)
+
+
+@dataclass
+class _Signature:
+    """A parameter list under construction."""
+
+    posonly: list[n.Arg] = field(default_factory=list)
+    plain: list[n.Arg] = field(default_factory=list)
+    defaults: list[n.Expression] = field(default_factory=list)
+    kwonly: list[n.Arg] = field(default_factory=list)
+    kw_defaults: list[n.Expression | None] = field(default_factory=list)
+    slash: ParsedParameter | None = None
+    star: ParsedParameter | None = None
+    kwarg: ParsedParameter | None = None
+    names: dict[str, n.Arg] = field(default_factory=dict)
+
+    def add(self, item: ParsedParameter) -> None:
+        if self.kwarg:
+            raise _misplaced(item.span, "nothing can follow `**`", self.kwarg)
+        if item.arg:
+            self._add_name(item.arg)
+        if item.kind == "/":
+            self._add_slash(item)
+        elif item.kind in ("*", "bare *"):
+            if self.star:
+                raise _misplaced(item.span, "only one `*` can be in a parameter list", self.star)
+            self.star = item
+        elif item.kind == "**":
+            self._check_bare_star()
+            self.kwarg = item
+        elif item.arg:
+            self._add_plain(item, item.arg)
+
+    def _add_name(self, name: n.Arg) -> None:
+        first = self.names.setdefault(name.name, name)
+        if first is not name:
+            raise refusal(
+                "duplicate-name",
+                f"the parameter `{name.name}` occurs twice",
+                name.span,
+                labels=[Label(first.span, "first here")],
+                help="give one of the two another name",
+            )
+
+    def _add_slash(self, item: ParsedParameter) -> None:
+        if self.slash or self.star:
+            message = "`/` can occur once, before any `*`"
+            raise _misplaced(item.span, message, self.slash or self.star)
+        if not self.plain:
+            raise _misplaced(item.span, "at least one parameter must precede `/`", None)
+        self.slash, self.posonly, self.plain = item, self.plain, []
+
+    def _add_plain(self, item: ParsedParameter, name: n.Arg) -> None:
+        if self.star:
+            self.kwonly.append(name)
+            self.kw_defaults.append(item.default)
+            return
+        if item.default:
+            self.defaults.append(item.default)
+        elif self.defaults:
+            raise refusal(
+                "parameter-order",
+                f"the parameter `{name.name}` without a default follows one with a default",
+                name.span,
+                labels=[Label(self.defaults[-1].span, "a default already here")],
+                help=f"give `{name.name}` a default, or move it to the front",
+            )
+        self.plain.append(name)
+
+    def _check_bare_star(self) -> None:
+        if self.star and self.star.kind == "bare *" and not self.kwonly:
+            raise refusal(
+                "parameter-order",
+                "a `*` without a name must be followed by a named parameter",
+                self.star.span,
+                help="remove the `*`, or write parameters after it that must be given by name",
+            )
+
+    def finish(self, span: Span) -> n.Arguments:
+        self._check_bare_star()
+        return n.Arguments(
+            span,
+            tuple(self.posonly),
+            tuple(self.plain),
+            self.star.arg if self.star else None,
+            tuple(self.kwonly),
+            tuple(self.kw_defaults),
+            self.kwarg.arg if self.kwarg else None,
+            tuple(self.defaults),
+        )
+
+
+def _misplaced(span: Span, message: str, earlier: ParsedParameter | None) -> CompileFailed:
+    labels = [Label(earlier.span, "the earlier one")] if earlier else []
+    help = "the order is: positional-only, `/`, ordinary, `*` or `*args`, keyword-only, `**kwargs`"
+    return refusal("parameter-order", message, span, labels=labels, help=help)
+
+
+# --------------------------------------------------------------------------------------------------
+
+Block: TypeAlias = tuple[n.Statement, ...]
+Handlers: TypeAlias = tuple[n.ExceptHandler, ...]
+Aliases: TypeAlias = tuple[n.Alias, ...]
+
+
+# ---- the file and its blocks ---------------------------------------------------------------
+
+
+def file(span: Span, body: Block | None) -> n.Module:
+    return n.Module(span, body or ())
+
+
+def statements(span: Span, *items: n.Statement | Block) -> Block:
+    body: list[n.Statement] = []
+    for item in items:
+        if isinstance(item, tuple):
+            body += item
+        else:
+            body.append(item)
+    return tuple(body)
+
+
+def simple_line(span: Span, *items: n.Statement) -> Block:
+    return items
+
+
+# ---- simple statements ---------------------------------------------------------------------
+
+
+def expression_statement(span: Span, value: n.Expression) -> n.Expr:
+    return n.Expr(span, value)
+
+
+def assign(span: Span, *parts: n.Expression) -> n.Assign:
+    *targets, value = parts
+    return n.Assign(span, tuple(as_target(target, OR_COMPARE) for target in targets), value)
+
+
+def aug_assign(span: Span, target: n.Expression, op: str, value: n.Expression) -> n.AugAssign:
+    as_single_target(target, f"be the target of `{op}`")
+    return n.AugAssign(span, target, op.removesuffix("="), value)
+
+
+def ann_assign(
+    span: Span, target: n.Expression, annotation: n.Expression, value: n.Expression | None
+) -> n.AnnAssign:
+    as_single_target(target, "be annotated")
+    in_parentheses = target.span[:3] != span[:3]
+    simple = isinstance(target, n.Name) and not in_parentheses
+    return n.AnnAssign(span, target, annotation, value, simple)
+
+
+def type_alias(
+    span: Span, name: n.Name, params: tuple[n.TypeParam, ...] | None, value: n.Expression
+) -> n.TypeAlias:
+    return n.TypeAlias(span, name, params or (), value)
+
+
+def return_statement(span: Span, value: n.Expression | None) -> n.Return:
+    return n.Return(span, value)
+
+
+def raise_statement(
+    span: Span, exc: n.Expression | None, cause: n.Expression | None = None
+) -> n.Raise:
+    return n.Raise(span, exc, cause)
+
+
+def assert_statement(span: Span, test: n.Expression, msg: n.Expression | None) -> n.Assert:
+    return n.Assert(span, test, msg)
+
+
+def del_statement(span: Span, *targets: n.Expression) -> n.Delete:
+    return n.Delete(span, tuple(as_deleted(target) for target in targets))
+
+
+def pass_statement(span: Span) -> n.Pass:
+    return n.Pass(span)
+
+
+def break_statement(span: Span) -> n.Break:
+    return n.Break(span)
+
+
+def continue_statement(span: Span) -> n.Continue:
+    return n.Continue(span)
+
+
+def global_statement(span: Span, *names: str) -> n.Global:
+    return n.Global(span, tuple(map(identifier, names)))
+
+
+def nonlocal_statement(span: Span, *names: str) -> n.Nonlocal:
+    return n.Nonlocal(span, tuple(map(identifier, names)))
+
+
+# ---- imports -------------------------------------------------------------------------------
+
+
+def import_statement(span: Span, *names: n.Alias) -> n.Import:
+    return n.Import(span, names)
+
+
+def import_from(span: Span, module: str, names: Aliases) -> n.ImportFrom:
+    return n.ImportFrom(span, module, names, 0)
+
+
+def import_relative(span: Span, level: int, module: str, names: Aliases) -> n.ImportFrom:
+    return n.ImportFrom(span, module, names, level)
+
+
+def import_package(span: Span, level: int, names: Aliases) -> n.ImportFrom:
+    return n.ImportFrom(span, None, names, level)
+
+
+def alias(span: Span, text: str, asname: str | None) -> n.Alias:
+    return n.Alias(span, identifier(text), identifier(asname) if asname else None)
+
+
+dotted_alias = alias
+
+
+def dotted_name(span: Span, *parts: str) -> str:
+    return ".".join(parts)
+
+
+def dots(span: Span, *parts: str) -> int:
+    return len("".join(parts))
+
+
+def imported(span: Span, *names: n.Alias) -> Aliases:
+    return names
+
+
+def import_star(span: Span) -> Aliases:
+    return (n.Alias(span, "*"),)
+
+
+# ---- compound statements -------------------------------------------------------------------
+
+
+class Branch(NamedTuple):
+    """One `elif`."""
+
+    span: Span
+    test: n.Expression
+    body: Block
+
+
+def if_statement(
+    span: Span,
+    test: n.Expression,
+    body: Block,
+    elifs: tuple[Branch, ...],
+    orelse: Block | None,
+) -> n.If:
+    otherwise = orelse or ()
+    for branch in reversed(elifs):
+        otherwise = (n.If(branch.span.to(span), branch.test, branch.body, otherwise),)
+    return n.If(span, test, body, otherwise)
+
+
+def elifs(span: Span, *branches: Branch) -> tuple[Branch, ...]:
+    return branches
+
+
+def elif_block(span: Span, test: n.Expression, body: Block) -> Branch:
+    return Branch(span, test, body)
+
+
+def while_statement(span: Span, test: n.Expression, body: Block, orelse: Block | None) -> n.While:
+    return n.While(span, test, body, orelse or ())
+
+
+def for_statement(
+    span: Span, target: n.Expression, iterable: n.Expression, body: Block, orelse: Block | None
+) -> n.For:
+    return n.For(span, as_target(target), iterable, body, orelse or ())
+
+
+def with_statement(span: Span, items: tuple[n.WithItem, ...], body: Block) -> n.With:
+    return n.With(span, items, body)
+
+
+def with_items(span: Span, *items: n.WithItem) -> tuple[n.WithItem, ...]:
+    return items
+
+
+def with_item(span: Span, context: n.Expression, target: n.Expression | None) -> n.WithItem:
+    return n.WithItem(span, context, as_target(target) if target else None)
+
+
+def async_statement(
+    span: Span, statement: n.FunctionDef | n.For | n.With
+) -> n.FunctionDef | n.For | n.With:
+    return replace(statement, span=span, is_async=True)
+
+
+# ---- try -----------------------------------------------------------------------------------
+
+
+def try_statement(
+    span: Span, body: Block, handlers: Handlers, orelse: Block | None, final: Block | None
+) -> n.Try:
+    for handler in handlers[:-1]:
+        if handler.type is None:
+            raise refusal(
+                "misplaced-clause",
+                "an `except` for everything must be the last one",
+                handler.span._replace(
+                    end_line=handler.span.line, end_column=handler.span.column + 6
+                ),
+                help="move it after the others, or name the exceptions that it handles",
+            )
+    return n.Try(span, body, handlers, orelse or (), final or ())
+
+
+def try_star(
+    span: Span, body: Block, handlers: Handlers, orelse: Block | None, final: Block | None
+) -> n.Try:
+    return n.Try(span, body, handlers, orelse or (), final or (), is_star=True)
+
+
+def try_finally(span: Span, body: Block, final: Block) -> n.Try:
+    return n.Try(span, body, (), (), final)
+
+
+def handlers(span: Span, *clauses: n.ExceptHandler) -> Handlers:
+    return clauses
+
+
+star_handlers = handlers
+
+
+def handler(span: Span, type: n.Expression, name: str | None, body: Block) -> n.ExceptHandler:
+    return n.ExceptHandler(span, type, identifier(name) if name else None, body)
+
+
+def bare_handler(span: Span, body: Block) -> n.ExceptHandler:
+    return n.ExceptHandler(span, None, None, body)
+
+
+# ---- definitions ---------------------------------------------------------------------------
+
+
+def decorators(span: Span, *expressions: n.Expression) -> tuple[n.Expression, ...]:
+    return expressions
+
+
+def decorated(
+    span: Span, decorators: tuple[n.Expression, ...], definition: n.FunctionDef | n.ClassDef
+) -> n.FunctionDef | n.ClassDef:
+    return replace(definition, decorators=decorators)
+
+
+def function(
+    span: Span,
+    name: n.Name,
+    params: tuple[n.TypeParam, ...] | None,
+    args: n.Arguments,
+    returns: n.Expression | None,
+    body: Block,
+) -> n.FunctionDef:
+    return n.FunctionDef(
+        span, name.id, name.span, args, body, returns=returns, type_params=params or ()
+    )
+
+
+def class_definition(
+    span: Span,
+    name: n.Name,
+    params: tuple[n.TypeParam, ...] | None,
+    arguments: CallArguments | None,
+    body: Block,
+) -> n.ClassDef:
+    if arguments and arguments.bare_generator:
+        raise refusal(
+            "argument-order",
+            "a generator expression as a base class needs parentheses of its own",
+            arguments.span,
+            help="name the base classes",
+        )
+    bases, keywords = (arguments.args, arguments.keywords) if arguments else ((), ())
+    return n.ClassDef(span, name.id, name.span, bases, keywords, body, type_params=params or ())
+
+
+def type_params(span: Span, *params: n.TypeParam) -> tuple[n.TypeParam, ...]:
+    return params
+
+
+def type_var(span: Span, name: str, bound: n.Expression | None) -> n.TypeVar:
+    return n.TypeVar(span, identifier(name), bound)
+
+
+def type_var_tuple(span: Span, name: str) -> n.TypeVarTuple:
+    return n.TypeVarTuple(span, identifier(name))
+
+
+def param_spec(span: Span, name: str) -> n.ParamSpec:
+    return n.ParamSpec(span, identifier(name))
+
+
+# ---- Patterns of `match`: section 7 of the grammar ----------------------------------------------
+
+
+class Pair(NamedTuple):
+    """A pair `key: pattern`, or `**name` without key and pattern."""
+
+    span: Span
+    key: n.Expression | None
+    pattern: n.Pattern | None
+    name: str | None = None
+
+
+class ByName(NamedTuple):
+    """A pair `name=pattern` in a class pattern."""
+
+    span: Span
+    name: str
+    pattern: n.Pattern
+
+
+# ---- the statement -------------------------------------------------------------------------
+
+
+def match_statement(span: Span, subject: n.Expression, cases: tuple[n.MatchCase, ...]) -> n.Match:
+    return n.Match(span, subject, cases)
+
+
+def cases(span: Span, *blocks: n.MatchCase) -> tuple[n.MatchCase, ...]:
+    return blocks
+
+
+def case_block(
+    span: Span, pattern: n.Pattern, guard: n.Expression | None, body: Block
+) -> n.MatchCase:
+    return n.MatchCase(span, pattern, guard, body)
+
+
+# ---- patterns ------------------------------------------------------------------------------
+
+
+def match_as(span: Span, pattern: n.Pattern, text: str) -> n.MatchAs:
+    if text == "_":
+        message = "`_` matches anything and cannot be the name after `as`"
+        raise _bad(message, span, "choose another name, or leave out `as _`")
+    return n.MatchAs(span, pattern, identifier(text))
+
+
+def match_or(span: Span, *patterns: n.Pattern) -> n.MatchOr:
+    return n.MatchOr(span, patterns)
+
+
+def match_capture(span: Span, text: str) -> n.MatchAs:
+    return n.MatchAs(span, None, None if text == "_" else identifier(text))
+
+
+def match_star(span: Span, text: str) -> n.MatchStar:
+    return n.MatchStar(span, None if text == "_" else identifier(text))
+
+
+def match_value(span: Span, value: n.Expression) -> n.MatchValue:
+    _check_literal(value)
+    return n.MatchValue(span, value)
+
+
+def match_none(span: Span) -> n.MatchSingleton:
+    return n.MatchSingleton(span, None)
+
+
+def match_true(span: Span) -> n.MatchSingleton:
+    return n.MatchSingleton(span, True)
+
+
+def match_false(span: Span) -> n.MatchSingleton:
+    return n.MatchSingleton(span, False)
+
+
+def open_patterns(span: Span, *patterns: n.Pattern) -> tuple[n.Pattern, ...]:
+    stars = [pattern for pattern in patterns if isinstance(pattern, n.MatchStar)]
+    if len(stars) > 1:
+        message = "only one starred name can match the remaining elements"
+        raise _bad(message, stars[1].span, "keep only one star")
+    return patterns
+
+
+def match_sequence(span: Span, patterns: tuple[n.Pattern, ...] = ()) -> n.MatchSequence:
+    return n.MatchSequence(span, patterns)
+
+
+def mapping_pair(span: Span, key: n.Expression, pattern: n.Pattern) -> Pair:
+    _check_literal(key)
+    return Pair(span, key, pattern)
+
+
+def mapping_rest(span: Span, text: str) -> Pair:
+    return Pair(span, None, None, identifier(text))
+
+
+def match_mapping(span: Span, *pairs: Pair) -> n.MatchMapping:
+    for pair in pairs[:-1]:
+        if pair.name is not None:
+            raise _bad("`**rest` must be the last entry of the pattern", pair.span, "move it")
+    rest = pairs[-1].name if pairs else None
+    return n.MatchMapping(
+        span,
+        tuple(pair.key for pair in pairs if pair.key),
+        tuple(pair.pattern for pair in pairs if pair.pattern),
+        rest,
+    )
+
+
+def class_keyword(span: Span, text: str, pattern: n.Pattern) -> ByName:
+    return ByName(span, identifier(text), pattern)
+
+
+def match_class(span: Span, cls: n.Expression, *items: n.Pattern | ByName) -> n.MatchClass:
+    named = [item for item in items if isinstance(item, ByName)]
+    plain = [item for item in items if not isinstance(item, ByName)]
+    if any(isinstance(item, ByName) for item in items[: len(plain)]):
+        late = plain[-1]
+        message = "a pattern by position cannot follow a pattern by name"
+        raise _bad(message, late.span, "move it to the front, or give it a name")
+    names = tuple(item.name for item in named)
+    return n.MatchClass(span, cls, tuple(plain), names, tuple(item.pattern for item in named))
+
+
+# ---- literals ------------------------------------------------------------------------------
+
+
+def negative(span: Span, value: n.Constant) -> n.UnaryOp:
+    return n.UnaryOp(span, "-", value)
+
+
+def complex_sum(span: Span, real: n.Expression, imaginary: n.Constant) -> n.BinOp:
+    return _complex(span, real, "+", imaginary)
+
+
+def complex_difference(span: Span, real: n.Expression, imaginary: n.Constant) -> n.BinOp:
+    return _complex(span, real, "-", imaginary)
+
+
+def _complex(span: Span, real: n.Expression, op: str, imaginary: n.Constant) -> n.BinOp:
+    plain = real.operand if isinstance(real, n.UnaryOp) else real
+    if not isinstance(imaginary.value, complex):
+        message = f"a pattern can only compute a complex number: `{imaginary.value!r}` is real"
+        raise _bad(message, imaginary.span, "write the result, or compare in a guard")
+    if isinstance(plain, n.Constant) and isinstance(plain.value, complex):
+        message = "a complex number starts with its real part"
+        raise _bad(message, real.span, "write `real + imaginaryj`")
+    return n.BinOp(span, real, op, imaginary)
+
+
+def _check_literal(value: n.Expression) -> None:
+    if isinstance(value, n.JoinedStr):
+        message = "an f-string cannot be a pattern"
+        raise _bad(message, value.span, "compare in a guard: `case x if x == …`")
+
+
+def _bad(message: str, span: Span, help: str) -> CompileFailed:
+    return refusal("bad-match-pattern", message, span, help=help)
+
+
+# ------------------------------------------------------------------------------------------------
+# The functions that create nodes, by the name of their rule, and the parser that calls them.
+
+
+def by_rule(tables: Tables) -> Actions:
+    """Return a function for every rule of the grammar that needs one."""
+    functions = {**vars(expression_actions), **globals()}
+    names = {rule.action for rule in tables.rules} - {"", "+"}
+    return {name: functions[name] for name in sorted(names)}
+
+
+@cache
+def parser() -> Parser:
+    """Return the parser of the package's grammar."""
+    tables = load()
+    return Parser(tables, by_rule(tables))

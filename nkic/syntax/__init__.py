@@ -1,1 +1,0 @@
-"""The syntax tree: its nodes (`nodes`) and its traversal (`walk`)."""

@@ -1,0 +1,178 @@
+"""Test depend with printed programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nkic.compiler.depend import depend
+from nkic.program import effects
+from nkic.program.program import Program, instructions
+from nkic.program.text import graph_text
+from tests.programs import copy, declare, load, op, program
+
+WHOLE = "[0+128, 0; 1x64]"
+LEFT = "[0+128, 0; 1x32]"
+RIGHT = "[0+128, 32; 1x32]"
+TOP = "[0+64, 0; 1x64]"
+BOTTOM = "[64+64, 0; 1x64]"
+
+
+def sbuf(*body: str, names: str = "abc") -> Program:
+    """Return a program over tensors %0, %1 … of 128 x 64 float32 in SBUF."""
+    tensors = [declare(i, name, "128, 64") for i, name in enumerate(names)]
+    return program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
+
+
+def edges(found: Program) -> str:
+    """Return the printed edges without first_touches and last_touches."""
+    lines = graph_text(depend(found)[0]).splitlines()
+    return "\n".join(line for line in lines if line.startswith("#"))
+
+
+def test_each_hazard() -> None:
+    found = sbuf(
+        copy(0, f"%1{WHOLE}", f"%0{WHOLE}"),
+        copy(1, f"%2{WHOLE}", f"%1{WHOLE}"),
+        copy(2, f"%1{WHOLE}", f"%0{WHOLE}"),
+        copy(3, f"%2{WHOLE}", f"%0{WHOLE}"),
+    )
+    assert edges(found) == "#1 < raw #0\n#2 < war #1\n#3 < waw #1"
+
+
+def test_disjoint_halves_do_not_conflict() -> None:
+    found = sbuf(
+        copy(0, f"%1{LEFT}", f"%0{LEFT}"),
+        copy(1, f"%1{RIGHT}", f"%0{RIGHT}"),
+        copy(2, f"%2{TOP}", f"%0{TOP}"),
+        copy(3, f"%2{BOTTOM}", f"%0{BOTTOM}"),
+    )
+    assert edges(found) == ""
+
+
+def test_a_read_of_the_whole_waits_for_every_part() -> None:
+    found = sbuf(
+        copy(0, f"%1{LEFT}", f"%0{LEFT}"),
+        copy(1, f"%1{RIGHT}", f"%0{RIGHT}"),
+        copy(2, f"%2{WHOLE}", f"%1{WHOLE}"),
+    )
+    assert edges(found) == "#2 < raw #0, raw #1"
+
+
+def test_in_place_depends_on_others_only() -> None:
+    found = sbuf(
+        copy(0, f"%1{WHOLE}", f"%0{WHOLE}"),
+        op(1, "reciprocal", dst=f"%1{WHOLE}", data=f"%1{WHOLE}"),
+        op(2, "reciprocal", dst=f"%1{WHOLE}", data=f"%1{WHOLE}"),
+    )
+    assert edges(found) == "#1 < raw #0\n#2 < raw #1"
+
+
+def test_engine_state_orders_instructions_that_share_no_tensor() -> None:
+    first = op(
+        0,
+        "activation",
+        "scalar",
+        dst=f"%1{WHOLE}",
+        data=f"%0{WHOLE}",
+        op="'exp'",
+        reduce_op="'add'",
+        reduce_cmd="'reset_reduce'",
+    )
+    second = op(
+        1,
+        "activation",
+        "scalar",
+        dst=f"%2{WHOLE}",
+        data=f"%0{WHOLE}",
+        op="'exp'",
+        reduce_op="'add'",
+        reduce_cmd="'reduce'",
+    )
+    assert edges(sbuf(first, second)) == "#1 < state #0"
+
+
+def test_pinned_and_user_order() -> None:
+    found = sbuf(
+        copy(0, f"%1{LEFT}", f"%0{LEFT}") + " pinned 1",
+        copy(1, f"%1{RIGHT}", f"%0{RIGHT}") + " pinned 1",
+        copy(2, f"%2{LEFT}", f"%0{LEFT}") + " after (0,)",
+    )
+    assert edges(found) == "#1 < pin #0\n#2 < user #0"
+
+
+def test_a_loop_reports_what_the_previous_iteration_did() -> None:
+    found = sbuf(
+        "loop 1 $0 = 0 to 4 by 1",
+        "  " + copy(0, f"%1{WHOLE}", f"%0{WHOLE}"),
+        "  " + copy(1, f"%2{WHOLE}", f"%1{WHOLE}"),
+        "end",
+    )
+    assert edges(found) == "#0 < war #1 previous\n#1 < raw #0, waw #1 previous"
+
+
+def test_openers_and_closers() -> None:
+    found = sbuf(
+        load(0, f"%1{LEFT}", f"%0{LEFT}"),
+        load(1, f"%1{RIGHT}", f"%0{RIGHT}"),
+        copy(2, f"%2{LEFT}", f"%1{LEFT}"),
+    )
+    graph = depend(found)[0]
+    assert graph.first_touches[1] == (0, 1)
+    assert graph.last_touches[1] == (1, 2)  # the right half was never read: its writer is last
+
+
+def test_reads_before_the_first_write_do_not_precede_each_other() -> None:
+    """So each of them waits for the tensor whose bytes this one takes."""
+    found = sbuf(
+        copy(0, f"%1{WHOLE}", f"%0{WHOLE}"),
+        copy(1, f"%2{RIGHT}", f"%0{WHOLE}"),
+        copy(2, f"%0{WHOLE}", f"%1{WHOLE}"),
+        copy(3, f"%2{LEFT}", f"%0{WHOLE}"),
+    )
+    assert depend(found)[0].first_touches[0] == (0, 1)
+    in_parts = sbuf(
+        copy(0, f"%0{LEFT}", f"%2{LEFT}"),
+        copy(1, f"%1{LEFT}", f"%0{RIGHT}"),
+        copy(2, f"%1{RIGHT}", f"%0{RIGHT}"),
+        copy(3, f"%1{RIGHT}", f"%0{LEFT}"),
+    )
+    assert depend(in_parts)[0].first_touches[0] == (0, 1, 2)
+
+
+def test_where_a_run_time_offset_stands_is_read() -> None:
+    moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+    found = sbuf(
+        copy(0, f"%3{WHOLE}", f"%0{WHOLE}"),
+        copy(1, f"%1{LEFT}", moved),
+        copy(2, f"%2{LEFT}", moved),
+        copy(3, f"%3{WHOLE}", f"%0{WHOLE}"),
+        names="abcd",
+    )
+    assert edges(found) == "#1 < raw #0\n#2 < raw #0\n#3 < war #1, war #2, waw #0"
+
+
+def test_each_instruction_with_one_pattern_reads_its_run_time_offset() -> None:
+    """lower makes equal patterns one object."""
+    moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+    found = sbuf(
+        copy(0, f"%3{WHOLE}", f"%0{WHOLE}"),
+        copy(1, f"%1{LEFT}", moved),
+        copy(2, f"%2{LEFT}", moved),
+        copy(3, f"%3{WHOLE}", f"%0{WHOLE}"),
+        names="abcd",
+    )
+    first, second, third, last = instructions(found.cores[0])
+    third = third._replace(operands=(third.operand("dst"), second.operand("src")))
+    shared = replace(found, cores=((first, second, third, last),))
+    assert edges(shared) == "#1 < raw #0\n#2 < raw #0\n#3 < war #1, war #2, waw #0"
+
+
+def test_the_tensors_of_a_body_are_those_of_its_accesses() -> None:
+    moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+    found = sbuf(copy(0, f"%1{LEFT}", moved), names="abcd")  # %2 is not accessed
+    (body,), target = found.cores, found.target
+    effects.forget()
+    from_operands = set(effects.tensors_of(body, target))
+    accessed = {tensor.number for tensor in effects.accesses_of(body, target).first}
+    assert from_operands == {0, 1, 3} == accessed
+    assert set(effects.tensors_of(body, target)) == from_operands
