@@ -20,7 +20,6 @@ from nkic.program.program import Returned
 from nkic.report.compare import Ranking, Timed, ranked
 from nkic.simulate import compare
 from nkic.simulate.compare import Comparison, ToleranceSettings
-from nkic.simulate.compare import compare as compare_compare
 from nkic.simulate.field.decide import Equality
 from nkic.simulate.field.decide import equal as decided
 from nkic.simulate.inputs import ArrayParameter, Numbers, bind, numbers, to_storage, unpacked_shape
@@ -53,7 +52,7 @@ def compared(
         output = (outputs or called.result.outputs)[name].view(storage(parameter.dtype))
         rule = settings.rule(name, parameter.dtype)
         comparisons.append(
-            compare_compare(name, output, parameter.dtype, _numbers(reference, parameter), rule)
+            compare.compare(name, output, parameter.dtype, _numbers(reference, parameter), rule)
         )
     return comparisons
 

@@ -1,6 +1,8 @@
 """The executable file: its records, and their conversion to and from bytes.
 
-`records` defines the contents of a file; `write` and `read` implement the format of docs/neff.md;
-`verify` proves that a file cannot make the runner misbehave; `load` reads and verifies. `listing`
-is the text form, and compares programs; `info` and `edit` describe files and strip parts of them.
+`records` defines the contents of a file; `encode` and `decode` implement the format of docs/neff.md
+in a `container`; `verify` proves that a file cannot make the runner misbehave; `read.load` reads
+and verifies. `disassemble` is the text form, which `assemble` reads, and compares programs; `info`
+describes files and strips parts of them. `pace` computes a program's time, `events` are those of a
+run, `arrays` are a kernel's data.
 """

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.profiles import Profile
-from nkic.base.profiles import find as profiles_find
+from nkic.base.profiles import find as profile_named
 from nkic.base.source import CallChain, Span
 from nkic.base.text import plural
 from nkic.machine.operands import Depends, Operand, Violation
@@ -30,7 +30,7 @@ from nkic.program.program import (
     View,
     instructions,
 )
-from nkic.program.program import Operand as program_Operand
+from nkic.program.program import Operand as OperandValue
 
 # ------------------------------------------------------------------------------------------------
 # Check that views stay inside their tensors. Slices do by construction; `.ap()` may not.
@@ -294,7 +294,7 @@ def _named(view: View) -> str:
 
 
 def _profile(program: Program) -> Profile:
-    return profiles_find(program.notes.get("nki", "")) or Profile.NKI_0_7
+    return profile_named(program.notes.get("nki", "")) or Profile.NKI_0_7
 
 
 # --------------------------------------------------------------------------------------------------
@@ -448,7 +448,7 @@ class _Checker:
         return next(b for b in self.cores if any(item is instruction for item in instructions(b)))
 
 
-def seen(operand: program_Operand) -> object:
+def seen(operand: OperandValue) -> object:
     """Return the key of an operand for rules: without offsets, with the types of numbers."""
     if type(operand) is not View:
         return (type(operand), operand)

@@ -23,7 +23,7 @@ from nkic.compiler.check import call_labels, declaration
 from nkic.machine.operands import Access, Depends, Facts, Register, Violation
 from nkic.machine.patterns import run
 from nkic.machine.psum import History, Rectangle, bank_problem, is_matmul, restricts_accumulation
-from nkic.machine.psum import Write as psum_Write
+from nkic.machine.psum import Write as PsumWrite
 from nkic.machine.rules import Mismatch, Outline, Round, Step, Stop, compare
 from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine
 from nkic.program.effects import Accesses, accesses_of, registers_of, state_effects
@@ -108,9 +108,9 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
                 writer = _foreign_writer(history, pattern, area) if reads else None
                 if writer is not None:
                     _warn(instruction, writer, tensor.name, lowered, report)
-                history.note(psum_Write(area, None))
+                history.note(PsumWrite(area, None))
             elif pattern.dynamic is None and _is_dense(pattern, area):
-                history.note(psum_Write(area, instruction))
+                history.note(PsumWrite(area, instruction))
 
 
 def _written_by_others(body: Body, accesses: Accesses) -> set[int]:

@@ -43,7 +43,6 @@ from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.base.text import decimal, plural
 from nkic.base.watch import watched
 from nkic.compiler import allocate, spill
-from nkic.compiler.allocate import allocate as allocate_allocate
 from nkic.compiler.check import Locate, find, find_edges, find_shared_elements
 from nkic.compiler.check_memory import (
     check_rendezvous,
@@ -57,7 +56,7 @@ from nkic.compiler.compiled import DEFAULT, Compiled, CompileOptions, StageTimin
 from nkic.compiler.depend import depend
 from nkic.compiler.emit import emit
 from nkic.compiler.lower import lower
-from nkic.compiler.races import warn as races_warn
+from nkic.compiler.races import warn as warn_of_races
 from nkic.compiler.schedule import schedule
 from nkic.compiler.search import ScheduledProgram, fit, search
 from nkic.compiler.warnings import warn
@@ -180,7 +179,7 @@ def _spilled(lowered: Program, first: spill.Spilled) -> Fitted | None:
         spilled = first if share == 1.0 else spill.spill(lowered, share)
         graphs = depend(spilled.program)
         with suppress(CompileFailed):
-            placed, reusing = allocate_allocate(spilled.program, graphs, Reporter(1))
+            placed, reusing = allocate.allocate(spilled.program, graphs, Reporter(1))
             return Fitted(spilled.program, graphs, placed, reusing, spilled)
     return None
 
@@ -611,7 +610,7 @@ def _proven(
 
     _prove("schedule", prove.prove_order(lowered, ordered, readings))
     del readings
-    races_warn(ordered, report)
+    warn_of_races(ordered, report)
     effects.forget()
     yield "schedule-audit", None
 

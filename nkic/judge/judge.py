@@ -37,7 +37,6 @@ from nkic.machine.targets import TARGETS, Engine
 from nkic.report.resources import resources
 from nkic.simulate import compare
 from nkic.simulate.compare import Comparison
-from nkic.simulate.compare import compare as compare_compare
 from nkic.simulate.inputs import unpacked_shape
 
 # ---- What a compiled program is made of: facts that no text can hide ----------------------------
@@ -513,7 +512,7 @@ class _Trial:
                 continue
             rule = replace(rule, equal_nan=True) if unusual else rule
             numbers = wanted.reshape(unpacked_shape(parameter.shape, parameter.dtype))
-            found.append(compare_compare(name, stored[name], parameter.dtype, numbers, rule))
+            found.append(compare.compare(name, stored[name], parameter.dtype, numbers, rule))
         return found
 
     def _special(self) -> None:

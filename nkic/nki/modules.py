@@ -22,7 +22,8 @@ from nkic.api.functions import OURS
 from nkic.base.device import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.language import jit, provide
+from nkic.language import jit as configs
+from nkic.language import provide
 from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.collectives import CollectiveFunction
 from nkic.language.enums import ENUMS, Operator
@@ -35,8 +36,7 @@ from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import Buffer
 from nkic.nki import measure, names, signatures
-from nkic.nki.jit import NeuronCores, SpmdDim, former_jit, nki_jit, simulate, simulate_kernel
-from nkic.nki.jit import jit as jit_jit
+from nkic.nki.jit import NeuronCores, SpmdDim, former_jit, jit, nki_jit, simulate, simulate_kernel
 
 OLD = "neuronxcc"
 _DOCS = {
@@ -51,7 +51,7 @@ _DOCS = {
     "nki.compiler": "What `jit` is told for the compiler behind NKI.",
 }
 _HOST: dict[str, Any] = {
-    "jit": jit_jit,
+    "jit": jit,
     "simulate": simulate,
     "baremetal": measure.baremetal,
     "benchmark": measure.benchmark,
@@ -65,7 +65,7 @@ _FORMER: dict[str, Any] = {
 }
 _REMOVED = {
     **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
-    jit.MODULE: removed.COMPILER,
+    configs.MODULE: removed.COMPILER,
 }
 
 
@@ -80,8 +80,8 @@ def module_names() -> tuple[str, ...]:
 def contents(module: str) -> dict[str, Any]:
     if module == "nki":
         return dict(_HOST)
-    if module == jit.MODULE:
-        return dict(jit.NAMES)
+    if module == configs.MODULE:
+        return dict(configs.NAMES)
     if module == "nki.isa.constants":
         isa = vars_of(built("nki.isa"))
         return {name: isa[name] for name in ENUMS}

@@ -4,16 +4,13 @@ Their only input is the recorded program, raw addresses, streams and rows.
 
     lowered     the lowered program is the recorded one: instructions, operands, accumulation
     addresses   every tensor inside its memory, no two live tensors sharing a byte
-    lines       each instruction exactly once, in its place; semaphores with two ends
-    places      the bytes that tensors get, and which tensors get them in turn
     run         abstract execution of the streams: no deadlock, and a vector clock per instruction
-    order       conflicts in program order: memory, engine state, registers, user edges, regions
+    order       each instruction exactly once, in its place; conflicts in program order: memory,
+                engine state, registers, user edges, regions
     spilled     spilled tiles: every instruction reads the values that it reads without spilling
     file        the bytes of the file, read back, hold exactly the proven schedule
 
-`accumulated` follows what matmuls write; `effects` and `boxes` derive what instructions access;
-`ledger` and `tenancy` keep last accesses.
-`model.RULES` lists everything that is proven.
+`effects` derives what instructions access. `model.RULES` lists everything that is proven.
 """
 
 from nkic.prove.addresses import prove_addresses

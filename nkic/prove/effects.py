@@ -184,7 +184,7 @@ def bands(starts: Sequence[int], start: int, count: int) -> range:
 # ------------------------------------------------------------------------------------------------
 # The places of tensors on chip: the bytes that they get, which tensors may get in turn.
 # Most places share no byte with another one. There each tensor has one former owner, the tensor
-# that used the place before; the bytes of the others are followed one by one (`tenancy`).
+# that used the place before; the bytes of the others are followed one by one (`order.py`).
 
 Place = tuple[str, int, int, int, int]  # the fields of `Storage` after `key`
 

@@ -6,7 +6,7 @@ and each pattern must visit exactly the elements of its view, in their order. An
 kernel names stays; any other must be one that the row allows. A location of PSUM for which a matmul
 leaves it open is overwritten by the first matmul in program order, and added to by all others.
 
-`accumulated` follows those locations. Nothing here knows how lower finds its results.
+Those locations are followed apart. Nothing here knows how lower finds its results.
 """
 
 from __future__ import annotations

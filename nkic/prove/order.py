@@ -2,10 +2,10 @@
 
 The streams are first run abstractly (`run`), which gives each instruction its vector clock. Then
 the program is walked in its own order: the clock of each access must include the last conflicting
-accesses (`ledger`). So a pair in the wrong order is found just like an unordered pair. Changes of
+accesses (`Ledger`). So a pair in the wrong order is found just like an unordered pair. Changes of
 ownership of bytes are checked in the order of the placed program, in which allocate may have
 postponed writes: by the ledger in places whose tensors take turns, as `addresses` has proven, and
-otherwise byte by byte (`tenancy`).
+otherwise byte by byte (`Tenancy`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nkic.program.program import (
     instructions,
 )
 from nkic.prove.effects import Places, Reading, bands, reading_of
-from nkic.prove.effects import Touches as effects_Touches
+from nkic.prove.effects import Touches as TouchTuple
 from nkic.prove.model import READ, Finding, Item, Line, Round, Storage
 from nkic.prove.run import ITERATIONS, AbstractRun, Core, Decision, Runner, Start
 
@@ -644,7 +644,7 @@ def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iter
     for event in core.sequence:
         if isinstance(event, Decision):
             start = event.start
-            touches: effects_Touches = tuple([reading.register(r, READ) for r in event.registers])
+            touches: TouchTuple = tuple([reading.register(r, READ) for r in event.registers])
         else:
             start, touches = event, reading.touches[event[3]]
         unordered_after = ledger.note(start, touches)

@@ -1,4 +1,4 @@
-"""The vendor profiler's measurements of the microkernels.
+"""Figures of time from a device: what profiler and people measured, and the figures that fit.
 
 A profile is the JSON that `neuron-explorer view --output-format json` writes: an object with a list
 `instruction`, each with `timestamp` and `duration` in ns, `opcode`, and a `label` that contains the

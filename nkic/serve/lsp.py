@@ -1,9 +1,8 @@
 """A language server: what nkic knows of a kernel, in the editor, while it is written.
 
-The server (`server`) holds documents and answers the editor. It compiles nothing itself: a process
-with limits (`checker`, `child`) compiles one document at a time in the closed world, and is killed
-when the text changes, when it takes too long or too much memory. `names` is the language's names,
-`shown` turns answers into the protocol's terms.
+The server (`lsp_server`) holds documents and answers the editor. It compiles nothing itself: a
+process with limits (`lsp_child`) compiles one document at a time in the closed world, and is killed
+when the text changes, when it takes too long or too much memory.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import Any
 from nkic.base import levels
 from nkic.base.diagnostics import Diagnostic, Fix, NkicError
 from nkic.base.files import confined
-from nkic.base.render import text as json_lines
+from nkic.base.render.text import json_line
 from nkic.base.source import Span
 from nkic.base.worker import answer_requests
 from nkic.compiler import pipeline
@@ -80,7 +80,7 @@ def checked(
                 found += _kernel(kernel, len(kernels) == 1, loader, end, level, answer)
         except NkicError as error:
             found += levels.apply(error.diagnostics, levels.DEFAULT, loader.sources)
-    lines = [json_lines.json_line(d, loader.source) for d in loader.relocated(found)]
+    lines = [json_line(d, loader.source) for d in loader.relocated(found)]
     answer["diagnostics"] = [json.loads(line) for line in dict.fromkeys(lines)]
     answer["files"] = loader.files
     return answer

@@ -2,7 +2,7 @@
 
 Nothing of the compiler is imported: the runner only knows the file format and the machine's tables.
 The step of an instruction comes from its row's function in `semantics`; `machine` is the event
-loop; steps act on `memory`, `shadow` and `clock`.
+loop; steps act on `memory` and `shadow`.
 """
 
 from nkic.simulate.outcome import RunOptions

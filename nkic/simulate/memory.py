@@ -29,8 +29,7 @@ from nkic.base.text import size
 from nkic.machine.codecs import decode, encode, storage
 from nkic.machine.dtypes import DTYPES, DType
 from nkic.machine.patterns import Dims
-from nkic.machine.targets import PARTITIONS as TARGETS_PARTITIONS
-from nkic.machine.targets import TARGETS, Buffer
+from nkic.machine.targets import PARTITIONS, TARGETS, Buffer
 from nkic.simulate.in_place import InPlace, Piece, find, tensor_usage
 
 # ------------------------------------------------------------------------------------------------
@@ -180,7 +179,6 @@ class _Pages:
 
 # --------------------------------------------------------------------------------------------------
 
-PARTITIONS = 128
 LARGE = 1 << 26  # bytes of an HBM tensor from which it stays raw
 ALIGN = 8  # bytes; rows start at multiples, so that every element is aligned on the host
 Contents = Mapping[int, NDArray[np.generic]]  # by tensor, in the storage type
@@ -676,7 +674,7 @@ BASE = 64 << 20  # the interpreter and its libraries
 def footprint(executable: Executable) -> int:
     """Return an estimate in bytes from sizes alone: memories, inputs and outputs."""
     target = TARGETS[executable.target]
-    memory = TARGETS_PARTITIONS * (target.sbuf_bytes + target.psum_bytes) * executable.cores
+    memory = PARTITIONS * (target.sbuf_bytes + target.psum_bytes) * executable.cores
     on_chip = sum(_stored_bytes(t) for t in executable.tensors if t.buffer.on_chip)
     hbm = sum(_stored_bytes(t) for t in executable.tensors if not t.buffer.on_chip)
     ports = (*executable.inputs, *executable.outputs)

@@ -33,7 +33,7 @@ from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs, text
 from nkic.specialise.request import Request
 from nkic.specialise.signature import BoundArguments, declare_inputs, instances, start_trace
-from nkic.specialise.signature import bind as signature_bind
+from nkic.specialise.signature import bind as bind_arguments
 
 # ------------------------------------------------------------------------------------------------
 # The functions of kernels: undecorated ones, and those that a function of the file makes.
@@ -208,7 +208,7 @@ def specialise(
     trace = start_trace(resolved, request, report)
     with tracing(trace):
         annotation = World(resolved, trace, limits).interpreter.value
-        bound = signature_bind(
+        bound = bind_arguments(
             resolved.kernel, request, report, annotation, request.entry is not None
         )
         inputs = declare_inputs(bound, request, trace, resolved.kernel)

@@ -34,7 +34,6 @@ from nkic.report.run_report import RunReport
 from nkic.report.verdict import QUESTION_EVENTS, Insight, insight
 from nkic.simulate import Result, RunOptions, compare, simulate_ranks
 from nkic.simulate.compare import Comparison
-from nkic.simulate.compare import compare as compare_compare
 from nkic.simulate.inputs import (
     BoundInputs,
     Numbers,
@@ -210,7 +209,7 @@ class _RunCommand:
 
     def compare(self, outputs: Arrays, expected: Mapping[str, Numbers]) -> list[Comparison]:
         return [
-            compare_compare(p.name, outputs[p.name], p.dtype, expected[p.name], self.rules[p.name])
+            compare.compare(p.name, outputs[p.name], p.dtype, expected[p.name], self.rules[p.name])
             for p in self.signature.outputs
             if p.name in expected
         ]

@@ -19,9 +19,7 @@ from nkic.compiler import forms, remarks
 from nkic.compiler.compiled import Compiled
 from nkic.compiler.forms import FORMS
 from nkic.compiler.pipeline import ASSEMBLY, SCHEDULE
-from nkic.report import allocations, compare
-from nkic.report import resources as resources_module
-from nkic.report.resources import resources
+from nkic.report import allocations, compare, resources
 
 DEPS = "deps"  # describes the run, not the kernel, so it is not among the forms
 KINDS = (*FORMS, DEPS)
@@ -163,7 +161,7 @@ def write_report(
         text = clean("".join(forms.changes(compiled)), keep="\n")
         text = streams.difference(text, colour) if path == STANDARD else text
     elif report.kind == "remarks":
-        form = resources_module.as_json if path.endswith(".json") else resources_module.text
+        form = resources.as_json if path.endswith(".json") else resources.text
         text = form(remarks.remarks(compiled, level), shown)
     elif path.endswith(".svg"):
         text = allocations.svg(compiled.executable)
@@ -180,7 +178,7 @@ def rules(text: str | None) -> list[compare.Rule]:
 
 def exceeded(limits: Sequence[compare.Rule], compiled: Compiled) -> list[Diagnostic]:
     """Return an error for each figure of the kernel above its limit."""
-    used = resources(compiled.executable)
+    used = resources.resources(compiled.executable)
     figures = {"sbuf_peak": used.sbuf_bytes, "psum_banks": used.psum_banks}
     capacities = {"sbuf_peak": used.sbuf_limit, "psum_banks": used.psum_limit}
     help = "nkic --report resources shows which tensors use them, and when"

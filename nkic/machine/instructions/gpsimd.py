@@ -6,7 +6,7 @@ from math import prod
 
 from nkic.base.profiles import Profile
 from nkic.machine import costs
-from nkic.machine.arguments import INT32 as ARGUMENTS_INT32
+from nkic.machine.arguments import INT32 as INT32_RANGE
 from nkic.machine.arguments import shown
 from nkic.machine.clock import Standing
 from nkic.machine.constraints import (
@@ -63,7 +63,7 @@ def integer_offset(facts: Facts) -> Violation | None:
     offset = facts.operands["offset"]
     if isinstance(offset, Register):
         return None
-    if isinstance(offset, int) and ARGUMENTS_INT32[0] <= offset <= ARGUMENTS_INT32[1]:
+    if isinstance(offset, int) and INT32_RANGE[0] <= offset <= INT32_RANGE[1]:
         return None
     return Violation(
         "argument-kind",
@@ -90,8 +90,8 @@ def changed_indices(facts: Facts, cores: int) -> Violation | None:
     """Warn if an index of iota overflows 32 bits, so that it wraps around, or the type of dst."""
     dst = facts.tile("dst")
     for index in _extremes(facts):
-        if not ARGUMENTS_INT32[0] <= index <= ARGUMENTS_INT32[1]:
-            problem, limits = "wraps around: indices are computed in int32", ARGUMENTS_INT32
+        if not INT32_RANGE[0] <= index <= INT32_RANGE[1]:
+            problem, limits = "wraps around: indices are computed in int32", INT32_RANGE
         elif dst.dtype.overflows(index):
             problem = f"does not fit in the {dst.dtype.name} of `dst`"
             limits = int(dst.dtype.lowest), int(dst.dtype.highest)

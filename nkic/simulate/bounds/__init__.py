@@ -5,10 +5,8 @@ would have without any rounding, of operators, sums or stored values. Inputs and
 exact. Bounds are of first order in the unit roundoff, and hold for every order of addition in
 float32.
 
-    store    the bounds of all tensors, element by element
-    follow   propagation through an instruction
-    algebra  operators and functions on values with bounds
-    rules    one function for each row of the instruction table that is covered
+    values   operators and functions on values with bounds; the bounds of all tensors
+    follow   one function for each row of the instruction table that is covered, and its use
 
 Whatever is not covered is unbounded: infinity, which propagates like any other bound.
 """

@@ -5,14 +5,9 @@ layout; results depend on values alone, never on layout, threads or block sizes.
 states the rules. NumPy's warnings about overflow or NaN do not apply here: callers work inside
 `quiet()`.
 
-    alu         one or two operands, one result: `machine.operators.ALU`
-    activation  functions of the scalar engine: `machine.operators.ACTIVATIONS`
-    reduction   sums, products, maxima along axes
-    scan        recurrences along the free axis
-    matmul      the tensor engine's product
-    sums        orders of summation; by BLAS: chain, sequential in float32, and certain, in float64
-    statistics  mean and variance
-    vector      largest elements, selection, transposition
+    elementwise  `machine.operators.ALU` and `ACTIVATIONS`; largest elements, selection, random
+    reduction    sums in each order, products, maxima, mean and variance, recurrences, searches
+    matmul       the tensor engine's product
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.operators import ACTIVATIONS, ALU, Activation, SummationOrder
-from nkic.simulate.memory import PARTITIONS
+from nkic.machine.targets import PARTITIONS
 from nkic.simulate.numerics.elementwise import ARITHMETIC
 from nkic.simulate.numerics.matmul import Factor, by_identity, matmul
 from nkic.simulate.numerics.reduction import reduce

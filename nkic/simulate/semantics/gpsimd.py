@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.operators import ALU
-from nkic.machine.targets import Engine
-from nkic.simulate.memory import PARTITIONS
+from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.numerics.elementwise import INTEGERS, draw, seeded, uniform
-from nkic.simulate.numerics.elementwise import Words as elementwise_Words
+from nkic.simulate.numerics.elementwise import Words as States
 from nkic.simulate.numerics.reduction import largest, reduce_bits
 from nkic.simulate.numerics.reduction import nonzero_with_count as nonzero
 from nkic.simulate.numerics.reduction import sequence_bounds as bounds
@@ -208,13 +207,13 @@ def nonzero_with_count(decoded: Decoded) -> Step:
 GENERATORS = {Engine.VECTOR: 4, Engine.GPSIMD: 1}  # per lane
 
 
-def _states(decoded: Decoded) -> elementwise_Words:
+def _states(decoded: Decoded) -> States:
     """Return the engine's generator states, (128, words); initially those of seed 0."""
     generators = GENERATORS[decoded.engine]
     return decoded.state.array("random", lambda: seeded(0, PARTITIONS, generators))
 
 
-def _lanes(decoded: Decoded, tile: Tile) -> elementwise_Words:
+def _lanes(decoded: Decoded, tile: Tile) -> States:
     """Return a view of the states of the partitions of `tile`."""
     return _states(decoded)[tile.first : tile.first + tile.partitions]
 

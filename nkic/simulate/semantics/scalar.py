@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nkic.simulate.memory import PARTITIONS
+from nkic.machine.targets import PARTITIONS
 from nkic.simulate.numerics.elementwise import FUNCTIONS
 from nkic.simulate.plans import Decoded, Step, semantics
 from nkic.simulate.semantics.binding import (

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from nkic.machine.codecs import decode
 from nkic.machine.operators import ALU, SummationOrder
-from nkic.machine.targets import Engine
+from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.lost import is_rounded
-from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.elementwise import ARITHMETIC, BITVEC, FUNCTIONS, INTEGERS, select
 from nkic.simulate.numerics.elementwise import max8 as largest
 from nkic.simulate.numerics.reduction import Indices, cumulative, match8, reduce_bits
