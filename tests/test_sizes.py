@@ -29,7 +29,7 @@ BUDGET = {
     "compiler": (9_566, 22),
     "prove": (2_914, 9),
     "artifact": (5_727, 16),
-    "simulate": (15_410, 44),
+    "simulate": (15_370, 45),
     "report": (6_830, 20),
     "migrate": (7_298, 19),
     "api": (3_227, 12),

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operators import ALU
+from nkic.simulate.beside import Operands, RecordStore
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import ARITHMETIC, FUNCTIONS
 from nkic.simulate.semantics.tensor import mx_numbers
@@ -179,66 +178,27 @@ _UNITS = {
 # ---- The bounds of all tensors of a program, element by element ---------------------------------
 
 
-class Store:
-    """Bounds by tensor: (partitions, elements), HBM (1, elements). Allocated on demand as zeros."""
+class Store(RecordStore):
+    """Bounds by tensor."""
 
     def __init__(self, executable: Executable) -> None:
-        self._tensors = executable.tensors
-        self._errors: dict[int, Doubles] = {}
-
-    def whole(self, tensor: int) -> Doubles:
-        """Return the bounds of a tensor."""
-        if tensor not in self._errors:
-            record = self._tensors[tensor]
-            rows = record.shape[0] if record.buffer.on_chip else 1
-            self._errors[tensor] = np.zeros((rows, prod(record.shape) // rows))
-        return self._errors[tensor]
+        super().__init__(executable, np.float64)
 
     def read(self, pattern: PatternRecord) -> Doubles:
         """Return the bounds of an access, (partitions, elements)."""
-        errors = self.whole(pattern.tensor)
-        window = self._window(pattern, errors)
+        window = self.window(pattern)
         if window is None:
-            rows, columns = self.shape(pattern)
-            return np.full((rows, columns), np.inf if errors.any() else 0.0)
+            is_exact = not self.whole(pattern.tensor).any()
+            return np.full(self.shape(pattern), 0.0 if is_exact else np.inf)
         return window.reshape(self.shape(pattern))
-
-    def places(self, pattern: PatternRecord, count: int) -> Doubles | None:
-        """Return a view of all places of a pattern with run-time offsets: (offsets, *shape)."""
-        errors, window = self.whole(pattern.tensor), None
-        if pattern.dynamic is not None:
-            window = self._window(pattern.standing, errors)
-        if window is None or pattern.dynamic is None:
-            return None
-        return as_strided(
-            window, (count, *window.shape), (pattern.dynamic.stride * 8, *window.strides)
-        )
 
     def write(self, pattern: PatternRecord, errors: Doubles) -> None:
         """Set the bounds; an access in another element size spoils the whole tensor."""
-        whole = self.whole(pattern.tensor)
-        window = self._window(pattern, whole)
+        window = self.window(pattern)
         if window is not None:
             np.copyto(window, errors.reshape(window.shape))
         elif errors.any():
-            whole[...] = np.inf
-
-    def shape(self, pattern: PatternRecord) -> tuple[int, int]:
-        """Return the partitions (1 in HBM), and the elements of each."""
-        rows = pattern.partitions if self._tensors[pattern.tensor].buffer.on_chip else 1
-        return rows, prod(num for _, num in pattern.dims)
-
-    def _window(self, pattern: PatternRecord, errors: Doubles) -> Doubles | None:
-        """Return a view if the access is to the tensor's own elements at a fixed address."""
-        if pattern.dynamic is not None:
-            return None
-        if pattern.dtype.size != self._tensors[pattern.tensor].dtype.size:
-            return None
-        rows, _ = self.shape(pattern)
-        shape = (rows, *(num for _, num in pattern.dims))
-        strides = (errors.strides[0], *(step * 8 for step, _ in pattern.dims))
-        first = pattern.start * errors.strides[0] + pattern.offset * 8
-        return np.ndarray(shape, np.float64, errors, first, strides)
+            self.whole(pattern.tensor)[...] = np.inf
 
 
 # ---- An instruction as a rule of `bounds` sees it: its operands as values with bounds -----------
@@ -246,42 +206,19 @@ class Store:
 Lanes = dict[str, Bounded]  # accumulators of an engine: 128 magnitudes and bounds
 
 
-class Operation:
+class Operation(Operands):
     """An instruction before it runs."""
 
     def __init__(
         self, record: InstructionRecord, memory: Memory, store: Store, lanes: Lanes
     ) -> None:
-        row = record.row
-        if row is None:
-            raise TypeError("an empty slot has no operands")
-        self.row = row
-        self.lanes = lanes
-        self._memory, self._store = memory, store
-        self.operands = dict(zip(row.operand_index, record.operands, strict=False))
-        self.attributes: Mapping[str, Any] = dict(
-            zip(row.attribute_index, record.attributes, strict=True)
-        )
-
-    def pattern(self, name: str) -> PatternRecord | None:
-        """Return the operand if it is a tile."""
-        operand = self.operands.get(name)
-        return operand if type(operand) is PatternRecord else None
+        super().__init__(record, memory)
+        self._store, self.lanes = store, lanes
 
     def dtype(self, name: str) -> DType:
         """Return the element type of a tile, or float32 for any other operand."""
         operand = self.pattern(name)
         return operand.dtype if operand is not None else FLOAT32
-
-    def first(self, name: str) -> int:
-        """Return the first partition of an on-chip tile."""
-        operand = self.pattern(name)
-        return self._memory.form(operand).first if operand is not None else 0
-
-    def sizes(self, name: str) -> tuple[int, ...]:
-        """Return (partitions, *free dimensions), HBM (1, *dimensions)."""
-        operand = self.pattern(name)
-        return self._memory.form(operand).shape if operand is not None else ()
 
     def get_error(self, name: str) -> Doubles:
         """Return the bounds of a tile of any element type."""

@@ -7,17 +7,16 @@ simulate/semantics. Rows in `UNDECIDED` have no meaning over the field.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
+from nkic.machine.targets import PARTITIONS
+from nkic.simulate.beside import Operands, Records, RecordStore
 from nkic.simulate.field import elements
 from nkic.simulate.field.elements import (
     FUNCTIONS,
@@ -39,7 +38,7 @@ from nkic.simulate.field.elements import (
     prelu,
     reduction,
 )
-from nkic.simulate.memory import PARTITIONS, Memory
+from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.semantics.binding import swaps
 from nkic.simulate.semantics.dma import PERMUTATIONS
@@ -49,27 +48,17 @@ from nkic.simulate.semantics.vector import KEEP, QUADRANT
 # ------------------------------------------------------------------------------------------------
 # The elements of all tensors of a program, in records that patterns address like memory.
 
-Records = NDArray[np.void]
 RECORD = np.dtype(
     [("residues", np.int64, LEVELS), ("value", np.float64), ("origin", "i4"), ("loose", "i4")]
 )
 
 
-class Store:
-    """Records by tensor: (partitions, elements), HBM (1, elements). Zeros until written."""
+class Store(RecordStore):
+    """Elements by tensor, and their size."""
 
     def __init__(self, executable: Executable) -> None:
-        self._tensors = executable.tensors
-        self._records: dict[int, Records] = {}
+        super().__init__(executable, RECORD)
         self._sizes: dict[int, Size] = {}
-
-    def whole(self, tensor: int) -> Records:
-        """Return the records of a tensor."""
-        if tensor not in self._records:
-            record = self._tensors[tensor]
-            rows = record.shape[0] if record.buffer.on_chip else 1
-            self._records[tensor] = np.zeros((rows, prod(record.shape) // rows), RECORD)
-        return self._records[tensor]
 
     def read(self, pattern: PatternRecord) -> Elements | None:
         """Return the elements of an access, (partitions, elements); None of another type."""
@@ -98,35 +87,11 @@ class Store:
         """Note the size of elements that a tensor gets."""
         self._sizes[tensor] = self.size(tensor).joined(size)
 
-    def shape(self, pattern: PatternRecord) -> tuple[int, int]:
-        """Return the partitions (1 in HBM), and the elements of each."""
-        rows = pattern.partitions if self._tensors[pattern.tensor].buffer.on_chip else 1
-        return rows, prod(num for _, num in pattern.dims)
-
-    def places(self, pattern: PatternRecord, count: int) -> Records | None:
-        """Return a view of all places of a pattern with run-time offsets: (offsets, *shape)."""
-        window = self.window(pattern.standing)
-        if window is None or pattern.dynamic is None:
-            return None
-        stride = pattern.dynamic.stride * RECORD.itemsize
-        return as_strided(window, (count, *window.shape), (stride, *window.strides))
-
-    def window(self, pattern: PatternRecord) -> Records | None:
-        """Return a view if the access is to the tensor's own elements at a fixed address."""
-        tensor = self._tensors[pattern.tensor]
-        if pattern.dynamic is not None or not _same(pattern.dtype, tensor.dtype):
-            return None
-        whole = self.whole(pattern.tensor)
-        rows, _ = self.shape(pattern)
-        shape = (rows, *(num for _, num in pattern.dims))
-        strides = (whole.strides[0], *(step * RECORD.itemsize for step, _ in pattern.dims))
-        first = pattern.start * whole.strides[0] + pattern.offset * RECORD.itemsize
-        return np.ndarray(shape, RECORD, whole, first, strides)
-
-
-def _same(one: DType, other: DType) -> bool:
-    """Return whether both types read the same numbers from the same bits, but for rounding."""
-    return one is other or (one.size == other.size == 4 and one.is_float and other.is_float)
+    def reads_same(self, accessed: DType, own: DType) -> bool:
+        """Return whether both types read the same numbers from the same bits, but for rounding."""
+        return accessed is own or (
+            accessed.size == own.size == 4 and accessed.is_float and own.is_float
+        )
 
 
 def elements_of(records: Any, size: Size) -> Elements:
@@ -149,36 +114,19 @@ def records_of(elements: Elements) -> Records:
 Lanes = dict[str, Elements]  # accumulators of an engine, (128, 1)
 
 
-class Operation:
+class Operation(Operands):
     """An instruction before it runs."""
 
     def __init__(
         self, record: InstructionRecord, memory: Memory, store: Store, lanes: Lanes
     ) -> None:
-        row = record.row
-        if row is None:
-            raise TypeError("an empty slot has no operands")
-        self.row, self.place, self.lanes = row, record.place, lanes
-        self._memory, self._store = memory, store
-        self.operands = dict(zip(row.operand_index, record.operands, strict=False))
-        self.attributes: Mapping[str, Any] = dict(
-            zip(row.attribute_index, record.attributes, strict=True)
-        )
-
-    def pattern(self, name: str) -> PatternRecord | None:
-        """Return the operand if it is a tile."""
-        operand = self.operands.get(name)
-        return operand if type(operand) is PatternRecord else None
+        super().__init__(record, memory)
+        self._store, self.lanes = store, lanes
 
     def dtype(self, name: str) -> DType | None:
         """Return the element type of a tile."""
         operand = self.pattern(name)
         return operand.dtype if operand is not None else None
-
-    def sizes(self, name: str) -> tuple[int, ...]:
-        """Return (partitions, *free dimensions), HBM (1, *dimensions)."""
-        operand = self.pattern(name)
-        return self._memory.form(operand).shape if operand is not None else ()
 
     def is_on_chip(self, name: str) -> bool:
         """Return whether the operand is a tile in SBUF or PSUM."""
@@ -199,11 +147,6 @@ class Operation:
         shape = self._store.shape(pattern)
         zeros = np.zeros((LEVELS, *shape), np.int64)
         return made(zeros, np.full(shape, np.nan), Size()).undecided(self.place)
-
-    def first(self, name: str) -> int:
-        """Return the first partition of an on-chip tile."""
-        operand = self.pattern(name)
-        return self._memory.form(operand).first if operand is not None else 0
 
     def register(self, name: str, identity: float, data: str) -> tuple[Elements, slice]:
         """Return an engine's accumulators, (128, 1), and the lanes of a tile."""
