@@ -28,13 +28,13 @@ def straight(count: int) -> Program:
 
 
 def test_ten_times_the_instructions_are_ten_times_the_work() -> None:
-    few, many = make(straight(1_000)), make(straight(10_000))
+    few, many = make(straight(500)), make(straight(5_000))
     assert few.order() == [] == many.order()
     assert order(many) <= 10.2 * order(few)
 
 
 def test_ten_times_the_loops_are_ten_times_the_work() -> None:
-    few, many = make(loops(16)), make(loops(160))
+    few, many = make(loops(8)), make(loops(80))
     assert few.order() == [] == many.order()
     assert order(many) <= 10.2 * order(few)
 

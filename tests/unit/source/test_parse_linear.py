@@ -25,7 +25,7 @@ from nkic.specialise import PROVIDED
 from tests.harness.growth import in_kernel, texts, work
 
 TEXTS = texts()
-SIZE = 12  # repetitions; each is also tried with twice and four times as many
+SIZE = 8  # repetitions; each is also tried with twice and four times as many
 # A long chain of each of these, at a size for which a quadratic algorithm would take minutes.
 LONG = [
     "attributes",
@@ -42,7 +42,7 @@ LONG = [
     "uses of a name bound often",
     "star imports",
 ]
-LENGTH = 5_000
+LENGTH = 2_000
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,18 @@ def test_a_grammar_with_a_conflict_is_refused() -> None:
         generate(GRAMMAR.replace(b"?sum: term\n", b'?sum: term\n    | sum "+" sum -> binary\n'))
 
 
-@pytest.mark.parametrize("content", [None, b"", b"not json", b'{"grammar": 0}'])
+SECONDS = pytest.mark.slow  # each builds the tables, which takes seconds
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        pytest.param(b"", marks=SECONDS),
+        pytest.param(b"not json", marks=SECONDS),
+        b'{"grammar": 0}',
+    ],
+)
 def test_without_stored_tables_they_are_built(
     content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +92,7 @@ def test_parsing_does_not_import_lark() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
+@pytest.mark.parametrize("seed", ["1", pytest.param("2", marks=SECONDS)])
 def test_the_tables_do_not_depend_on_the_hash_seed(seed: str) -> None:
     code = (
         "import sys, json; from nkic.source.generate import generate;"

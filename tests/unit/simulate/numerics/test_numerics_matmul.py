@@ -151,7 +151,6 @@ def test_threads_and_processor_do_not_matter() -> None:
         {"OPENBLAS_NUM_THREADS": "1"},
         {"OPENBLAS_NUM_THREADS": "2"},
         {"OPENBLAS_NUM_THREADS": "2", "OPENBLAS_CORETYPE": "Haswell"},
-        {"OPENBLAS_NUM_THREADS": "2", "OPENBLAS_CORETYPE": "Nehalem"},
         {"OPENBLAS_NUM_THREADS": "1", "OPENBLAS_CORETYPE": "Prescott"},
         {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL"},
     ]
