@@ -11,7 +11,7 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all fuzz bless bench flames pictures timing schedules faults mutate demo samples \
+.PHONY: help setup check lint types test test-all fuzz bless bench flames pictures timing schedules faults mutate corpus demo samples \
 	placement conformance accuracy grammar docs stubs vscode clean
 
 help:  ## list the targets
@@ -74,6 +74,12 @@ faults: $(STAMP)  ## break schedules and files in every way, and count who notic
 
 mutate: $(STAMP)  ## change the code at single points, and see whether the tests notice
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.mutate $(ARGS)
+
+# BASE is a file that `python -m tests.corpus write FILE` wrote before the change.
+corpus: $(STAMP)  ## prove that a refactoring changed nothing: make corpus BASE=FILE
+	@mkdir -p build
+	$(PY) -m tests.corpus write build/corpus.json
+	$(PY) -m tests.corpus compare '$(BASE)' build/corpus.json
 
 demo: $(STAMP)  ## compile a sample kernel, run it on data, compare with NumPy
 	@$(PY) -m samples.data 01_tensor_add build
