@@ -77,17 +77,6 @@ def _cached_source(job: SourceCompilation, named: Folder) -> Artifact:
     return _cached(_key(job), named, lambda entry: entry.is_current(loader), compile)
 
 
-def _cached_trace(job: TracedCompilation, named: Folder) -> Artifact:
-    """Return the artifact of a kernel that Python evaluates.
-
-    Its dependencies are unknown, so the kernel is called each time; the artifact is looked up by
-    the resulting program.
-    """
-    tracing = job.trace()
-    key = job.key(tracing)
-    return _cached(key, named, lambda entry: True, lambda: _Entry({}, job.finish(tracing)))
-
-
 def _cached(
     key: str, named: Folder, is_current: Callable[[_Entry], bool], compile: Callable[[], _Entry]
 ) -> Artifact:
@@ -232,7 +221,14 @@ def prepare(
     options.check("prepare", call_options, Preparing)
     with raising(CompileError):
         kernel = functions.kernel(function)
-        _check_arguments(args, kwargs)
+        # An array is no sequence of arguments: its rows would become the arguments.
+        if not isinstance(args, Sequence) or isinstance(args, str):
+            refuse(
+                f"args is a {type(args).__qualname__}, not the arguments in order",
+                "pass a tuple: (a, b), or (a,) for one argument",
+            )
+        if kwargs is not None and not isinstance(kwargs, Mapping):
+            refuse(f"kwargs is a {type(kwargs).__qualname__}, not a mapping of arguments by name")
         call_options = options.joined(functions.jit_options(function), call_options)
         bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
         inputs = Names()
@@ -244,7 +240,10 @@ def prepare(
         job, inside = of_live(kernel, request, consts, evaluate, settings, inputs)
     folder = call_options.get("cache_dir")
     if isinstance(job, TracedCompilation):
-        artifact = _cached_trace(job, folder)
+        # What it depends on is unknown: it is called each time, and looked up by its program.
+        tracing = job.trace()
+        key = job.key(tracing)
+        artifact = _cached(key, folder, lambda entry: True, lambda: _Entry({}, job.finish(tracing)))
     else:
         artifact = _cached_source(job, folder)
     job.warn(artifact)
@@ -299,20 +298,6 @@ def _overlap(first: Array, second: Array) -> bool:
         return False
 
 
-def _check_arguments(args: Any, kwargs: Any) -> None:
-    """Raise `UsageFailed` unless these are a sequence of arguments, and a mapping of named ones.
-
-    An array is not a sequence: its rows would become the arguments.
-    """
-    if not isinstance(args, Sequence) or isinstance(args, str):
-        refuse(
-            f"args is a {type(args).__qualname__}, not the arguments in order",
-            "pass a tuple: (a, b), or (a,) for one argument",
-        )
-    if kwargs is not None and not isinstance(kwargs, Mapping):
-        refuse(f"kwargs is a {type(kwargs).__qualname__}, not a mapping of arguments by name")
-
-
 @boundary
 @options.documented(Compiling, Preparing, Running)
 def call(
@@ -344,7 +329,8 @@ def call_ranks(
     """
     options.check("call_ranks", call_options, Calling)
     with raising(CompileError):
-        _check_ranks(inputs)
+        if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not inputs:
+            refuse("no arguments of ranks are given", "pass a list with the arguments of each rank")
     calls: list[tuple[Any, Any]] = [
         ((), arguments) if isinstance(arguments, Mapping) else (arguments, {})
         for arguments in inputs
@@ -361,11 +347,6 @@ def call_ranks(
     arrays = [call.inputs for call in prepared]
     results = run_ranks(prepared[0].artifact, arrays, **options.subset(call_options, Running))
     return [called(call, result) for call, result in zip(prepared, results, strict=True)]
-
-
-def _check_ranks(inputs: Any) -> None:
-    if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not inputs:
-        refuse("no arguments of ranks are given", "pass a list with the arguments of each rank")
 
 
 def called(prepared: Prepared, result: Result) -> Called:

@@ -93,13 +93,14 @@ class Describer:
         if isinstance(value, np.generic):
             return value.item()
         if isinstance(value, enum.Enum):
-            return self._member(value, path)
+            owner = self._class(type(value), path)
+            name = getattr(value, "_name_", None)
+            single = isinstance(name, str) and "|" not in name
+            content = value.value if type(value.value) in _PLAIN else None
+            return request.Member(owner, name if single and name else "", content)
         described = self._described.get((id(value), self._is_captured))
         if described is not None:
             return request.BackReference(described[1])
-        return self._content(value, path)
-
-    def _content(self, value: Any, path: str) -> Any:
         for kind, describe in _KINDS:
             if isinstance(value, kind):
                 return self._noted(describe(self, value, path))
@@ -171,13 +172,6 @@ class Describer:
         return self._refused(value, path, "its bounds are not integers")
 
     # ---- objects that source defines ------------------------------------------------------------
-
-    def _member(self, value: enum.Enum, path: str) -> request.Member:
-        owner = self._class(type(value), path)
-        name = getattr(value, "_name_", None)
-        single = isinstance(name, str) and "|" not in name
-        content = value.value if type(value.value) in _PLAIN else None
-        return request.Member(owner, name if single and name else "", content)
 
     def _class(self, value: type, path: str) -> Any:
         named = functions.named_nki(value)

@@ -350,7 +350,8 @@ def _run(
 ) -> list[Result]:
     with raising(RunError):
         executable = _executable(artifact)
-        _check_ranks(inputs)
+        if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not inputs:
+            refuse("no inputs of ranks are given", "pass a list with the inputs of each rank")
     with _raising(executable):
         settings = settings_of(call_options)
         check_memory(executable, options.memory_of(call_options), len(inputs))
@@ -376,11 +377,6 @@ def _executable(artifact: Any) -> Executable:
         text = f"the artifact is a {type(artifact).__qualname__}, not an Artifact"
         refuse(text, "nkic.compile(...) makes one, nkic.Artifact.load(path) reads one")
     return artifact.executable
-
-
-def _check_ranks(inputs: Any) -> None:
-    if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not inputs:
-        refuse("no inputs of ranks are given", "pass a list with the inputs of each rank")
 
 
 def _reported(

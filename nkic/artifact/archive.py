@@ -203,7 +203,11 @@ def members(stream: BinaryIO, size: int) -> tuple[Member, ...]:
         raise Damaged("its directory is not where its end record says")
     listed = _entries(_at(stream, directory.offset, directory.size), directory.members)
     _check_names(listed)
-    _check_places(listed, directory.offset)
+    ordered = sorted(listed, key=lambda member: member.offset)
+    starts = [member.offset for member in ordered[1:]] + [directory.offset]
+    for member, following in zip(ordered, starts, strict=False):  # an empty archive has one start
+        if member.offset + _LOCAL.size + member.packed > following:
+            raise Damaged(f"member `{clean(member.name)}` overlaps what follows it")
     return listed
 
 
@@ -310,15 +314,6 @@ def _check_names(listed: tuple[Member, ...]) -> None:
         if member.name in seen:
             raise Damaged(f"member `{clean(member.name)}` appears twice")
         seen.add(member.name)
-
-
-def _check_places(listed: tuple[Member, ...], directory: int) -> None:
-    """Check that no two members share bytes, and that none reaches into the directory."""
-    ordered = sorted(listed, key=lambda member: member.offset)
-    starts = [member.offset for member in ordered[1:]] + [directory]
-    for member, following in zip(ordered, starts, strict=False):  # an empty archive has one start
-        if member.offset + _LOCAL.size + member.packed > following:
-            raise Damaged(f"member `{clean(member.name)}` overlaps what follows it")
 
 
 def _at(stream: BinaryIO, offset: int, count: int) -> bytes:

@@ -192,7 +192,7 @@ class Offer:
         """Whether its bytes are of `dtype`: by name, or as far as NumPy's types can tell."""
         if self.nki_dtype is not None:
             return self.nki_dtype is dtype
-        if _numpy_has(dtype):
+        if dtype is not TFLOAT32 and dtype.lanes == 1 and natural(dtype) != raw(dtype):
             return self.element == natural(dtype)
         return self.element == raw(dtype) or (dtype.lanes > 1 and self.element == natural(dtype))
 
@@ -234,11 +234,6 @@ def of_numpy(element: Element) -> DType | None:
     if element == ("V", 2):  # what a bfloat16 array becomes in NumPy's files
         return BFLOAT16
     return DTYPES.get(str(element))
-
-
-def _numpy_has(dtype: DType) -> bool:
-    """Whether NumPy's natural type for `dtype` represents no other NKI type."""
-    return dtype is not TFLOAT32 and dtype.lanes == 1 and natural(dtype) != raw(dtype)
 
 
 def offer_npy(file: Opened, path: str) -> Offer:

@@ -207,7 +207,6 @@ def choice(scanner: Scanner, choices: Mapping[str, Any]) -> Any:
 
 
 def parse_dtype(scanner: Scanner) -> DType:
-    """Parse the full name of a dtype."""
     chosen: DType = choice(scanner, dtypes.DTYPES)
     return chosen
 
@@ -366,7 +365,10 @@ class _Assembler:
         if scanner.done:
             return
         if scanner.accept("}"):
-            self._close(scanner)
+            if not self._open:
+                scanner.fail("`}` without a loop")
+            start, loop = self._open.pop()
+            self._items[start] = loop._replace(length=len(self._items) - start - 1)
         else:
             name = scanner.name()
             statement = None if self._streams and name != "stream" else self._statements.get(name)
@@ -378,7 +380,6 @@ class _Assembler:
             scanner.fail(f"`{scanner.peek()}`", "the end of the line")
 
     def executable(self) -> Executable:
-        """Return the executable that the lines describe."""
         self._end_stream()
         if self._kernel is None:
             refuse("assembly-syntax", "the text has no `kernel` line")
@@ -512,12 +513,6 @@ class _Assembler:
         loop = LoopRecord(0, counter, start, stop, step, condition, place)
         self._open.append((len(self._items), loop))
         self._items.append(loop)
-
-    def _close(self, scanner: Scanner) -> None:
-        if not self._open:
-            scanner.fail("`}` without a loop")
-        start, loop = self._open.pop()
-        self._items[start] = loop._replace(length=len(self._items) - start - 1)
 
 
 def _operands(row: Row, assignments: dict[str, Any], scanner: Scanner) -> tuple[OperandRecord, ...]:

@@ -680,7 +680,6 @@ def _add_place(
 
 
 def _names(sections: Sections, places: int, limits: Limits) -> list[tuple[str, int]]:
-    """Return the tensors' names and places."""
     names: list[tuple[str, int]] = []
     if "debug" not in sections:
         return names
@@ -709,7 +708,6 @@ def _constants(section: Section, tensors: list[TensorRecord], limits: Limits) ->
 
 
 def notes(sections: Sections, limits: Limits) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the arguments and the flags."""
     tables: tuple[dict[str, str], dict[str, str]] = ({}, {})
     if "meta" not in sections:
         return tables

@@ -58,7 +58,6 @@ _value = value  # for functions whose parameter shadows it
 
 
 def operand(operand: OperandRecord) -> str:
-    """Return the text of an operand."""
     if isinstance(operand, PatternRecord):
         return pattern(operand)
     return register(operand) if isinstance(operand, Register) else value(operand)
@@ -91,25 +90,19 @@ def _named(item: InstructionRecord, row: Row, full: bool) -> list[str]:
     operands = zip(names, item.operands, strict=False)
     shown = [f"{name}={operand(v)}" for name, v in operands if full or v is not None]
     for attribute, v in zip(row.attributes, item.attributes, strict=False):
-        if full or _differ(v, _default(attribute.default)):
+        if full or _differ(v, None if attribute.default is ... else attribute.default):
             shown.append(f"{attribute.name}={value(v)}")
     return shown
 
 
 def _differ(first: Any, second: Any) -> bool:
-    """Return whether the values differ as text."""
     if first is second:
         return False
     plain = type(first) is type(second) and isinstance(first, str | int)  # 0.0 differs from -0.0
     return first != second if plain else value(first) != value(second)
 
 
-def _default(default: Any) -> Any:
-    return None if default is ... else default
-
-
 def loop(item: LoopRecord, *, full: bool = False) -> str:
-    """Return the head of a loop."""
     parts = ["loop"]
     if item.counter is not None:
         parts.append(register(item.counter))
@@ -154,7 +147,6 @@ class TextLine(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the text of the record in listings."""
         item = self.item
         return loop(item) if isinstance(item, LoopRecord) else instruction(item)
 
@@ -254,19 +246,15 @@ class _Listing:
             self._lines.append(f"; {line.stream.name}: {plural(len(line.stream.items), 'item')}")
         source = source_place(self._executable, line.item.place)
         if source != self._source:
-            self._interleave(line.item.place)
+            span = source_of(self._executable, line.item.place)
+            lines = self._sources.get(span.path, ()) if span is not None else ()
+            if span is not None and 0 < span.line <= len(lines):
+                code = lines[span.line - 1].strip()
+                self._lines.append(clean(f"; {span.path}:{span.line}: {code}"))
             self._source = source
         label = f"{line.stream.name}.{line.pc:<6}"
         comment = f"  ; {source}{_within(self._executable, line.item)}" if source else ""
         self._lines.append(clean(f"{label} {INDENT * line.depth}{line.text}{comment}"))
-
-    def _interleave(self, place: int) -> None:
-        """Add the line of source text at `place`, if available."""
-        span = source_of(self._executable, place)
-        lines = self._sources.get(span.path, ()) if span is not None else ()
-        if span is not None and 0 < span.line <= len(lines):
-            code = lines[span.line - 1].strip()
-            self._lines.append(clean(f"; {span.path}:{span.line}: {code}"))
 
     def text(self) -> str:
         """Return the lines, each with a line ending."""
@@ -365,7 +353,6 @@ class Diff:
 
     @property
     def summary(self) -> str:
-        """Return the verdict in words."""
         differing = f", in the sections {', '.join(self.sections)}" if self.sections else ""
         return _MEANS[self.verdict] + differing
 

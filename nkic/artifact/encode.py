@@ -308,7 +308,6 @@ class CodeWriter:
         return numbers
 
     def _form(self, row: Row, values: tuple[Any, ...]) -> int:
-        """Return the index of a form."""
         return self.forms.add((CodeRecord.FORM, row.opcode, _attributes(row, values)))
 
 

@@ -247,14 +247,12 @@ def kind_of(record: Any, kinds: int) -> int:
 
 
 def fields(record: tuple[Any, ...], count: int, subject: str) -> tuple[Any, ...]:
-    """Return the fields of a record after its kind."""
     if len(record) != count + 1:
         raise Malformed(f"{subject} has {count} fields after its kind, not {len(record) - 1}")
     return record[1:]
 
 
 def dtype_of(code: Any) -> DType:
-    """Return the dtype with this number."""
     dtype = dtypes.BY_CODE.get(integer(code, 0, INT32, "a dtype"))
     if dtype is None:
         raise Malformed(f"there is no dtype {code}")

@@ -64,7 +64,6 @@ class Info:
         )
 
     def rows(self) -> list[tuple[str, str]]:
-        """Return rows of label and value."""
         h, entry = self.header, self.header.entries[0]
         rows = [
             ("Kernel", entry.name),
@@ -93,7 +92,6 @@ class Info:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it for JSON."""
         h = self.header
         return {
             "schema": SCHEMA,

@@ -84,7 +84,6 @@ def _computed(row: Row, facts: Facts, engine: Engine, queue: int) -> tuple[Timin
 
 
 def _tensors(record: InstructionRecord, indices: list[int]) -> set[int]:
-    """Return the tensors of the operands at these indices."""
     selected = [record.operands[i] for i in indices if i < len(record.operands)]
     return {operand.tensor for operand in selected if type(operand) is PatternRecord}
 

@@ -54,10 +54,15 @@ def read_container(
     """Decode a file that `container.unpack` has split."""
     container.check_version(file.header)
     sections = _supported(file)
-    _check_id(file, sections)
+    program_id = container.program_id({name: sections[name].data for name in SEMANTIC})
+    if program_id != file.header.id:
+        refuse("artifact-damaged", "the id in the header is not the program's id", "header")
     table = instructions.BY_OPCODE if rows is None else rows
     executable = decode.executable(sections, table, limits)
-    _check_header(file, executable)
+    header = file.header
+    if header.target != executable.target or header.entries != (entry(executable),):
+        text = "the header's target or signature differs from what the layout section holds"
+        refuse("artifact-malformed", text, "header")
     return executable
 
 
@@ -74,20 +79,6 @@ def _supported(file: Container) -> dict[str, Section]:
         if name not in supported:
             refuse("artifact-malformed", f"the file has no section `{name}`")
     return supported
-
-
-def _check_id(file: Container, sections: Mapping[str, Section]) -> None:
-    program_id = container.program_id({name: sections[name].data for name in SEMANTIC})
-    if program_id != file.header.id:
-        refuse("artifact-damaged", "the id in the header is not the program's id", "header")
-
-
-def _check_header(file: Container, executable: Executable) -> None:
-    """Check that the header's descriptive fields match the sections."""
-    header = file.header
-    if header.target != executable.target or header.entries != (entry(executable),):
-        text = "the header's target or signature differs from what the layout section holds"
-        refuse("artifact-malformed", text, "header")
 
 
 # ---- Reading and verification of a file, which the runner does with every file ------------------

@@ -290,7 +290,6 @@ class Head:
     count: int
 
     def record(self, operands: tuple[OperandRecord, ...], iteration: int = -1) -> InstructionRecord:
-        """Return the record of an item with this head."""
         fields = (self.row, operands, self.attributes, self.waits, self.signals, self.place)
         return tuple.__new__(InstructionRecord, (*fields, iteration))
 
@@ -396,7 +395,6 @@ class Items(Sequence[Record]):
         self.iterations.append(iteration)
 
     def extend(self, loop: LoopRecord, body: Items) -> None:
-        """Append a loop and the items of its body."""
         self.append(loop)
         self.heads += body.heads
         self.references += body.references

@@ -119,13 +119,6 @@ def _byte_problem(pattern: PatternRecord, tensor: TensorRecord) -> str:
     return ""
 
 
-def range_of_offsets(pattern: PatternRecord, tensor: TensorRecord) -> tuple[int, int]:
-    """Return the range of offsets at which a valid pattern stays within a tensor of this size."""
-    size = pattern.dtype.size
-    low, high = pattern.extent()
-    return pattern.offset - low // size, pattern.offset + (tensor.bytes - high) // size
-
-
 def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
     """Return the error of the instruction's run-time offsets, or an empty string.
 
@@ -438,16 +431,12 @@ class _CoreVerifier:
             return
         self._check_form(item, row, engine)
         if engine is Engine.TENSOR:
-            self._check_banks(item, row)
+            for rule, operand in zip(row.operands, item.operands, strict=False):
+                if rule.one_bank and type(operand) is PatternRecord and not operand.dynamic:
+                    covered = self._bytes(operand, self.executable.tensors[operand.tensor])
+                    if error := bank_problem(row, rule.name, *covered, self.target):
+                        raise Unsound(error, "artifact-instruction")
         self._legal.add(form)
-
-    def _check_banks(self, item: InstructionRecord, row: Row) -> None:
-        """Raise `Unsound` if a result crosses banks of PSUM."""
-        for rule, operand in zip(row.operands, item.operands, strict=False):
-            if rule.one_bank and type(operand) is PatternRecord and not operand.dynamic:
-                covered = self._bytes(operand, self.executable.tensors[operand.tensor])
-                if error := bank_problem(row, rule.name, *covered, self.target):
-                    raise Unsound(error, "artifact-instruction")
 
     def _bytes(self, pattern: PatternRecord, tensor: TensorRecord) -> tuple[int, int]:
         """Return the first byte that the pattern covers in a partition, and the end."""
@@ -493,7 +482,6 @@ class _CoreVerifier:
         return number
 
     def item(self, head: Head, references: Sequence[int]) -> InstructionRecord:
-        """Return the record of an item."""
         return head.record(tuple(map(self._operands.record, references)))
 
     def _signature(self, key: object) -> int:
@@ -511,7 +499,9 @@ class _CoreVerifier:
         if tensor.buffer is Buffer.PSUM:  # whether it lies in one bank depends on its address
             return self._signature((*signature, len(banks(*self._bytes(pattern, tensor))) > 1))
         number = self._signature(signature)
-        room = range_of_offsets(pattern, tensor)
+        size = pattern.dtype.size
+        low, high = pattern.extent()
+        room = pattern.offset - low // size, pattern.offset + (tensor.bytes - high) // size
         self._similar[self._kinds[pattern.tensor], shape] = _SimilarPatterns(*room, number)
         return number
 
@@ -615,7 +605,10 @@ class _StreamVerifier:
         elif head.count or head.attributes:
             raise Unsound("operands without an instruction")
         self._check_waits(head.waits)
-        self._check_signals(head.signals)
+        signals = head.signals
+        self._check_count(signals)
+        for semaphore in signals:
+            self._claim(semaphore, self._core.signallers, "signalled")
 
     def _check_place(self, place: int) -> None:
         if place >= self._places:
@@ -631,11 +624,6 @@ class _StreamVerifier:
         if len(set(awaited)) < len(awaited):
             names = ", ".join(f"s{semaphore}" for semaphore in awaited)
             raise Unsound(f"two waits for one semaphore among {names}")
-
-    def _check_signals(self, signals: tuple[int, ...]) -> None:
-        self._check_count(signals)
-        for semaphore in signals:
-            self._claim(semaphore, self._core.signallers, "signalled")
 
     def _check_count(self, semaphores: Sized) -> None:
         if len(semaphores) > self._limits.waits:

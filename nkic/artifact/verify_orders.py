@@ -69,7 +69,6 @@ class _Reader:
         self.loops = count()
 
     def stream(self, stream: StreamRecord) -> None:
-        """Add a stream."""
         items = self.items(stream, 0, len(stream.items))
         self.lines.append(Line(stream.engine, stream.queue, items))
 

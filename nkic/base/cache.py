@@ -151,7 +151,6 @@ def _refuse(path: Path, reason: tuple[str, str] | None) -> None:
 
 
 def to_json(diagnostics: Iterable[Diagnostic]) -> list[Any]:
-    """Convert diagnostics to JSON-serialisable lists."""
     return [_one(diagnostic) for diagnostic in diagnostics]
 
 

@@ -294,7 +294,6 @@ class Reporter:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """All errors."""
         return tuple(d for d in self.all if d.level is Level.ERROR)
 
     @property

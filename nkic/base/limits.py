@@ -242,7 +242,6 @@ def _control_group() -> int:
 
 
 def evaluation(given: Values) -> Limits:
-    """Return the limits on evaluating a kernel."""
     names = {field.name for field in fields(Limits)} - {"memory"}  # the process is limited by it
     explicit = {n: int(value) for n, value in given.items() if n in names and value is not None}
     return replace(DEFAULT_LIMITS, **explicit)

@@ -132,27 +132,21 @@ def fork() -> Ended | None:
     if child == 0:
         _page = shared
         os.close(write)
-        _end_with_watcher(read)
+        # The system kills this process when the other end of the pipe is closed, so that a watcher
+        # that is killed leaves no worker behind.
+        try:
+            import fcntl
+
+            fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid())
+            fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
+        except (AttributeError, OSError):  # not on Linux
+            pass
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
         return None
     os.close(read)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return _Watcher(child, shared, signals).wait()
-
-
-def _end_with_watcher(read: int) -> None:
-    """Have the system kill this process when the other end of the pipe is closed.
-
-    A watcher that is killed then leaves no worker behind.
-    """
-    try:
-        import fcntl
-
-        fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
-        fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
-    except (AttributeError, OSError):  # not on Linux
-        pass
 
 
 class _Watcher:
@@ -165,27 +159,20 @@ class _Watcher:
         self.by_force = False
 
     def wait(self) -> Ended:
-        """Wait until the child has ended."""
         while True:
             ended, status = os.waitpid(self.child, os.WNOHANG)
             if ended:
                 return self._verdict(status)
-            self._check_deadline()
+            if time.monotonic() > min(self.page.deadline + GRACE, self.end):
+                self.by_force = True
+                os.kill(self.child, signal.SIGKILL)
             remaining = min(self.page.deadline + GRACE, self.end) - time.monotonic()
             received = signal.sigtimedwait(self.waited, min(max(remaining, 0.01), _CHECK_INTERVAL))
             if received is not None and received.si_signo != signal.SIGCHLD:
-                self._forward(received.si_signo)
-
-    def _check_deadline(self) -> None:
-        if time.monotonic() > min(self.page.deadline + GRACE, self.end):
-            self.by_force = True
-            os.kill(self.child, signal.SIGKILL)
-
-    def _forward(self, number: int) -> None:
-        """Forward a signal. If the child has it from the terminal already, it ignores this one."""
-        os.kill(self.child, number)
-        self.forwarded = self.forwarded or number
-        self.end = min(self.end, time.monotonic() + self.page.grace)
+                # A child that has it from the terminal already ignores this one.
+                os.kill(self.child, received.si_signo)
+                self.forwarded = self.forwarded or received.si_signo
+                self.end = min(self.end, time.monotonic() + self.page.grace)
 
     def _verdict(self, status: int) -> Ended:
         code = os.waitstatus_to_exitcode(status)

@@ -145,7 +145,7 @@ def place(lives: Sequence[Lifetime], space: Space, rest: int = REST) -> Addresse
         return addresses | _slots(free, fixed, space, rest)
     with suppress(DoesNotFit):
         return addresses | _ring(free, fixed, space)
-    return addresses | _lowest(free, fixed, space)
+    return addresses | _sweep(free, fixed, space, around=False)
 
 
 def apart(lives: Sequence[Lifetime]) -> tuple[list[Lifetime], list[Lifetime], Addresses]:
@@ -192,10 +192,6 @@ def _ring(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> 
     return _sweep(free, fixed, space, around=True)
 
 
-def _lowest(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> Addresses:
-    return _sweep(free, fixed, space, around=False)
-
-
 Ranges = list[tuple[int, int]]  # first byte and end, in order
 
 
@@ -226,7 +222,7 @@ def _sweep(
         while ends and ends[0][0] < life.first:
             low, high, _ = live.pop(heappop(ends)[1])
             taken.remove((low, high))
-        overlapping = _meeting(fixed, life)
+        overlapping = [f for f in fixed if f.meets(life)]
         ranges = (
             _joined([*taken, *(range_of(f, space) for f in overlapping)]) if overlapping else taken
         )
@@ -259,10 +255,6 @@ def _joined(ranges: Ranges) -> Ranges:
         else:
             merged.append((low, high))
     return merged
-
-
-def _meeting(fixed: Sequence[Lifetime], life: Lifetime) -> list[Lifetime]:
-    return [f for f in fixed if f.meets(life)]
 
 
 def range_of(fixed: Lifetime, space: Space) -> tuple[int, int]:

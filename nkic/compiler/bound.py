@@ -161,7 +161,6 @@ def _topological(cores: Sequence[Sequence[Job]]) -> list[Job]:
 
 
 def _by_engine(code: Iterable[Job]) -> dict[Engine, list[Job]]:
-    """Return the jobs that occupy each engine."""
     jobs_by_engine: dict[Engine, list[Job]] = defaultdict(list)
     for job in code:
         for engine in job.parts:
@@ -340,7 +339,6 @@ def _with_fixed_reuse(body: Body, graph: DependenceGraph, target: Target) -> Dep
 
 
 def has_loops(body: Body) -> bool:
-    """Return whether the body contains device loops."""
     return any(isinstance(item, Loop) for item in body)
 
 

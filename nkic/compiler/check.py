@@ -444,7 +444,6 @@ class _Checker:
         )
 
     def of(self, instruction: Instruction) -> Body:
-        """Return the body of the core that runs the instruction."""
         return next(b for b in self.cores if any(item is instruction for item in instructions(b)))
 
 
@@ -472,7 +471,6 @@ def _declared(instruction: Instruction, violation: Violation) -> list[Label]:
 
 
 def declaration(tensor: Tensor) -> Label:
-    """Return a label for the declaration of a tensor."""
     sizes = ", ".join(map(str, tensor.shape))
     what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
     return Label(tensor.at.primary, what)

@@ -211,7 +211,6 @@ def _complain(mismatch: Mismatch[Item], report: Reporter) -> None:
 
 
 def _others(mismatch: Mismatch[Item]) -> list[Label]:
-    """Return labels for the location of the other core."""
     if (core := mismatch.without) is not None:
         before = mismatch.last[core]
         return [_label(core, "was last at", before)] if before else []
@@ -557,7 +556,7 @@ class _UnreadFinder:
             if tensor.number in known
             or tensor.buffer is Buffer.SHARED_HBM
             or (len(lowered.cores) > 1 and not tensor.on_chip)
-            or self._is_coarse(tensor)
+            or (len(self.accesses.cut.get(tensor.number, ())) > MAX_CELLS // 2)
         }
         # The cells of the patterns that are followed, by identity.
         parts, cells = self.accesses.parts, self.accesses.cells
@@ -567,10 +566,6 @@ class _UnreadFinder:
             if tensor.number not in self.skipped
             for pattern in parts.get(tensor, (first,))
         }
-
-    def _is_coarse(self, tensor: Tensor) -> bool:
-        """Return whether cells of the tensor may be merged ones."""
-        return len(self.accesses.cut.get(tensor.number, ())) > MAX_CELLS // 2
 
     def follow(self, body: Body) -> None:
         """Follow a body in program order, and each device loop twice: iterations follow another."""

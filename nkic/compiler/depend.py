@@ -16,14 +16,12 @@ from nkic.program.program import (
     DependenceGraph,
     Edge,
     Instruction,
-    Loop,
     Program,
     instructions,
 )
 
 
 def depend(program: Program) -> tuple[DependenceGraph, ...]:
-    """Return the dependence graph of each core."""
     return tuple(_Walk(body, program.target).graph() for body in program.cores)
 
 
@@ -86,14 +84,11 @@ class _Walk:
             if isinstance(item, Instruction):
                 self.visit(item)
             else:
-                self.walk_loop(item)
-
-    def walk_loop(self, loop: Loop) -> None:
-        self.walk(loop.body)
-        outer = self.first_inside
-        self.first_inside = next((i.number for i in instructions(loop.body)), None)
-        self.walk(loop.body)
-        self.first_inside = outer
+                self.walk(item.body)
+                outer = self.first_inside
+                self.first_inside = next((i.number for i in instructions(item.body)), None)
+                self.walk(item.body)
+                self.first_inside = outer
 
     def visit(self, instruction: Instruction) -> None:
         number, cells = instruction.number, self.accesses.cells

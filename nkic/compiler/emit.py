@@ -94,7 +94,9 @@ class Tensors:
         self.places = places
         self.rows: list[TensorRecord] = []
         self.row_of: dict[int, int] = {}  # by the tensor's number
-        self._roles = _roles(program)
+        roles = dict.fromkeys(program.constants, Role.CONSTANT.value)
+        roles |= {p.tensor.number: Role.OUTPUT.value for p in program.outputs}
+        self._roles = roles | {p.tensor.number: Role.INPUT.value for p in program.inputs}
 
     def index(self, tensor: Tensor, core: int) -> int:
         """Return the row of `tensor`, which is added at its first use, by `core`."""
@@ -112,12 +114,6 @@ class Tensors:
         row = self.row_of[number] = len(self.rows)
         self.rows.append(tuple.__new__(TensorRecord, (*fields, partition, byte, place)))
         return row
-
-
-def _roles(program: Program) -> dict[int, str]:
-    roles = dict.fromkeys(program.constants, Role.CONSTANT.value)
-    roles |= {p.tensor.number: Role.OUTPUT.value for p in program.outputs}
-    return roles | {p.tensor.number: Role.INPUT.value for p in program.inputs}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -237,7 +233,6 @@ class _CoreEmitter:
         return record
 
     def slot(self, slot: Slot, into: Items) -> None:
-        """Append the record of a slot."""
         instruction, waits, signals = slot
         if instruction is None:
             into.append(self.head(None, (), waits, signals, None, 0))

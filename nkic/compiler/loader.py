@@ -47,7 +47,7 @@ class SourcePath(NamedTuple):
     path: str
 
     def __truediv__(self, name: str) -> SourcePath:
-        return SourcePath(self.root, _normal(f"{self.path}/{name}"))
+        return SourcePath(self.root, os.path.normpath(f"{self.path}/{name}").replace(os.sep, "/"))
 
     @property
     def parent(self) -> SourcePath:
@@ -63,10 +63,6 @@ class SourcePath(NamedTuple):
         """The name inside nkic: the shortest path from the root."""
         path = os.path.relpath(self.disk, self.root.folder or ".").replace(os.sep, "/")
         return f"{self.root.label}/{path}" if self.root.label else path
-
-
-def _normal(path: str) -> str:
-    return os.path.normpath(path).replace(os.sep, "/")
 
 
 @dataclass
@@ -130,7 +126,6 @@ class Loader:
         return next((s for path, s in self.sources.items() if self.shown(path) == shown), None)
 
     def relocated(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-        """Return the diagnostics with printed paths."""
         return [d.relocated(self.shown) for d in diagnostics]
 
     @cached_property

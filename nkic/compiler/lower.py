@@ -98,7 +98,6 @@ class Patterns:
         self.geometries: dict[tuple[object, ...], tuple[_Geometry, _Placed]] = {}
 
     def with_offset(self, view: View) -> AccessPattern:
-        """Return the pattern of a view with a run-time offset."""
         pattern = access_pattern(view, self.keep_rank, self.streams)
         return self.dynamic.setdefault(_content(pattern), pattern)
 
@@ -225,18 +224,13 @@ def _bits(offset: int, dims: Dims, size: int) -> int:
     for step, num in reversed(dims):
         offset, step = offset + min(step, 0) * (num - 1), abs(step)
         if step * size == bits.bit_length():  # runs on without a gap, as the innermost does
-            bits = _repeated(bits, num)
+            width = bits.bit_length()  # then copies side by side: a geometric series
+            bits = bits * ((1 << width * num) - 1) // ((1 << width) - 1)
             continue
         shifted = bits
         for index in range(1, num):
             bits |= shifted << step * size * index
     return bits << offset * size
-
-
-def _repeated(bits: int, count: int) -> int:
-    """Return `count` adjacent copies of `bits`, computed as a geometric series."""
-    width = bits.bit_length()
-    return bits * ((1 << width * count) - 1) // ((1 << width) - 1)
 
 
 def _partitions(dst: AccessPattern) -> tuple[int, int]:
@@ -533,7 +527,6 @@ class _CoreLowerer:
         self.split: set[int] = set()  # numbers of instructions that were split
 
     def core(self, body: Body, groups: Sequence[Group]) -> Body:
-        """Lower the body of a core."""
         lowered = self.body(body, iter(groups))
         lowered = share_out(lowered, self.choices, self.target) if self.choices else lowered
         return in_order(lowered) if self.split else lowered
@@ -572,7 +565,6 @@ class _CoreLowerer:
         return recipe
 
     def made(self, instruction: Instruction, recipe: _Recipe) -> Instruction:
-        """Return the instruction with the patterns of its views."""
         row, values, attributes, _, at, number, name, after, pinned, _, iterations = instruction
         given, interned, slots, work, engine, _ = recipe
         if attributes is not given:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from time import perf_counter_ns
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from nkic import __version__, prove
 from nkic.artifact import assemble, pace
@@ -587,7 +587,13 @@ def _check(program: Program, locate: Locate | None, report: Reporter) -> Groups:
         check_rendezvous(program, report)
         find_edges(program, report)
     if report.errors:
-        _look_further(sound, report)
+        later = Reporter(report.max_errors)
+        with suppress(Exception):  # the missing instructions must not cause new errors
+            lowered = lower(sound, later)
+            allocate.allocate(lowered, depend(lowered), later)
+        for diagnostic in later.all:
+            report.add(diagnostic)
+        raise CompileFailed(report.all)
     warn(program, groups, report)
     return groups
 
@@ -618,7 +624,12 @@ def _proven(
     executable = timed(executable, ordered)
     yield "emit", executable
     with _format_limits():
-        _verify(executable)
+        try:
+            verify(executable)
+        except ArtifactFailed as failure:
+            if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
+                raise
+            raise AuditFailed("emit", [d.message for d in failure.diagnostics]) from failure
         yield "verify", None
         data = write(executable, embed_source=options.embed_source)
         yield "write", data
@@ -693,17 +704,6 @@ def _refuse_arguments(report: Reporter) -> None:
         raise UsageFailed(report.all)
 
 
-def _look_further(sound: Program, report: Reporter) -> NoReturn:
-    """Add the errors of lower and allocate in the instructions that check accepted, then fail."""
-    later = Reporter(report.max_errors)
-    with suppress(Exception):  # the missing instructions must not cause new errors
-        lowered = lower(sound, later)
-        allocate.allocate(lowered, depend(lowered), later)
-    for diagnostic in later.all:
-        report.add(diagnostic)
-    raise CompileFailed(report.all)
-
-
 def _locate(resolved: Resolved) -> Locate:
     """Return a function that finds an instruction's argument in the user's source."""
 
@@ -721,16 +721,6 @@ def _prove(stage: str, findings: Sequence[object]) -> None:
     """Raise `AuditFailed` if there are findings."""
     if findings:
         raise AuditFailed(stage, findings)
-
-
-def _verify(executable: Executable) -> None:
-    """Check what the runner will check of the file."""
-    try:
-        verify(executable)
-    except ArtifactFailed as failure:
-        if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
-            raise
-        raise AuditFailed("emit", [d.message for d in failure.diagnostics]) from failure
 
 
 @contextmanager

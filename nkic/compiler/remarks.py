@@ -72,7 +72,7 @@ def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -
     descriptions = (
         description
         for description, addresses in _in_order(lives, space, rest)
-        if _is_part(addresses, placed)
+        if all(placed.addresses[number] == at for number, at in addresses.items())
     )
     description = next(descriptions, None)
     kind = Kind.PASSED if description is not None else Kind.MISSED
@@ -106,10 +106,6 @@ def _in_order(
         with suppress(DoesNotFit):
             description = "in program order, with separate banks for each declaration"
             yield description, by_role(lives, space)
-
-
-def _is_part(addresses: Addresses, placed: Program) -> bool:
-    return all(placed.addresses[number] == at for number, at in addresses.items())
 
 
 def _lines(lives: Sequence[Lifetime], space: Space, placed: Program) -> Iterator[Remark]:
@@ -673,15 +669,7 @@ def _is_same(touches: Sequence[Touch], writers: Mapping[int, int]) -> bool:
 SEARCH = "search"
 
 
-def of_search(lowered: Program, result: ScheduledProgram) -> Iterator[Remark]:
-    """Yield the remarks on the stage's input `lowered` and its output `result`."""
-    if result.searched is not None:
-        yield _search(result.searched)
-    yield from _moved(lowered, result.placed)
-
-
 def _search(searched: Searched) -> Remark:
-    """Return one remark on all trials."""
     times = [trial.ns for trial in searched.tried if trial.ns is not None]
     kept_ns = min([searched.first_ns, *times])
     gain = 1 - kept_ns / searched.first_ns if searched.first_ns else 0.0
@@ -713,7 +701,6 @@ def _search(searched: Searched) -> Remark:
 
 
 def describe(trial: Trial) -> str:
-    """Return a description of the trial."""
     if trial.share is None:
         banks = ", with separate PSUM banks for each declaration"
         order = ", on each engine too" if trial.in_order else ""
@@ -775,4 +762,6 @@ def _all(compiled: Compiled, level: int) -> Iterator[Remark]:
     yield from of_schedule(
         scheduled_program.placed, scheduled_program.graphs, ordered.serial, is_kept
     )
-    yield from of_search(lowered_program, scheduled_program)
+    if scheduled_program.searched is not None:
+        yield _search(scheduled_program.searched)
+    yield from _moved(lowered_program, scheduled_program.placed)

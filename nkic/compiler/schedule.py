@@ -417,7 +417,10 @@ class ListScheduler:
         release, end = self._release_waiters, self.orderer.now
         for _ in code:
             start, lane = self._next_lane()
-            index = self._take(lane, start)
+            pending, ready = lane.pending, lane.ready
+            while pending and pending[0][0] <= start:
+                heappush(ready, self.priorities[heappop(pending)[1]])
+            index = heappop(ready) & (1 << self.shift) - 1
             cost_class = classes[index]
             if lane.engine is _DMA:
                 queue = (
@@ -436,13 +439,6 @@ class ListScheduler:
                 end = self.orderer.now = completed
             release(index, free, completed)
             yield index
-
-    def _take(self, lane: _Lane, now: int) -> int:
-        """Remove and return the highest instruction of an engine that can start at `now`."""
-        pending, ready = lane.pending, lane.ready
-        while pending and pending[0][0] <= now:
-            heappush(ready, self.priorities[heappop(pending)[1]])
-        return heappop(ready) & (1 << self.shift) - 1
 
     def _busy(self, cost_class: CostClass, start: int) -> int:
         """Return until when a compute engine is busy with an instruction that starts at `start`."""

@@ -108,7 +108,13 @@ class _Planner(ListScheduler):
             if not self._release_until_next():
                 return None
             order.append(next(issues))
-            self._record_uses(order[-1])
+            index = order[-1]
+            done = self.done[index] + self.orderer.semaphore_ps
+            for tensor in sorted(self.tensors[index]):
+                self.last[tensor] = max(self.last[tensor], done)
+                self.remaining[tensor] -= 1
+                if not self.remaining[tensor]:
+                    heappush(self.ends, (self.last[tensor], tensor))
         return order
 
     def _release_until_next(self) -> bool:
@@ -128,14 +134,6 @@ class _Planner(ListScheduler):
                 for index in self.users[tensor]:
                     self.ready_at[index] = max(self.ready_at[index], now)
                     self.release(index)
-
-    def _record_uses(self, index: int) -> None:
-        done = self.done[index] + self.orderer.semaphore_ps
-        for tensor in sorted(self.tensors[index]):
-            self.last[tensor] = max(self.last[tensor], done)
-            self.remaining[tensor] -= 1
-            if not self.remaining[tensor]:
-                heappush(self.ends, (self.last[tensor], tensor))
 
 
 def _tensors(touched: Touches, number: int) -> set[int]:
@@ -186,7 +184,6 @@ class Searched:
 
     @cached_property
     def graphs(self) -> Graphs:
-        """The graphs of the program."""
         return self.graphs_of()
 
     @cached_property
@@ -325,16 +322,9 @@ def _attempt(
 
     `reorderable` tells for each core whether its order may change.
     """
-    fitted = _fitted(lowered, graphs, reorderable, trial)
-    return ScheduledProgram(*fitted, schedule(*fitted, in_order=trial.in_order)) if fitted else None
-
-
-def _fitted(
-    lowered: Program, graphs: Graphs, reorderable: Sequence[bool], trial: Trial
-) -> tuple[Program, Graphs] | None:
-    """Return the program of a trial with addresses, or None."""
     planned = _planned(lowered, graphs, reorderable, trial)
-    return _placed(*planned, trial) if planned is not None else None
+    fitted = _placed(*planned, trial) if planned is not None else None
+    return ScheduledProgram(*fitted, schedule(*fitted, in_order=trial.in_order)) if fitted else None
 
 
 def _placed(moved: Program, graphs: Graphs, trial: Trial) -> tuple[Program, Graphs] | None:

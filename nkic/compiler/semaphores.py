@@ -187,7 +187,6 @@ def tensor_of(operand: Operand) -> int:
 
 
 def engine_of(instruction: Instruction) -> Engine:
-    """Return the engine that lower chose."""
     return instruction.engine or instruction.row.engines[0]
 
 
@@ -627,7 +626,6 @@ def _merged(clock: Clock, other: Clock) -> Clock:
 
 
 def _latest(events: Iterable[_EventFields]) -> list[_EventFields]:
-    """Return the last event of each stream."""
     latest: dict[int, _EventFields] = {}
     for event in events:
         known = latest.get(event[0])

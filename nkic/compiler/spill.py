@@ -210,7 +210,6 @@ class _Tile:
 
     @property
     def next_use(self) -> int:
-        """The item index of its next use."""
         return self.uses[self.next]
 
 
@@ -286,7 +285,6 @@ class Walk:
         return self.tiles[best[1]] if best is not None else None
 
     def _is_valid(self, entry: tuple[int, int], changed: bool) -> bool:
-        """Return whether a heap entry is still valid."""
         tile = self.tiles[entry[1]]
         return tile.in_sbuf is not None and tile.next_use == -entry[0] and tile.changed is changed
 
@@ -315,7 +313,6 @@ class Walk:
         self.plan.before[index].append(Move(tile.in_sbuf, tile.in_hbm, tile.maker))
 
     def _is_loaded(self, tile: _Tile) -> bool:
-        """Return whether its maker is a transfer."""
         item = self.steps[tile.maker].item
         return isinstance(item, Instruction) and item.engine is Engine.DMA
 

@@ -292,10 +292,6 @@ def _size(tensor: Tensor) -> str:
     return f"{tensor.dtype.name}[{sizes}], {plural(tensor.bytes, 'byte')}{per} of {memory}"
 
 
-def _whole(tensor: Tensor) -> Box:
-    return tuple((0, length) for length in axes_of(tensor))
-
-
 def _form(tile: View | AccessPattern) -> _Form | None:
     """Return the form of a tile in HBM, or None if it is dynamic."""
     return None if tile.dynamic is not None else (_dims(tile), tile.dtype.size)
@@ -315,7 +311,7 @@ def _hole(tensor: Tensor, accessed: Mapping[_Form | None, list[int]]) -> str | N
         if tiles is not None and tiles.issubset(offsets):
             return None
         boxes |= {hbm_box(tensor, offset, *form) for offset in offsets}
-    return first_hole(_whole(tensor), boxes, tensor.dtype.size)
+    return first_hole(tuple((0, length) for length in axes_of(tensor)), boxes, tensor.dtype.size)
 
 
 def _dims(operand: View | AccessPattern) -> Dims:

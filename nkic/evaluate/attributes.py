@@ -408,11 +408,6 @@ def put_field(m: Machine, owner: Any, name: str, value: Any) -> None:
         return
     if name == "__class__" or name == "__dict__":
         raise _not_assignable(m, owner, name)
-    put_directly(m, owner, name, value)
-
-
-def put_directly(m: Machine, owner: Any, name: str, value: Any) -> None:
-    """Assign a field that the object's class allows, whatever descriptors the class has."""
     slots = owner.cls.extra.get("slots")
     if slots is not None and name not in slots and owner.fields.__class__ is dict:
         raise AttributeError(f"'{owner.cls.name}' object has no attribute '{name}'", name=name)

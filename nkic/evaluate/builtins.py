@@ -31,7 +31,6 @@ _NO_DEFAULT = object()
 
 
 def functions() -> dict[str, Any]:
-    """Return the builtin functions by name."""
     return dict(_FUNCTIONS)
 
 

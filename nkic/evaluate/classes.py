@@ -215,7 +215,6 @@ def passed_on(text: str, values: Sequence[Any], lambdas: bool) -> str | None:
 
 
 def argument_of(call: nodes.Call, parameter: str, position: int | None) -> Span | None:
-    """Return the span of the argument for a parameter in a call."""
     for keyword in call.keywords:
         if keyword.arg == parameter:
             return keyword.span
@@ -302,7 +301,6 @@ def of_members(
     fields: dict[str, str],
     options: Mapping[str, Any],
 ) -> Class:
-    """Create a class of the kernel from its members."""
     m.charge(sum(len(base.mro) for base in bases) ** 2)
     qualname, name = name, name.rpartition(".")[2]
     hooks = (base.hook("subclass") for base in bases)

@@ -223,7 +223,10 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
         m.charge(len(container))
         return any(equal(m, element, item) for element in container)
     if isinstance(container, str | bytes):
-        charge_search(m, container, item)
+        # Python searches from the left, in linear time except for short operands.
+        size = len(item) if isinstance(item, str | bytes) else 1
+        bound = _SHORT_TEXT if len(container) < _SHORT_TEXT else _SHORT_PATTERN
+        m.charge(1 + (len(container) >> 3) + (len(container) * min(size, bound) >> 6))
         return item in container
     if isinstance(container, range):
         if item.__class__ not in (int, bool):
@@ -233,7 +236,12 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
         check_key(m, item, len(container))
         return item in container
     if isinstance(container, DICT_ITEMS):
-        return _has_item(m, container.mapping, item)
+        if not isinstance(item, tuple) or len(item) != 2:
+            return False
+        key, value = tuple.__iter__(item)
+        check_key(m, key, len(container.mapping))
+        found = container.mapping.get(key, UNSET)
+        return found is not UNSET and equal(m, found, value)
     if isinstance(container, DICT_VALUES):
         m.charge(len(container))
         return any(equal(m, element, item) for element in container)
@@ -249,24 +257,8 @@ def _text_steps(item: Any) -> int:
     return len(item) >> _EQUAL_TEXT if item.__class__ is str or item.__class__ is bytes else 0
 
 
-def _has_item(m: Machine, entries: Any, item: Any) -> bool:
-    if not isinstance(item, tuple) or len(item) != 2:
-        return False
-    key, value = tuple.__iter__(item)
-    check_key(m, key, len(entries))
-    found = entries.get(key, UNSET)
-    return found is not UNSET and equal(m, found, value)
-
-
 _SHORT_TEXT = 2500  # the text length from which on Python searches in linear time
 _SHORT_PATTERN = 100  # the pattern length from which on Python searches in linear time
-
-
-def charge_search(m: Machine, text: Any, part: Any) -> None:
-    """Charge for Python's search from the left, which is linear except for short operands."""
-    size = len(part) if isinstance(part, str | bytes) else 1
-    bound = _SHORT_TEXT if len(text) < _SHORT_TEXT else _SHORT_PATTERN
-    m.charge(1 + (len(text) >> 3) + (len(text) * min(size, bound) >> 6))
 
 
 # ---- hashing ------------------------------------------------------------------------------------

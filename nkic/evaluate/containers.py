@@ -64,7 +64,6 @@ def _of_sequence(m: Machine, owner: Any, key: Any) -> Any:
 
 
 def _bounds(m: Machine, key: slice) -> slice:
-    """Return the slice with its bounds as integers."""
     parts = (key.start, key.stop, key.step)
     return slice(*(None if part is None else _bound(m, part) for part in parts))
 
@@ -192,7 +191,6 @@ def remove(m: Machine, owner: Any, key: Any) -> None:
 
 
 def to_list(m: Machine, value: Any) -> list[Any]:
-    """Return the elements of a value as a list."""
     return extend_list(m, [], value)
 
 
@@ -214,7 +212,6 @@ def extend_list(m: Machine, owner: list[Any], values: Any) -> list[Any]:
 
 
 def make_set(m: Machine, values: Iterable[Any]) -> KernelSet:
-    """Return a set of the values."""
     elements = KernelSet()
     add_all(m, elements, values)
     return elements
@@ -229,7 +226,6 @@ def add_all(m: Machine, elements: set[Any], values: Iterable[Any]) -> None:
 
 
 def add(m: Machine, elements: set[Any], value: Any) -> None:
-    """Add a value to a set."""
     m.charge(_SET_ENTRY)
     m.check_key(value, len(elements))
     set.add(elements, value)
@@ -247,7 +243,6 @@ def copy_set(m: Machine, values: set[Any] | frozenset[Any]) -> KernelSet:
 
 
 def make_frozenset(m: Machine, values: Iterable[Any]) -> KernelFrozenSet:
-    """Return a frozen set of the values."""
     return KernelFrozenSet(unordered(make_set(m, values)))
 
 
@@ -294,14 +289,12 @@ def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:
 
 
 def copy_dict(m: Machine, entries: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the entries of a dict as a plain dict."""
     m.elements(3 * dict.__len__(entries), "the dict")
     m.check_keys(entries, dict.__len__(entries))
     return dict.copy(entries)
 
 
 def keyed(m: Machine, pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Return a dict of the pairs."""
     entries: dict[Any, Any] = {}
     for key, value in pairs:
         put(m, entries, key, value)

@@ -148,7 +148,6 @@ def is_fatal(error: BaseException) -> bool:
 
 
 def kernel_exception(m: Machine, error: BaseException) -> ErrorInstance:
-    """Return the exception as a kernel object."""
     if isinstance(error, ErrorInstance):
         return error
     converted = getattr(error, "nkic_value", None)

@@ -58,7 +58,6 @@ class ActiveNode(NamedTuple):
 
     @property
     def span(self) -> Span:
-        """The source span of the node."""
         return self.node.span
 
     @property
@@ -67,7 +66,6 @@ class ActiveNode(NamedTuple):
         return self.frame[2]
 
     def locals(self) -> dict[str, Any]:
-        """Return the variables of the frame."""
         code = getattr(self.body, "code", None)
         return code.locals(self.frame) if code is not None else {}
 
@@ -91,7 +89,6 @@ class Failure:
 
     @property
     def span(self) -> Span:
-        """The source span of that frame."""
         return self.own[0].span if self.own else NOWHERE
 
     @property
@@ -100,11 +97,9 @@ class Failure:
         return self.inner is not None and isinstance(self.inner.body, ModuleBody)
 
     def module(self) -> SourceModule | None:
-        """Return the module of the failing frame."""
         return self.resolved.library.modules.get(self.span.path)
 
     def source(self, span: Span) -> SourceFile | None:
-        """Return the file of a span."""
         module = self.resolved.library.modules.get(span.path)
         return module.source if module else None
 
@@ -119,7 +114,6 @@ class Failure:
         return node if isinstance(node, nodes.Call) else None
 
     def statement(self) -> nodes.Statement | None:
-        """Return the failing statement."""
         if self.inner is not None and isinstance(self.inner.node, nodes.Raise | nodes.Assert):
             return self.inner.node
         module = self.module()
@@ -272,7 +266,12 @@ def _reason(failure: Failure) -> _Reason:
     if isinstance(error, KernelError):
         return _Reason(error.slug, error.message, error.help)
     if isinstance(error, RecursionError):
-        return _recursion(failure)
+        depth = failure.machine.limits.depth
+        return _Reason(
+            "too-deep",
+            f"functions call each other to a depth of more than about {depth}",
+            "check that the recursion ends, or use a loop",
+        )
     if isinstance(error, MemoryError):
         text = "the value does not fit in memory"
         return _Reason("too-large", text, "use smaller lists and strings")
@@ -304,7 +303,11 @@ def _python_message(slug: str) -> Callable[[Failure], _Reason]:
 
     def explain_by_message(failure: Failure) -> _Reason:
         text = failure.message().partition("; use sys.")[0] or "the operation failed"
-        return _with_advice(_Reason(slug, text))
+        reason = _Reason(slug, text)
+        if reason.help or reason.slug == "kernel-raised":
+            return reason
+        advices = (advice for pattern, advice in _ADVICE if re.search(pattern, reason.message))
+        return reason._replace(help=next(advices, ""))
 
     return explain_by_message
 
@@ -360,26 +363,9 @@ def _owners(failure: Failure) -> Iterator[Any]:
             yield from _computed(failure, node.value)
 
 
-def _recursion(failure: Failure) -> _Reason:
-    depth = failure.machine.limits.depth
-    return _Reason(
-        "too-deep",
-        f"functions call each other to a depth of more than about {depth}",
-        "check that the recursion ends, or use a loop",
-    )
-
-
 def _exhausted(failure: Failure) -> _Reason:
     text = "`next` was called when no elements were left"
     return _Reason("wrong-value", text, "give it a default: `next(elements, None)`")
-
-
-def _with_advice(reason: _Reason) -> _Reason:
-    """Add advice for the most common of Python's messages."""
-    if reason.help or reason.slug == "kernel-raised":
-        return reason
-    advices = (advice for pattern, advice in _ADVICE if re.search(pattern, reason.message))
-    return reason._replace(help=next(advices, ""))
 
 
 _ADVICE = [

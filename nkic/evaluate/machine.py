@@ -231,7 +231,6 @@ class Machine(Budget):
         return None if left is None else left[0]
 
     def run(self, code: Code, frame: Frame) -> Any:
-        """Run code on a frame of its own."""
         level = self.level + 1
         if level > self.limits.depth:
             raise TooDeep(self.limits.depth)

@@ -49,7 +49,6 @@ class Table:
         return self.contents.get(name, UNSET)
 
     def missing(self, name: str) -> Exception:
-        """Return the error about a missing name."""
         text = f"`{self.name}` has no `{name}`"
         return Missing("unknown-attribute", text, name, lambda: self._nearest(name) or self.advice)
 
@@ -157,7 +156,6 @@ class World:
         self._noted: list[Class | Function] = []
 
     def runtime(self, module: SourceModule) -> Runtime:
-        """Return the runtime of a module."""
         path = module.source.path
         if path not in self._runtimes:
             self._runtimes[path] = Runtime(self, module)
@@ -235,7 +233,6 @@ class World:
         return OpaqueImport(name, target.request, error, at)
 
     def provide(self, name: str) -> Provided:
-        """Return the value of a provided module."""
         if name not in self._values:
             self._values[name] = Provided(self, name, self.provided[name])
         return self._values[name]
@@ -245,7 +242,12 @@ class World:
         member = target.member or ""
         module = self.library.find(target.request, importer)
         if isinstance(module, ProvidedModule):
-            return self._provided_member(module.name, member, soft)
+            try:
+                return of_provided(self.machine, self.provide(module.name), member)
+            except AttributeError as error:
+                if soft:
+                    raise ImportError(str(error)) from None
+                raise
         if isinstance(module, SourceModule) and module is not importer:
             holder, binding = self.library.binding(module, member)
             if binding is not None:
@@ -260,14 +262,6 @@ class World:
             return self._host(member, target, importer)
         text = f"`{module.source.path}` has no `{member}` to import"
         raise ImportFailed(text, did_you_mean(member, module.bindings))
-
-    def _provided_member(self, name: str, member: str, soft: bool) -> Any:
-        try:
-            return of_provided(self.machine, self.provide(name), member)
-        except AttributeError as error:
-            if soft:
-                raise ImportError(str(error)) from None
-            raise
 
 
 class ModuleBody:
@@ -422,7 +416,8 @@ class Runtime:
                 self._pending.add(binding.name)
         if binding.name not in self.globals and binding.name not in self._aside:
             raise _circular(binding) if before in binding.statements else KeyError(binding.name)
-        self._run_pending()
+        while self._pending and not self._running:
+            self._define(self.module.bindings[self._pending.pop()])
 
     def _run_readers(self, binding: Binding, index: int) -> None:
         """Run the statements that read the previous value of a name before it is rebound."""
@@ -435,10 +430,6 @@ class Runtime:
                 uses = scopes.free_names([node])
                 if any(use.id == binding.name for use in uses):
                     self._run(number)
-
-    def _run_pending(self) -> None:
-        while self._pending and not self._running:
-            self._define(self.module.bindings[self._pending.pop()])
 
     def _run(self, index: int) -> None:
         self._done.add(index)

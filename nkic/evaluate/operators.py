@@ -224,7 +224,6 @@ def _is_type(value: Any) -> bool:
 
 
 def binary(symbol: str) -> Operation:
-    """Return the function of a binary operator."""
     specialised = {"+": add, "-": subtract, "*": multiply}
     if symbol in specialised:
         return specialised[symbol]

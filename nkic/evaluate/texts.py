@@ -137,7 +137,6 @@ class Writer:
         self._parts.append(piece)
 
     def value(self, value: Any) -> None:
-        """Append a value."""
         kind = value.__class__
         if kind in _PLAIN or kind is str:
             self.add(_literal(self.m, value))
@@ -302,14 +301,6 @@ def brief(m: Machine | None, value: Any, length: int = 60) -> str:
 # ---- format -------------------------------------------------------------------------------------
 
 
-def check_width(m: Machine, spec: str) -> None:
-    """Raise for a format specification whose field width exceeds the limit."""
-    if len(spec) > _SHORT_SPEC:
-        m.charge(10 * len(spec))
-    for digits in _NUMBER.findall(spec):  # of any script: Python reads them all
-        _allow_width(m, _small_number(digits, m.limits.width))
-
-
 def _small_number(digits: str, limit: int) -> int:
     """Return the value of digits, or a smaller one that exceeds the limit."""
     number = 0
@@ -331,7 +322,10 @@ def formatted(m: Machine, value: Any, spec: Any = "") -> str:
     """Return `format(value, spec)`."""
     if not isinstance(spec, str):
         raise TypeError(f"format() argument 2 must be str, not {m.class_of(spec).name}")
-    check_width(m, spec)
+    if len(spec) > _SHORT_SPEC:
+        m.charge(10 * len(spec))
+    for digits in _NUMBER.findall(spec):  # of any script: Python reads them all
+        _allow_width(m, _small_number(digits, m.limits.width))
     kind = value.__class__
     if kind in INSTANCES:
         method = value.cls.find("__format__")
@@ -414,7 +408,6 @@ class _Formatter(string.Formatter):
         return self._m.item(kwargs, key) if isinstance(kwargs, dict) else kwargs[key]
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """Return the value formatted by its specification."""
         self._m.charge(_FIELD_STEPS)
         result = formatted(self._m, value, format_spec)
         self._length += len(result)

@@ -362,7 +362,10 @@ class _Trial:
             if not self.judge.time_only:
                 self._run()
             if self.judge.sensitivity:
-                self._time_again()
+                reasons = self.analysis.get("report", {}).get("trust", {}).get("reasons", ())
+                shares = {reason["figure"]: reason["share"] for reason in reasons}
+                answer = self._ask("time", case=self.longest, shares=shares)
+                self.trust["sensitivity"] = answer["sensitivity"]
         except _Failed as failed:
             self.known |= {"problem": failed.problem, "diagnostics": failed.diagnostics}
         except Ended as ended:
@@ -522,12 +525,6 @@ class _Trial:
         others = [r for r in self.cases if r not in known]
         if known and all(r.passed for r in known) and any(not r.passed for r in others):
             self._flag("special-cased", "it is right on the known inputs alone", cheat=True)
-
-    def _time_again(self) -> None:
-        reasons = self.analysis.get("report", {}).get("trust", {}).get("reasons", ())
-        shares = {reason["figure"]: reason["share"] for reason in reasons}
-        answer = self._ask("time", case=self.longest, shares=shares)
-        self.trust["sensitivity"] = answer["sensitivity"]
 
     def _in_other_orders(self) -> None:
         if not self.judge.orders:

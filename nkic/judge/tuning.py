@@ -111,7 +111,13 @@ def space_of(source: SourceFile, task: Task, vary: Mapping[str, str | Sequence[A
             help = "say --vary NAME=VALUES, or write `# tune: 128, 256` beside a named value"
             raise bad_value(f"`{source.path}` marks no choice", help)
     for choice in found:
-        _check_fixed(task, choice)
+        name = choice.name.rpartition(".")[2]
+        fixed = [case.name for case in task.cases if choice.at and name in case.consts]
+        if fixed:
+            text = f"`{name}` is varied, but the task sets it: consts of case {fixed[0]}"
+            raise bad_value(text, "remove it there, so that the kernel's default holds")
+        if choice.name == OPTIMISE and task.optimise is not None:
+            raise bad_value("-O is varied, but the task sets it", "remove `optimise` there")
     if len({choice.at for choice in found}) < len(found):
         raise bad_value("--vary names one choice twice", "give all its values at once")
     return Space(source, tuple(found))
@@ -212,17 +218,6 @@ def _marked(source: SourceFile, places: Places) -> Iterator[Choice]:
             raise refusal("bad-value", text, where, help=help)
         name, at = here[0]
         yield Choice(name, _values(mark[1], f"{where}: {name}"), source.text_of(at), at)
-
-
-def _check_fixed(task: Task, choice: Choice) -> None:
-    """Raise `UsageFailed` if the task sets what is to be varied."""
-    name = choice.name.rpartition(".")[2]
-    fixed = [case.name for case in task.cases if choice.at and name in case.consts]
-    if fixed:
-        text = f"`{name}` is varied, but the task sets it: consts of case {fixed[0]}"
-        raise bad_value(text, "remove it there, so that the kernel's default holds")
-    if choice.name == OPTIMISE and task.optimise is not None:
-        raise bad_value("-O is varied, but the task sets it", "remove `optimise` there")
 
 
 # ---- What is known about a point ----------------------------------------------------------------

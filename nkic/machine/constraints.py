@@ -232,7 +232,6 @@ def integers_for_bitvec(attribute: str, *names: str) -> Rule:
 
 
 def _has_bits(tile: Tile) -> bool:
-    """Return whether the elements are integers or bools."""
     return tile.dtype.is_integer or tile.dtype.kind == "bool"
 
 
@@ -308,7 +307,6 @@ def all_int32(facts: Facts) -> bool:
 
 
 def wrong_operator(attribute: str, op: Operator, expected: str) -> Violation:
-    """Return the error for an operator of the wrong kind."""
     return Violation(
         "operator-not-supported",
         f"`{attribute}` is {op.name}, but must be {expected}",

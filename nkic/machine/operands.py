@@ -48,12 +48,10 @@ class Tile(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """The total number of elements."""
         return self.free * (self.partitions if self.on_chip else 1)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape as the user sees it."""
         sizes = tuple(num for _, num in self.dims)
         return (self.partitions, *sizes) if self.on_chip else sizes
 

@@ -90,7 +90,6 @@ class History(Generic[Writer]):
         self.writes: list[Write[Writer]] = []  # latest last
 
     def note(self, write: Write[Writer]) -> None:
-        """Record a write."""
         writes = self.writes
         if len(writes) == 1 and writes[0] == write:
             return

@@ -232,7 +232,6 @@ class Stop(NamedTuple, Generic[T]):
 
     @property
     def name(self) -> str:
-        """The name used in messages."""
         return self.row.name
 
 
@@ -245,7 +244,6 @@ class Round(NamedTuple, Generic[T]):
 
     @property
     def name(self) -> str:
-        """The name used in messages."""
         return "a device loop"
 
 

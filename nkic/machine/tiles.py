@@ -45,7 +45,6 @@ def first_target(generation: int) -> str:
 
 
 def compile_for(target: str) -> str:
-    """Return advice on choosing a target."""
     return f"compile with `--target {target}`, in Python with NEURON_PLATFORM_TARGET_OVERRIDE"
 
 

@@ -332,7 +332,6 @@ class Line:
         self.is_dma = self.engine is Engine.DMA
 
     def next(self) -> None:
-        """Advance to the next item."""
         self.entry = next(self.entries, None)
         self.is_ready = False
 

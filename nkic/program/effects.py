@@ -34,7 +34,6 @@ class Touch(NamedTuple):
 
     @property
     def box(self) -> Box:
-        """The bounding box of the access."""
         return box(self.pattern)
 
 

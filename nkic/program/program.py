@@ -348,7 +348,6 @@ class DependenceGraph:
         return self.edges.get(number, ())
 
     def plus(self, additional: Mapping[int, tuple[Edge, ...]]) -> DependenceGraph:
-        """Return this graph with additional edges."""
         if not additional:
             return self
         merged = dict(self.edges)

@@ -163,21 +163,13 @@ def quoted(text: str) -> str:
 
 def _operand(operand: Operand) -> str:
     if isinstance(operand, AccessPattern):
-        return _pattern(operand)
+        return operand.notation(operand.tensor.number) + _suffix(operand)
     if isinstance(operand, View):
-        return _view(operand)
+        text = f"%{operand.tensor.number}{{{operand.offset}; {operand.shape}; {operand.strides}}}"
+        return text + _suffix(operand)
     if isinstance(operand, Register):
         return f"${operand.number}"
     return repr(operand)
-
-
-def _pattern(pattern: AccessPattern) -> str:
-    return pattern.notation(pattern.tensor.number) + _suffix(pattern)
-
-
-def _view(view: View) -> str:
-    text = f"%{view.tensor.number}{{{view.offset}; {view.shape}; {view.strides}}}"
-    return text + _suffix(view)
 
 
 def _suffix(operand: AccessPattern | View) -> str:

@@ -286,7 +286,6 @@ class Reading:
         return cells, mode, -1
 
     def register(self, number: int, mode: int) -> Touch:
-        """Return an access to a register."""
         return self.cell_of(f"register {number}", mode)
 
     def places(self, placed: Program) -> Places:
@@ -313,7 +312,6 @@ class Reading:
             self.count += grid.count
 
     def name(self, number: int) -> str:
-        """Return the name of the tensor with that number."""
         return self.tensors[number].name if number in self.tensors else self.names[number]
 
 

@@ -74,14 +74,17 @@ class _Comparison:
         interned: dict[str, str] = {}  # interns equal names
         self.names = [interned.setdefault(name, name) for name, _ in _records(sections["debug"])]
         self.code = _Code(_records(sections["code"]))
-        self.contents = _unpacked(sections, "const")
+        record = msgpack.unpackb(sections["const"], use_list=False)
+        self.contents = record if isinstance(record, tuple) else ()
         self.bound: dict[int, object] = {0: None}
         self.forms: dict[tuple[int, int], int] = {}
         # by identity of `_Value.kind`: the equal part of a pattern
         self.alike: dict[int, Record] = {}
         self.taken = bytearray(len(self.declared))
         self.indices: dict[int, int] = {}
-        self.roles = _roles(program)
+        roles = dict.fromkeys(program.constants, CONSTANTS)
+        roles |= {p.tensor.number: OUTPUTS for p in program.outputs}
+        self.roles = roles | {p.tensor.number: INPUTS for p in program.inputs}
         self.core = 0
         # by form: the operands of its previous instruction in the stream
         self.before: dict[int, tuple[int, ...]] = {}
@@ -258,11 +261,6 @@ class _Differs(Exception):
     """A record differs from the schedule's item at its position."""
 
 
-def _unpacked(sections: Sections, name: str) -> Record:
-    record = msgpack.unpackb(sections[name], use_list=False)
-    return record if isinstance(record, tuple) else ()
-
-
 def _records(data: bytes | memoryview) -> Iterator[Record]:
     """Yield the records of a section one by one, which saves several times their size."""
     unpacker = msgpack.Unpacker(BytesIO(data), use_list=False)
@@ -333,13 +331,6 @@ class _Code:
 def _pattern(record: Record) -> _Value:
     _, tensor, dtype, start, partitions, offset, dims, *dynamic = record
     return _Value((dtype, start, partitions, dims, *dynamic), tensor, offset)
-
-
-def _roles(program: Program) -> dict[int, int]:
-    """Return the roles of the program's tensors, by number; all others are internal."""
-    roles = dict.fromkeys(program.constants, CONSTANTS)
-    roles |= {p.tensor.number: OUTPUTS for p in program.outputs}
-    return roles | {p.tensor.number: INPUTS for p in program.inputs}
 
 
 def _loop(loop: Loop, length: int) -> Record:

@@ -517,7 +517,11 @@ class _Walk:
             if missed or late:
                 self.conflicts(item, missed, late)
             if self.has_requests:
-                self.check_requests(item, start)
+                if item.after:
+                    self.check_user(item, start)
+                if item.pinned or self.pinned[0]:
+                    self.check_pin(item, start)
+                self.latest[item.number] = start
 
     def loop(self, loop: Loop, execution: int) -> None:
         self.decide(loop, execution, 0)
@@ -534,14 +538,6 @@ class _Walk:
                     text = f"stream {name} decides about loop {loop.number} by register {register}"
                     text += " without waiting for the instruction that sets it"
                     self.findings.append(Finding("register", text, loop.at))
-
-    def check_requests(self, instruction: Instruction, start: Start) -> None:
-        """Check the orders that the kernel itself requests."""
-        if instruction.after:
-            self.check_user(instruction, start)
-        if instruction.pinned or self.pinned[0]:
-            self.check_pin(instruction, start)
-        self.latest[instruction.number] = start
 
     def conflicts(
         self,

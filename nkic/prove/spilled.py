@@ -136,7 +136,6 @@ class _Walk:
         return names
 
     def patterns(self, instruction: Instruction) -> list[AccessPattern]:
-        """Return all patterns that the instruction accesses."""
         return [pattern for pattern, _ in _accesses(instruction, self.target)]
 
     def finds(self, expected: Tensor, tensor: Tensor) -> bool:

@@ -51,7 +51,6 @@ class Allocation:
 
     @property
     def banks(self) -> list[int]:
-        """The PSUM banks that it occupies."""
         first, last = self.address, self.address + max(1, self.bytes) - 1
         if self.memory != Buffer.PSUM.value:
             return []

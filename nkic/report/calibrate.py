@@ -100,7 +100,9 @@ def _measured(probe: Probe, profile: Any, path: str) -> float:
     if probe.quantity == ARRIVAL:
         return _arrival(seen, sorted(_named(rows, AFTER, path)), path)
     if probe.quantity == SPAN:
-        return _span(seen, path)
+        if len(seen) != 2:
+            raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, and not two")
+        return seen[1].start - seen[0].start
     if len(seen) < REPEATS or len(seen) % REPEATS:
         raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, of {REPEATS} repeats")
     parts = len(seen) // REPEATS  # a product in float32 is two instructions
@@ -114,12 +116,6 @@ def _measured(probe: Probe, profile: Any, path: str) -> float:
 
 def _pairs(seen: list[_Timed], parts: int) -> Iterable[tuple[_Timed, _Timed]]:
     return zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
-
-
-def _span(seen: list[_Timed], path: str) -> float:
-    if len(seen) != 2:
-        raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, and not two")
-    return seen[1].start - seen[0].start
 
 
 def _arrival(triggers: list[_Timed], after: list[_Timed], path: str) -> float:
@@ -227,11 +223,6 @@ def _relative_errors(
     )
 
 
-def _nudge(name: str, scale: float) -> float:
-    """Return the change of a figure for its slope: cycles are integers, so at least two of them."""
-    return NUDGE if TABLE[name].unit == "share" else max(NUDGE, 2 / scale)
-
-
 def _slopes(
     observations: Sequence[Observation],
     target: Target,
@@ -243,7 +234,8 @@ def _slopes(
     columns = []
     for i in range(len(names)):
         moved = share.copy()
-        moved[i] += _nudge(names[i], scale[i])
+        # Cycles are integers: the slope needs at least two of them.
+        moved[i] += NUDGE if TABLE[names[i]].unit == "share" else max(NUDGE, 2 / scale[i])
         after = _relative_errors(observations, target, names, moved * scale)
         columns.append((after - errors) / (moved[i] - share[i]))
     return np.array(columns).T
@@ -281,7 +273,6 @@ class Whole:
     engine: Engine | None = None
 
     def predicted(self, target: Target) -> float:
-        """Return the predicted time in ns."""
         target = target.used_by(self.executable.cores)
         if self.engine is None:
             return (duration(self.executable, target) or 0) / 1000

@@ -69,14 +69,12 @@ if __name__ == "__main__":
 
 
 def source() -> str:
-    """Return the text of the file."""
     kernels = {probe.name: probe for probe in PROBES}
     text = "\n\n".join(kernel_of(probe) for probe in kernels.values())
     return f"{HEAD}{text}\n\n{TAIL % ', '.join(kernels)}"
 
 
 def kernel_of(probe: Probe) -> str:
-    """Return the source of one kernel."""
     body = "".join(f"    {line}\n" for line in _lines(probe))
     return f"@nki.jit\ndef {probe.name}(x):\n{body}"
 

@@ -169,7 +169,6 @@ class Timed(NamedTuple):
 
     @classmethod
     def of(cls, name: str, run: RunReport) -> Timed:
-        """Return a run by its report."""
         return cls(name, run.time_ns, {reason.figure: reason for reason in run.trust.reasons})
 
 
@@ -320,7 +319,6 @@ class Row(NamedTuple):
         return f"{100 * self.change / self.before:+.1f}%"
 
     def cells(self) -> tuple[str, str, str, str]:
-        """Return the cells of a table row."""
         change = f"{self.change:+,.0f} {self.share}" if self.change else "="
         return clean(self.name), _shown(self.before), _shown(self.after), change
 
@@ -370,7 +368,6 @@ class Changes:
 
     @property
     def text(self) -> str:
-        """The changes for a terminal."""
         parts = [self.headline + "\n", *([f"{self.order.words}\n"] if self.order else [])]
         for title, rows in self.tables():
             if rows:
@@ -391,7 +388,6 @@ class Changes:
         return "\n".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the changes for programs."""
         tables = ("figures", "lines", "moved", "instructions")
         tables_json = {name: [row._asdict() for row in getattr(self, name)] for name in tables}
         identity = ("kernel", "target", "id")

@@ -187,7 +187,13 @@ class _Finder:
                         self._add(latest, number, before, reason, use.tensor)
             for use in self.uses[number]:
                 if use.box.memory in self.tracked:
-                    self._record(use, number, event.stream)
+                    if use.writes:
+                        for box in self._neighbours(use.box):
+                            if use.box.covers(box):
+                                self.accesses[box] = _LatestAccesses()
+                        self.accesses[use.box] = _LatestAccesses(number, use.tensor)
+                    elif use.reads:
+                        self.accesses[use.box].readers[event.stream] = number
             for (_, reason, tensor), before in latest.items():
                 yield Edge(before, number, reason, tensor)
 
@@ -236,15 +242,6 @@ class _Finder:
                     Relation.MEMORY if accesses.tensor != use.tensor else Relation.DATA,
                 )
 
-    def _record(self, use: Use, number: int, stream: int) -> None:
-        if use.writes:
-            for box in self._neighbours(use.box):
-                if use.box.covers(box):
-                    self.accesses[box] = _LatestAccesses()
-            self.accesses[use.box] = _LatestAccesses(number, use.tensor)
-        elif use.reads:
-            self.accesses[use.box].readers[stream] = number
-
 
 def edges(trace: Trace, uses: Uses) -> list[Edge]:
     """Return every pair of dependent events, with the reason.
@@ -284,7 +281,6 @@ class LineCost:
 
     @property
     def hbm(self) -> int:
-        """Bytes from and to HBM."""
         return self.hbm_read + self.hbm_written
 
     @property
@@ -459,7 +455,6 @@ def levels(live_ranges: Iterable[LiveRange]) -> list[tuple[int, int]]:
 
 
 def peak(live_ranges: Sequence[LiveRange], buffer: Buffer) -> Peak:
-    """Return the peak of the live ranges in this memory."""
     live_ranges = [life for life in live_ranges if life.buffer is buffer]
     time, level = max(levels(live_ranges), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
     owners: dict[tuple[str, Line], int] = defaultdict(int)

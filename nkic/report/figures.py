@@ -114,7 +114,6 @@ def figures(
 
 
 def _outputs(signature: Signature, result: Result) -> list[OutputRow]:
-    """Return the statistics of every output."""
     rows = []
     for p in signature.outputs:
         array = result.outputs[p.name]

@@ -56,7 +56,6 @@ class Probe:
         return {name: tile_of(text) for name, text in self.tiles.items()}
 
     def predicted(self, target: Target) -> float:
-        """Return the predicted time in ns."""
         defaults = {a.name: a.default for a in self.row.attributes}
         facts = Facts(
             target,
@@ -66,17 +65,13 @@ class Probe:
         )
         times = timing(self.row, facts, self.engine)
         if not self.warm:
-            return _cold(1 if self.quantity == INTERVAL else WARMING + 1, times, target)
+            count = 1 if self.quantity == INTERVAL else WARMING + 1
+            warmth, now = Warmth(target), 0
+            for _ in range(count):
+                now += warmth.duration(now, times)
+            return now / 1000
         table = target.figures["scalar.table_ns"] if self.alternate else 0.0
         return table + _quantity(self.quantity, times, target)
-
-
-def _cold(count: int, times: Timing, target: Target) -> float:
-    """Return the time in ns of `count` products on an initially cold tensor engine."""
-    warmth, now = Warmth(target), 0
-    for _ in range(count):
-        now += warmth.duration(now, times)
-    return now / 1000
 
 
 def _quantity(quantity: str, times: Timing, target: Target) -> float:
@@ -114,7 +109,6 @@ def _interval_and_duration(
     attributes: Mapping[str, Any],
     figures: tuple[str, str],
 ) -> list[Probe]:
-    """Return the probes of interval and duration of one kernel."""
     return [
         Probe(name, row, engine, tiles, attributes, quantity, (figure,))
         for quantity, figure in zip((INTERVAL, DURATION), figures, strict=True)
@@ -158,7 +152,6 @@ def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) ->
 
 
 def _dma_transpose(memory: str) -> Probe:
-    """Return the probe of a DMA transpose."""
     tiles = _of("bfloat16 128 sbuf", src=f"bfloat16 128 {memory}")
     name, figure = f"dma_transpose_{memory}", f"dma.transpose_{memory}"
     return Probe(name, "dma_transpose", D, tiles, {}, ARRIVAL, (figure,))

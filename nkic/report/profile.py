@@ -78,7 +78,6 @@ class _Facts:
         return _union([*executing, *triggers]) * PS
 
     def products(self) -> list[Event]:
-        """Return the matrix products."""
         rows = ((event, event.record.row) for event in self.trace.events)
         return [event for event, row in rows if row is not None and row.operations is not None]
 

@@ -59,7 +59,6 @@ class _Loads:
 
     @property
     def all(self) -> list[int]:
-        """The numbers of all loads."""
         return [number for numbers in self.events.values() for number in numbers]
 
     @property
@@ -316,7 +315,8 @@ class _Questions(Subject):
         rows: dict[Line, int] = {}
         for number, event in self.transfers():
             best = round(event.bytes * 1000 / rate)
-            row = row_bytes(event)
+            patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
+            row = min(run(p.dims) * p.dtype.size for p in patterns)
             if best and event.pool > SHORT_ROW_COST * best and row < self._longest_row(event):
                 line = self.line(event)
                 by_line[line][number] = best
@@ -532,12 +532,6 @@ def _at_full_rate(best: Mapping[int, int]) -> Change:
         return original._replace(hold=min(original.hold, best[number]), pool=best[number])
 
     return Change(retimed=retimed)
-
-
-def row_bytes(event: Event) -> int:
-    """Return the bytes that are contiguous in memory on both sides of a transfer."""
-    patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
-    return min(run(p.dims) * p.dtype.size for p in patterns)
 
 
 def _listed_lines(lines: tuple[Line, ...]) -> str:

@@ -43,7 +43,6 @@ class BoundRow:
 
     @property
     def text(self) -> str:
-        """The bounds for people."""
         words = []
         if self.maximum is not None:
             share = (
@@ -190,7 +189,13 @@ def cycles_line(run: RunReport, target: Target) -> str:
     parts = [f"{clean(run.kernel)}: {grouped(run.cycles)} cycles ({_time(run.time_ns)} at {clock})"]
     cores = sorted({name.partition(".")[0] for name in run.engines})
     for core in cores:
-        shares = _shares(run, core)
+        # Queues run in parallel: a sum over them says nothing, so transfers have a rate instead.
+        words = []
+        for engine, short in SHORT_NAMES.items():
+            use = run.engines.get(f"{core}.{engine.value}")
+            if use is not None and use.busy_ns and engine is not Engine.DMA and run.time_ns:
+                words.append(f"{short} {100 * use.busy_ns / run.time_ns:.0f}%")
+        shares = " ".join(words)
         if shares:
             parts.append(f"{core} {shares}" if len(cores) > 1 else shares)
     if run.dma_bytes and run.time_ns:
@@ -286,19 +291,6 @@ def _options(run: RunReport, executable: Executable) -> Iterator[str]:
 
 def _rough(ns: float) -> str:
     return f"{ns / 1e6:,.2f} ms" if ns >= 1e6 else f"{ns / 1e3:,.0f} us"
-
-
-def _shares(run: RunReport, core: str) -> str:
-    """Return the busy share of each engine of a core.
-
-    Queues run in parallel, so a sum over them would be meaningless; transfers are reported by rate.
-    """
-    words = []
-    for engine, short in SHORT_NAMES.items():
-        use = run.engines.get(f"{core}.{engine.value}")
-        if use is not None and use.busy_ns and engine is not Engine.DMA and run.time_ns:
-            words.append(f"{short} {100 * use.busy_ns / run.time_ns:.0f}%")
-    return " ".join(words)
 
 
 def _time(ns: float) -> str:

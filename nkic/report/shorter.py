@@ -98,7 +98,6 @@ class Subject:
                 yield number, event
 
     def engine(self, event: Event) -> Engine:
-        """Return the engine that executed the event."""
         return self.trace.streams[event.stream].engine
 
     def line(self, event: Event) -> Line:

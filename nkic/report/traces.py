@@ -274,7 +274,6 @@ _SEQUENCE = 1
 
 
 def is_there() -> bool:
-    """Whether perfetto is installed."""
     return find_spec("perfetto") is not None
 
 
@@ -349,7 +348,6 @@ class _Writer:
         return packet.track_event
 
     def bytes(self) -> bytes:
-        """Return the serialised trace."""
         return bytes(self.builder.serialize())
 
 
@@ -395,7 +393,6 @@ COLUMNS = {
 
 
 def parquet_is_there() -> bool:
-    """Whether pyarrow is installed."""
     return find_spec("pyarrow") is not None
 
 

@@ -199,7 +199,12 @@ class _Signature:
         if item.arg:
             self._add_name(item.arg)
         if item.kind == "/":
-            self._add_slash(item)
+            if self.slash or self.star:
+                message = "`/` can occur once, before any `*`"
+                raise _misplaced(item.span, message, self.slash or self.star)
+            if not self.plain:
+                raise _misplaced(item.span, "at least one parameter must precede `/`", None)
+            self.slash, self.posonly, self.plain = item, self.plain, []
         elif item.kind in ("*", "bare *"):
             if self.star:
                 raise _misplaced(item.span, "only one `*` can be in a parameter list", self.star)
@@ -220,14 +225,6 @@ class _Signature:
                 labels=[Label(first.span, "first here")],
                 help="give one of the two another name",
             )
-
-    def _add_slash(self, item: ParsedParameter) -> None:
-        if self.slash or self.star:
-            message = "`/` can occur once, before any `*`"
-            raise _misplaced(item.span, message, self.slash or self.star)
-        if not self.plain:
-            raise _misplaced(item.span, "at least one parameter must precede `/`", None)
-        self.slash, self.posonly, self.plain = item, self.plain, []
 
     def _add_plain(self, item: ParsedParameter, name: n.Arg) -> None:
         if self.star:

@@ -28,7 +28,6 @@ _SETTLED = frozenset({BindingKind.FUNCTION, BindingKind.IMPORT})
 def bind(
     name: str, source: SourceFile, tree: nodes.Module, *, trusted: bool = False
 ) -> SourceModule:
-    """Return the module that a file defines."""
     scan = _ModuleScan(tree)
     return SourceModule(
         name, source, tree, _bindings(tree, scan), scan.stars, trusted, scan.imports
@@ -46,16 +45,13 @@ class _ModuleScan:
             if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
                 self.definitions.setdefault(node.name, []).append(node)
             elif isinstance(node, nodes.Import | nodes.ImportFrom):
-                self._add_import(node)
+                first: dict[str, nodes.Alias] = {}
+                for alias in node.names:
+                    first.setdefault(scopes.alias_name(alias), alias)
+                for name, alias in first.items():
+                    self.imports.setdefault(name, []).append(_import_target(name, node, alias))
                 stars += _star_imports(node)
         self.stars = tuple(dict.fromkeys(reversed(stars)))
-
-    def _add_import(self, node: nodes.Import | nodes.ImportFrom) -> None:
-        first: dict[str, nodes.Alias] = {}
-        for alias in node.names:
-            first.setdefault(scopes.alias_name(alias), alias)
-        for name, alias in first.items():
-            self.imports.setdefault(name, []).append(_import_target(name, node, alias))
 
 
 class _Definition(NamedTuple):
@@ -266,16 +262,12 @@ def _changed(statement: nodes.Statement) -> Iterator[str]:
 
 def _changed_by(statement: nodes.Node) -> Iterator[str]:
     if isinstance(statement, nodes.Expr) and isinstance(statement.value, nodes.Call):
-        yield from _method_owner(statement.value)
+        if isinstance(statement.value.func, nodes.Attribute):
+            yield from _root(statement.value.func)
     elif isinstance(statement, nodes.Assign | nodes.Delete):
         yield from (name for target in statement.targets for name in _root(target))
     elif isinstance(statement, nodes.AugAssign):
         yield from _root(statement.target)
-
-
-def _method_owner(call: nodes.Call) -> Iterator[str]:
-    if isinstance(call.func, nodes.Attribute):
-        yield from _root(call.func)
 
 
 def _root(target: nodes.Expression) -> Iterator[str]:
@@ -375,7 +367,6 @@ class Library:
         return self._stars[module.source.path]
 
     def provided_stars(self, module: SourceModule) -> tuple[str, ...]:
-        """Return the provided modules that a module star-imports."""
         modules = (self.find(request, module) for request in module.stars)
         return tuple(starred.name for starred in modules if isinstance(starred, ProvidedModule))
 

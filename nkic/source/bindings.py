@@ -196,9 +196,7 @@ class Modules(Protocol):
         """Return where a name of a module is bound: in itself, or in a module it star-imports."""
         ...
 
-    def provided_stars(self, module: SourceModule) -> tuple[str, ...]:
-        """Return the provided modules that a module star-imports."""
-        ...
+    def provided_stars(self, module: SourceModule) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -298,7 +296,6 @@ def primary(chain: CallChain) -> CallChain:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a table of names."""
     return text.split()
 
 
@@ -420,12 +417,10 @@ def is_hidden(attribute: str) -> bool:
 
 
 def may_define(method: str) -> bool:
-    """Whether a class may define this method."""
     return not is_special(method) or method in SPECIAL_METHODS
 
 
 def instead_of(attribute: str) -> str:
-    """Return the alternative to a hidden attribute."""
     return _INSTEAD.get(attribute, "use the public methods and fields of the object")
 
 

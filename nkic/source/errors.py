@@ -56,12 +56,10 @@ class Situation:
 
     @property
     def words(self) -> Words:
-        """The terminals by role."""
         return words()
 
     @property
     def tokens(self) -> list[Token]:
-        """All tokens of the file."""
         return self.lexed.tokens
 
     @property
@@ -144,7 +142,6 @@ class Situation:
         return special or (token.text in "([{" and self.is_fixed(token))
 
     def is_closing(self, token: Token) -> bool:
-        """Whether the token closes a bracket or a field."""
         return token.text in ")]}" and self.is_fixed(token)
 
     def is_fixed(self, token: Token) -> bool:
@@ -202,7 +199,6 @@ class Situation:
         return plain or (token.text in _STARTS_VALUE and self.is_fixed(token))
 
     def ends_value(self, token: Token) -> bool:
-        """Whether the token can be the last of a value."""
         w = self.words
         plain = token.kind in (w.name, w.number, w.string, w.fstring_end)
         return plain or (token.text in _ENDS_VALUE and self.is_fixed(token))
@@ -364,21 +360,16 @@ def _missing_colon(at: Situation) -> CompileFailed | None:
     if at.brackets or at.head not in HEADS:
         return None
     if at.first.kind == at.words.name:  # `match` or `case`, lexed as a name
-        return _match_without_colon(at)
+        line = at.rest_of_line()
+        end = at.index + len(line)
+        if end >= len(at.tokens) or at.tokens[end].kind != at.words.indent:
+            return None
+        last = line[-1]
+        return _colon_here(at, Span(at.path, last.line, last.column, last.line, last.column))
     has_colon = any(token.text == ":" for token in at.rest_of_line())
     if not at.accepts(":") or has_colon or at.token.text in ("=", ":="):
         return None
     return _colon_here(at, at.gap)
-
-
-def _match_without_colon(at: Situation) -> CompileFailed | None:
-    """Report `match x` without a colon: two names, followed by an indented line."""
-    line = at.rest_of_line()
-    end = at.index + len(line)
-    if end >= len(at.tokens) or at.tokens[end].kind != at.words.indent:
-        return None
-    last = line[-1]
-    return _colon_here(at, Span(at.path, last.line, last.column, last.line, last.column))
 
 
 def _colon_here(at: Situation, span: Span) -> CompileFailed:

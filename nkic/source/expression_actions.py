@@ -137,7 +137,11 @@ def strings(span: Span, *pieces: n.Constant | n.JoinedStr) -> n.Constant | n.Joi
     """Concatenate adjacent strings; an f-string among them makes the result an f-string."""
     if len(pieces) == 1 and isinstance(pieces[0], n.Constant):
         return pieces[0]
-    _check_no_mix(pieces)
+    is_bytes = [isinstance(p, n.Constant) and isinstance(p.value, bytes) for p in pieces]
+    if any(is_bytes) and not all(is_bytes):
+        odd = next(p for p, b in zip(pieces, is_bytes, strict=True) if b is not is_bytes[0])
+        message = "adjacent strings must be all text or all bytes"
+        raise refusal("bad-string", message, odd.span, help="put an operator or comma between")
     parts: list[Part] = []
     for piece in pieces:
         parts += piece.values if isinstance(piece, n.JoinedStr) else (piece,)
@@ -200,14 +204,6 @@ def format_spec(span: Span, *parts: tuple[Part, ...]) -> n.JoinedStr:
 # ---- values --------------------------------------------------------------------------------
 
 
-def _check_no_mix(pieces: Iterable[n.Constant | n.JoinedStr]) -> None:
-    is_bytes = [isinstance(p, n.Constant) and isinstance(p.value, bytes) for p in pieces]
-    if any(is_bytes) and not all(is_bytes):
-        odd = next(p for p, b in zip(pieces, is_bytes, strict=True) if b is not is_bytes[0])
-        message = "adjacent strings must be all text or all bytes"
-        raise refusal("bad-string", message, odd.span, help="put an operator or comma between")
-
-
 def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Concatenate adjacent texts and drop empty ones."""
     merged: list[Part] = []
@@ -222,7 +218,6 @@ def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def _joined(texts: list[n.Constant]) -> list[n.Constant]:
-    """Return one constant for several adjacent ones."""
     if len(texts) < 2:
         return texts
     value = "".join([str(text.value) for text in texts])
@@ -244,7 +239,11 @@ def _character(span: Span, escape: str) -> str:
     if first in _DIGITS:
         return _by_number(span, escape)
     if first == "N":
-        return _by_name(span, escape)
+        try:
+            return unicodedata.lookup(escape[2:-1])
+        except KeyError:
+            message = f"`\\{escape}` does not name a character"
+            raise refusal("bad-string", message, span, help=_BACKSLASH) from None
     return "\\" + escape  # not an escape: the backslash remains
 
 
@@ -261,14 +260,6 @@ def _by_number(span: Span, escape: str) -> str:
 
 
 _BACKSLASH = "write `\\\\` for a backslash, or put an r before the string"
-
-
-def _by_name(span: Span, escape: str) -> str:
-    try:
-        return unicodedata.lookup(escape[2:-1])
-    except KeyError:
-        message = f"`\\{escape}` does not name a character"
-        raise refusal("bad-string", message, span, help=_BACKSLASH) from None
 
 
 def _bytes(span: Span, body: str, raw: bool) -> bytes:

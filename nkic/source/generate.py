@@ -49,7 +49,9 @@ def generate(grammar: bytes) -> dict[str, Any]:
     data, memo = lark.memo_serialize([TerminalDef, Rule])
     rules = {number: row for number, row in sorted(memo.items()) if row["__type__"] == "Rule"}
     states = _states(data["parser"]["parser"])
-    terminals = _terminals(lark)
+    names = {symbol.name for rule in lark.rules for symbol in rule.expansion if symbol.is_term}
+    plain = sorted(names - set(LOOKAHEAD_WORDS))
+    terminals = [END, *plain, *LOOKAHEAD_WORDS, ERROR]
     nonterminals = list(dict.fromkeys(row["origin"]["name"] for row in rules.values()))
     order = {number: index for index, number in enumerate(rules)}
     return {
@@ -65,12 +67,6 @@ def generate(grammar: bytes) -> dict[str, Any]:
         **_actions(states, terminals, order),
         "gotos": [_gotos(row, nonterminals) for row in states],
     }
-
-
-def _terminals(lark: Lark) -> list[str]:
-    names = {symbol.name for rule in lark.rules for symbol in rule.expansion if symbol.is_term}
-    plain = sorted(names - set(LOOKAHEAD_WORDS))
-    return [END, *plain, *LOOKAHEAD_WORDS, ERROR]
 
 
 def _texts(lark: Lark, terminals: list[str]) -> dict[str, int]:
@@ -151,7 +147,6 @@ def _with_gaps(is_kept: list[bool], is_empty: Sequence[bool]) -> list[int]:
 
 
 def main() -> None:
-    """Write the file."""
     grammar = Path(str(folder()))
     stored = generate(grammar.joinpath(GRAMMAR).read_bytes())
     lines = ",\n".join(

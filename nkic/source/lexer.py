@@ -110,7 +110,6 @@ def bad_continuation(span: Span) -> CompileFailed:
 
 
 def continuation_at_end(span: Span) -> CompileFailed:
-    """A backslash at the end of the file."""
     return refusal(
         "bad-continuation",
         "the file ends after a backslash that continues the line",
@@ -164,11 +163,6 @@ def unterminated_string(text: str, start: int, span: Span) -> CompileFailed:
         return _unterminated(quote * 3, span._replace(end_column=span.column + 3))
     length = text.index("\n", start) - start
     return _unterminated(quote, span._replace(end_column=span.column + length))
-
-
-def unterminated_fstring(start: Token, quote: str, path: str) -> CompileFailed:
-    """An f-string without an end; `start` is its prefix and quote."""
-    return _unterminated(quote, start.span(path))
 
 
 def _unterminated(quote: str, span: Span) -> CompileFailed:
@@ -324,19 +318,10 @@ def classify(
 def _is_keyword(tokens: list[Token], index: int, first: int, in_match: bool, words: Words) -> bool:
     kind = tokens[index].kind
     if kind == words.match:
-        return index == first and _is_match(tokens, index, words)
+        # No other line starts with `match` and ends with a colon.
+        return index == first and tokens[-1].kind == words.fixed[":"] and len(tokens) > index + 2
     if kind == words.case:
         return index == first and in_match
-    return _is_type_alias(tokens, index, first, words)
-
-
-def _is_match(tokens: list[Token], index: int, words: Words) -> bool:
-    """Whether the line starts with `match` and ends with a colon, which nothing else does."""
-    return tokens[-1].kind == words.fixed[":"] and len(tokens) > index + 2
-
-
-def _is_type_alias(tokens: list[Token], index: int, first: int, words: Words) -> bool:
-    """Whether `type` is followed by a name at the start of a statement."""
     if index + 1 == len(tokens) or not (index == first or tokens[index - 1].text in ";:"):
         return False
     return tokens[index + 1].kind in (words.name, words.match, words.case, words.type)
@@ -385,7 +370,6 @@ _TAB = 8  # columns, as in Python
 
 
 def lex(source: SourceFile) -> Tokens:
-    """Return the tokens of a file."""
     lexer = _Lexer(source)
     try:
         lexer.run()
@@ -466,7 +450,12 @@ class _Lexer:
                 continue
             line, base = self.line, self.base - 1
             add(new(Token, (kind, token_text, line, start - base, line, position - base)))
-        self._finish()
+        if self.brackets:
+            raise never_closed(self.brackets[-1], self.tokens, self.path)
+        end = len(self.text)
+        self.tokens.append(
+            Token(self.words.end, "", self.line, end - self.base + 1, *self._last_end())
+        )
 
     def _add(self, kind: int, start: int, end: int, text: str = "") -> Token:
         """Append a token that starts on the current line; it may end on a later one."""
@@ -485,14 +474,6 @@ class _Lexer:
     def _span(self, start: int, end: int) -> Span:
         base = self.base - 1
         return Span(self.path, self.line, start - base, self.line, end - base)
-
-    def _finish(self) -> None:
-        if self.brackets:
-            raise never_closed(self.brackets[-1], self.tokens, self.path)
-        end = len(self.text)
-        self.tokens.append(
-            Token(self.words.end, "", self.line, end - self.base + 1, *self._last_end())
-        )
 
     def tokens_with_error(self, failure: CompileFailed) -> Tokens:
         """Return the tokens up to the failure, terminated by an ERROR token."""
@@ -534,21 +515,18 @@ class _Lexer:
         if not self.blocks[-1].agrees(width, narrow):
             raise inconsistent_tabs(self._span(end, margin_end))
         if width > self.blocks[-1].width:
-            self._indent(width, narrow, end, margin_end)
+            if len(self.blocks) == MAX_BLOCKS:
+                raise too_many_blocks(self._span(end, margin_end))
+            self.blocks.append(_Block(width, narrow, self.opens_match))
+            span = self._span(end, margin_end)
+            self.tokens.append(
+                Token(self.words.indent, "", span.line, span.end_column, *self._last_end())
+            )
         while width < self.blocks[-1].width:
             self._dedent(width, narrow, end, margin_end)
         self.opens_match = False
         self.first = len(self.tokens)
         return margin_end
-
-    def _indent(self, width: int, narrow: int, start: int, end: int) -> None:
-        if len(self.blocks) == MAX_BLOCKS:
-            raise too_many_blocks(self._span(start, end))
-        self.blocks.append(_Block(width, narrow, self.opens_match))
-        span = self._span(start, end)
-        self.tokens.append(
-            Token(self.words.indent, "", span.line, span.end_column, *self._last_end())
-        )
 
     def _dedent(self, width: int, narrow: int, start: int, end: int) -> None:
         inner, outer = self.blocks.pop(), self.blocks[-1]
@@ -666,7 +644,12 @@ class _Lexer:
                 continue
             self._middle(position, end, self.text[position:end])
             if brace == "{":
-                return self._open_field(end, string)
+                if string.fields == MAX_FIELDS:
+                    raise fields_too_deep(self._span(end, end + 1))
+                self._push(Bracket("}", len(self.tokens), field_start=end + 1), end)
+                self._add(self.words.field_open, end, end + 1)
+                string.fields += 1
+                return end + 1
             if brace == "}" and string.fields:
                 return self._close_field(end)
             return self._end_string(end, string)
@@ -676,14 +659,6 @@ class _Lexer:
             raw = self.strings[-1].raw
             self._add(self.words.raw_middle if raw else self.words.middle, start, end, text)
         return end
-
-    def _open_field(self, brace: int, string: _OpenString) -> int:
-        if string.fields == MAX_FIELDS:
-            raise fields_too_deep(self._span(brace, brace + 1))
-        self._push(Bracket("}", len(self.tokens), field_start=brace + 1), brace)
-        self._add(self.words.field_open, brace, brace + 1)
-        string.fields += 1
-        return brace + 1
 
     def _close_field(self, brace: int) -> int:
         self._keep_debug_text(brace)
@@ -709,7 +684,7 @@ class _Lexer:
         if not self.text.startswith(string.quote, position):
             if self.text.startswith("}", position):
                 raise single_brace(self._span(position, position + 1))
-            raise unterminated_fstring(string.start, string.quote, self.path)
+            raise _unterminated(string.quote, string.start.span(self.path))
         if string.fields:
             raise field_never_closed(self.tokens[self.brackets[-1].token], self.path)
         self._add(self.words.fstring_end, position, end)

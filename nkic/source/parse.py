@@ -85,7 +85,14 @@ def _inner(node: n.FunctionDef | n.ClassDef) -> Context:
 
 def _everything_below(node: n.Node, context: Context) -> Iterator[Found]:
     if isinstance(node, _COMPREHENSIONS):
-        yield from _below_comprehension(node, context)
+        function = "async def" if isinstance(node, n.GeneratorExp) else context.function
+        inner = Context(function, in_comprehension=True)  # a generator that awaits is async
+        elements = (node.key, node.value) if isinstance(node, n.DictComp) else (node.elt,)
+        # All but the first iterable are in a function of their own.
+        yield from ((element, inner) for element in elements)
+        for clause in node.generators:
+            yield from ((part, inner) for part in (clause.target, *clause.ifs))
+            yield clause.iter, context if clause is node.generators[0] else inner
         return
     below = list(_statements_below(node, context))
     statements = {statement for statement, _ in below}
@@ -94,17 +101,6 @@ def _everything_below(node: n.Node, context: Context) -> Iterator[Found]:
             in_lambda = isinstance(node, n.Lambda) and child is node.body
             yield child, Context("lambda") if in_lambda else context
     yield from below
-
-
-def _below_comprehension(node: Comprehension, context: Context) -> Iterator[Found]:
-    """Yield the parts; all but the first iterable are in a function of their own."""
-    function = "async def" if isinstance(node, n.GeneratorExp) else context.function
-    inner = Context(function, in_comprehension=True)  # a generator that awaits is async
-    elements = (node.key, node.value) if isinstance(node, n.DictComp) else (node.elt,)
-    yield from ((element, inner) for element in elements)
-    for clause in node.generators:
-        yield from ((part, inner) for part in (clause.target, *clause.ifs))
-        yield clause.iter, context if clause is node.generators[0] else inner
 
 
 # ---- complaints ----------------------------------------------------------------------------
@@ -121,7 +117,10 @@ def _error_at(node: n.Node, context: Context) -> CompileFailed | None:
         isinstance(node, n.For | n.With | n.ListComp | n.SetComp | n.DictComp) and _awaits(node)
     )
     if is_async and context.function != "async def":
-        return _outside_async(node, context)
+        word = "await" if isinstance(node, n.Await) else "async"
+        location = "in a function that is not async" if context.function else "not in a function"
+        message = f"this `{word}` is {location}"
+        return refusal("outside-function", message, node.span, help="write `async def` around it")
     return None
 
 
@@ -153,13 +152,6 @@ def _outside_loop(node: n.Break | n.Continue) -> CompileFailed:
 def _outside_function(word: str, node: n.Node) -> CompileFailed:
     message = f"`{word}` is not in a function"
     return refusal("outside-function", message, node.span, help="indent it into a `def`")
-
-
-def _outside_async(node: n.Node, context: Context) -> CompileFailed:
-    word = "await" if isinstance(node, n.Await) else "async"
-    location = "in a function that is not async" if context.function else "not in a function"
-    message = f"this `{word}` is {location}"
-    return refusal("outside-function", message, node.span, help="write `async def` around it")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -198,7 +198,6 @@ class Tables:
     _jumps: dict[int, int] = field(default_factory=dict)
 
     def index(self, terminal: str) -> int:
-        """Return the number of the terminal with this name."""
         return self.terminals.index(terminal)
 
 

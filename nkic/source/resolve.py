@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from nkic.base.device import SECOND_WAY
 from nkic.base.diagnostics import Label, Reporter, did_you_mean, make, respelt
@@ -260,10 +260,22 @@ def _single_kernel(
     if len({kernel.node.span for kernel in candidates}) == 1:
         return candidates[-1]  # the scheduled kernel: the other one was written to be scheduled
     if candidates:
-        _ambiguous(module, candidates, report)
+        report.fatal(
+            "which-kernel",
+            f"`{module.source.path}` has {len(candidates)} kernels; choose one",
+            labels=[Label(k.node.name_span, k.signature) for k in candidates],
+            notes=[f"-k {k.name}" for k in candidates],
+            help=f"for example `-k {candidates[0].name}`",
+        )
     for function in _functions(module):
         for decorator in function.decorators:
-            _check_spelling(decorator, module, report)
+            func = _without_call(decorator)
+            root, _, last = dotted(func, module).rpartition(".")
+            suggestion = did_you_mean(last, ["jit"]) if root in _ROOTS else ""
+            if suggestion:
+                fixes = respelt(suggestion, module.source, func.span)
+                text = f"`{root}` has no `{last}`, which would make a kernel of this function"
+                report.fatal("unknown-attribute", text, func.span, help=suggestion, fixes=fixes)
     _check_nested(module, report)
     functions = [n.name for n in _functions(module)]
     advice = "put `@nki.jit` on the function to compile, or name it with `-k`"
@@ -294,27 +306,6 @@ def _is_kernel(node: nodes.FunctionDef, module: SourceModule) -> bool:
 def _without_call(decorator: nodes.Expression) -> nodes.Expression:
     """Return the function of a decorator that may be a call: `nki.jit` of `@nki.jit(…)`."""
     return decorator.func if isinstance(decorator, nodes.Call) else decorator
-
-
-def _check_spelling(decorator: nodes.Expression, module: SourceModule, report: Reporter) -> None:
-    """Report a decorator that is probably a misspelt `nki.jit`."""
-    func = _without_call(decorator)
-    root, _, last = dotted(func, module).rpartition(".")
-    suggestion = did_you_mean(last, ["jit"]) if root in _ROOTS else ""
-    if suggestion:
-        fixes = respelt(suggestion, module.source, func.span)
-        text = f"`{root}` has no `{last}`, which would make a kernel of this function"
-        report.fatal("unknown-attribute", text, func.span, help=suggestion, fixes=fixes)
-
-
-def _ambiguous(module: SourceModule, candidates: tuple[Kernel, ...], report: Reporter) -> NoReturn:
-    report.fatal(
-        "which-kernel",
-        f"`{module.source.path}` has {len(candidates)} kernels; choose one",
-        labels=[Label(k.node.name_span, k.signature) for k in candidates],
-        notes=[f"-k {k.name}" for k in candidates],
-        help=f"for example `-k {candidates[0].name}`",
-    )
 
 
 def _undecorated(module: SourceModule, name: str, report: Reporter) -> Kernel:
@@ -463,7 +454,11 @@ class Reach:
         self._use(module, mentioned)
         for method in methods_of(definition):
             self._inner.add(method)
-            self._offer(module, method)
+            # A method is reached once its name is used.
+            if bindings.is_special(method.name) or method.name in self._attributes:
+                self._add(module, method)
+            else:
+                self._methods.setdefault(method.name, []).append((module, method))
 
     # ---- the subset ------------------------------------------------------------------------
 
@@ -492,7 +487,9 @@ class Reach:
                 module, name, mentioned.near, follow=called or name not in mentioned.called
             )
         for path in mentioned.paths:
-            self._follow_path(module, path)
+            _, binding = self.library.binding(module, path.root)
+            for target in import_targets(module, binding) if binding else ():
+                self._follow_members(module, target, path.attributes)
 
     def _use_attributes(self, attributes: frozenset[str]) -> None:
         new = attributes - self._attributes
@@ -500,13 +497,6 @@ class Reach:
         for name in sorted(new & self._methods.keys()):
             for module, method in self._methods.pop(name):
                 self._add(module, method)
-
-    def _offer(self, module: SourceModule, method: nodes.FunctionDef) -> None:
-        """Register a method of a reached class: it is reached once its name is used."""
-        if bindings.is_special(method.name) or method.name in self._attributes:
-            self._add(module, method)
-        else:
-            self._methods.setdefault(method.name, []).append((module, method))
 
     def _use_name(
         self, module: SourceModule, name: nodes.Name, local_names: frozenset[str], *, follow: bool
@@ -563,19 +553,20 @@ class Reach:
             module, binding = waiting.pop()
             if self._mark_followed(module, binding, functions):
                 continue
-            self._visit_binding(module, binding, functions)
+            if binding.node is not None and (functions or binding.kind is not BindingKind.FUNCTION):
+                self._add(module, binding.node)
+            if binding.kind is BindingKind.IMPORT:
+                check_import(module, binding, self.profile, self.library.provided, self.report)
+            if binding.kind is BindingKind.VALUE:
+                for index in binding.statements:
+                    statement = module.tree.body[index]
+                    if statement not in self._values:
+                        self._values.add(statement)
+                        self._pending.append((module, statement))
             for target in reversed(import_targets(module, binding)):
                 holder, target_binding = self.library.member(target, module)
                 if target_binding is not None and isinstance(holder, SourceModule):
                     waiting.append((holder, target_binding))
-
-    def _visit_binding(self, module: SourceModule, binding: Binding, functions: bool) -> None:
-        if binding.node is not None and (functions or binding.kind is not BindingKind.FUNCTION):
-            self._add(module, binding.node)
-        if binding.kind is BindingKind.IMPORT:
-            check_import(module, binding, self.profile, self.library.provided, self.report)
-        if binding.kind is BindingKind.VALUE:
-            self._queue_value(module, binding)
 
     def _mark_followed(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
         """Return whether the name was followed before, because imports may be cyclic; mark it."""
@@ -583,20 +574,6 @@ class Reach:
         followed = key in self._followed
         self._followed.add(key)
         return followed
-
-    def _queue_value(self, module: SourceModule, binding: Binding) -> None:
-        """Queue the statements of a module-level value, which may hold functions and classes."""
-        for index in binding.statements:
-            statement = module.tree.body[index]
-            if statement not in self._values:
-                self._values.add(statement)
-                self._pending.append((module, statement))
-
-    def _follow_path(self, module: SourceModule, path: Path) -> None:
-        """Follow `package.module.function`, where an import binds the package."""
-        _, binding = self.library.binding(module, path.root)
-        for target in import_targets(module, binding) if binding else ():
-            self._follow_members(module, target, path.attributes)
 
     def _follow_members(
         self, module: SourceModule, target: Import, attributes: tuple[str, ...]

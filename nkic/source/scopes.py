@@ -16,7 +16,6 @@ _SCOPES = frozenset(get_args(Scope))  # `type(…) in` is the fastest test for e
 
 
 def is_scope(node: nodes.Node) -> TypeGuard[Scope]:
-    """Whether a node has a scope of its own."""
     return type(node) in _SCOPES
 
 
@@ -51,17 +50,13 @@ def inside(scope: Scope) -> Iterator[nodes.Node]:
     elif isinstance(scope, nodes.Lambda):
         yield scope.body
     else:
-        yield from _inside_comprehension(scope)
-
-
-def _inside_comprehension(scope: Comprehension) -> Iterator[nodes.Node]:
-    elements = (scope.key, scope.value) if isinstance(scope, nodes.DictComp) else (scope.elt,)
-    yield from elements
-    for number, clause in enumerate(scope.generators):
-        yield clause.target
-        yield from clause.ifs
-        if number:
-            yield clause.iter
+        elements = (scope.key, scope.value) if isinstance(scope, nodes.DictComp) else (scope.elt,)
+        yield from elements
+        for number, clause in enumerate(scope.generators):
+            yield clause.target
+            yield from clause.ifs
+            if number:
+                yield clause.iter
 
 
 def nodes_in_scope(roots: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.Node]:
@@ -76,7 +71,8 @@ def nodes_in_scope(roots: Iterable[nodes.Node], *, live: bool = False) -> Iterat
         yield node
         below = _children_in_scope(node)
         if live and type(node) in _BLOCKS:
-            dead = _unreachable(node)
+            blocks = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody"))
+            dead = {statement for block in blocks for statement in block[len(reachable(block)) :]}
             below = [child for child in below if child not in dead]
         waiting += reversed(below)
 
@@ -91,11 +87,6 @@ def _children_in_scope(node: nodes.Node) -> list[nodes.Node]:
 
 _BLOCKS = frozenset({nodes.If, nodes.For, nodes.While, nodes.With, nodes.Try})
 _EXITS = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
-
-
-def _unreachable(node: nodes.Node) -> set[nodes.Node]:
-    blocks = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody"))
-    return {statement for block in blocks for statement in block[len(reachable(block)) :]}
 
 
 def reachable(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
@@ -127,7 +118,6 @@ class Names(NamedTuple):
 
 
 def bound(scope: Scope) -> frozenset[str]:
-    """Return the names that are local to a scope."""
     return declared(scope).bound
 
 
@@ -331,7 +321,6 @@ def free_names(
 
 
 def free_names_of(scope: Scope) -> Iterator[nodes.Name]:
-    """Yield the free names inside a scope."""
     names = bound(scope)
     inner_visible = frozenset[str]() if isinstance(scope, nodes.ClassDef) else names
     yield from _free_names(_live_inside(scope), names, inner_visible)

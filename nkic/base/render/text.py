@@ -69,7 +69,10 @@ def excerpt(
     previous = None
     for number, group in groupby(sorted(marks, key=_order), key=lambda mark: mark.line):
         if previous is not None:
-            yield from _between(source, previous, number, gutter, paint)
+            if number == previous + 2 and len(source.line(previous + 1)) <= MAX_LINE_CHARACTERS:
+                yield source_line(previous + 1, source.line(previous + 1), gutter, paint)
+            elif number > previous + 1:
+                yield paint("...", "frame")
         yield source_line(number, source.line(number), gutter, paint)
         for row in _rows(list(group), level, paint):
             yield gutter_line(row, gutter, paint)
@@ -87,16 +90,6 @@ def source_line(number: int, text: str, gutter: int, paint: Paint, sign: str = "
 def gutter_line(row: str, gutter: int, paint: Paint) -> str:
     """Format a line without a number: `   | row`."""
     return f"{' ' * gutter} {paint('|', 'frame')} {row}".rstrip()
-
-
-def _between(
-    source: SourceFile, previous: int, number: int, gutter: int, paint: Paint
-) -> Iterator[str]:
-    """Yield the representation of lines between two shown ones: dots, or a single line."""
-    if number == previous + 2 and len(source.line(previous + 1)) <= MAX_LINE_CHARACTERS:
-        yield source_line(previous + 1, source.line(previous + 1), gutter, paint)
-    elif number > previous + 1:
-        yield paint("...", "frame")
 
 
 def _order(mark: Mark) -> tuple[int, int, int]:
@@ -312,19 +305,14 @@ def _fixes(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: int) 
         kind = "fix" if fix.sure else "possible fix"
         if source and shows(source, fix.span):
             yield from _remark(kind, fix.title, paint, gutter)
-            yield from _change(source, fix, paint, gutter)
+            span = fix.span
+            for number in range(span.line, min(span.end_line, len(source.lines)) + 1):
+                yield source_line(number, source.line(number), gutter, paint, "-")
+            for number, line in enumerate(_fixed(source, span, fix.replacement), span.line):
+                yield source_line(number, line, gutter, paint, "+")
         else:
             text = f"{fix.title}: `{fix.replacement}` at {position(fix.span)}"
             yield from _remark(kind, text, paint, gutter)
-
-
-def _change(source: SourceFile, fix: Fix, paint: Paint, gutter: int) -> Iterator[str]:
-    """Yield the lines changed by the fix, before and after, marked - and +."""
-    span = fix.span
-    for number in range(span.line, min(span.end_line, len(source.lines)) + 1):
-        yield source_line(number, source.line(number), gutter, paint, "-")
-    for number, line in enumerate(_fixed(source, span, fix.replacement), span.line):
-        yield source_line(number, line, gutter, paint, "+")
 
 
 def _fixed(source: SourceFile, span: Span, replacement: str) -> list[str]:

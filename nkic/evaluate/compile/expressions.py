@@ -186,7 +186,6 @@ def compile_comparison(node: nodes.Compare, op: str, left: Evaluate, right: Eval
 
 
 def attribute(node: nodes.Attribute, owner: Evaluate, name: str) -> Evaluate:
-    """Return the closure that reads an attribute."""
     get, instances = attributes.get, INSTANCES
     last: tuple[Class | None, Any] = None, None  # a shared class, and its function for `name`
 
@@ -304,7 +303,6 @@ class Expressions:
         self.unit = unit
 
     def expression(self, node: nodes.Expression) -> Evaluate:
-        """Return the closure of an expression."""
         unit = self.unit
         unit.cost += _WEIGHTS.get(type(node), 1)
         unit.depth += 1
@@ -320,7 +318,6 @@ class Expressions:
         return closure
 
     def expressions(self, parts: Sequence[nodes.Expression]) -> tuple[Evaluate, ...]:
-        """Return the closures of several expressions."""
         return tuple([self.expression(part) for part in parts])
 
     def together(
@@ -335,7 +332,6 @@ class Expressions:
     # ---- names -----------------------------------------------------------------------------
 
     def constant(self, node: nodes.Constant) -> Evaluate:
-        """Compile a literal."""
         value = node.value
         if isinstance(value, complex):
             return refusing_complex(node)
@@ -458,7 +454,6 @@ class Expressions:
         )
 
     def _call_arguments(self, node: nodes.Call) -> CallArguments:
-        """Compile the arguments of a call."""
         if any(isinstance(argument, nodes.Starred) for argument in node.args):
             # errors point where Python's do
             alone = node if len(node.args) == 1 and not node.keywords else None

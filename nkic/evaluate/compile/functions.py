@@ -584,7 +584,6 @@ def _generator_code(parent: Unit, node: nodes.GeneratorExp) -> Code:
 def _generator_loops(
     loops: list[Any], elt: Evaluate, cost: int, node_of_element: nodes.Node
 ) -> Callable[..., Any]:
-    """Nest the loops of a generator expression."""
 
     def innermost(f: Frame) -> Any:
         value = elt(f)

@@ -46,13 +46,11 @@ class Statements(Comprehensions):
     """The compiler for the statements of one unit."""
 
     def statement(self, node: nodes.Statement) -> Run:
-        """Return the closure of a statement."""
         self.unit.cost += 1
         closure: Run = _COMPILERS[type(node)](self, node)
         return closure
 
     def block(self, body: Sequence[nodes.Statement]) -> Run:
-        """Return the closure of a sequence of statements."""
         body = [node for node in body if not _does_nothing(node)]
         is_straight = len(body) > 1 and _STRAIGHT.issuperset(map(type, body))
         compile_ = self._effect if is_straight else self.statement
@@ -538,7 +536,6 @@ class Patterns(Statements):
         return cases
 
     def pattern(self, node: nodes.Pattern) -> Matches:
-        """Return the closure of a pattern."""
         self.unit.cost += 2
         closure: Matches = _PATTERNS[type(node)](self, node)
         return closure

@@ -91,7 +91,6 @@ class Displays(Expressions):
         return make
 
     def fstring(self, node: nodes.JoinedStr) -> Evaluate:
-        """Compile an f-string."""
         parts = [self._part(part) for part in node.values]
 
         def make(f: Frame) -> str:

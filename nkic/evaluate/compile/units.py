@@ -81,7 +81,6 @@ class Unit:
         self.scope: Names = self.outermost_scope
 
     def slot(self) -> int:
-        """Allocate a slot of the frame."""
         self.size += 1
         return self.size - 1
 
@@ -94,7 +93,6 @@ class Unit:
         return f"{self.parent.qualname}{between}{self.name}"
 
     def find(self, name: str) -> Variable | None:
-        """Return the location of a name."""
         scope: Names | None = self.scope
         while scope is not None and scope.unit is self:
             if name in scope.globals:

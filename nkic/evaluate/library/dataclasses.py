@@ -6,7 +6,7 @@ fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nkic.base.device import KernelError, Missing
@@ -151,24 +151,17 @@ def _spec(m: Machine, cls: Class, name: str, marker: str, kw_only: bool) -> Spec
         field_object = new_instance(m, FIELD, **field_object.fields)
     attributes.write_field(m, field_object, "name", name)
     kind = {"ClassVar": "classvar", "InitVar": "initvar"}.get(marker, "field")
-    _check_special(m, cls, name, kind, field_object)
-    _check_default(m, name, field_object.fields["default"], kind)
-    return Spec(m, name, kind, field_object, kw_only and kind != "classvar")
-
-
-def _check_special(m: Machine, cls: Class, name: str, kind: str, field_object: Any) -> None:
     if kind != "field" and field_object.fields["default_factory"] is not MISSING:
         raise TypeError(f"field {name} cannot have a default factory")
     if kind == "classvar" and field_object.fields["kw_only"] is not MISSING:
         raise TypeError(f"field {name} is a ClassVar but specifies kw_only")
-
-
-def _check_default(m: Machine, name: str, default: Any, kind: str) -> None:
+    default = field_object.fields["default"]
     if kind != "classvar" and _is_mutable(default):
         shown = m.repr(m.class_of(default))
         raise ValueError(
             f"mutable default {shown} for field {name} is not allowed: use default_factory"
         )
+    return Spec(m, name, kind, field_object, kw_only and kind != "classvar")
 
 
 def _is_mutable(default: Any) -> bool:
@@ -229,7 +222,13 @@ def process(m: Machine, value: Any, options: DataclassOptions) -> Class:
     m.allocate(8000)
     records.complete(m, cls)
     specs = all_specs(m, cls, options.kw_only)
-    _check_annotations(cls, specs)
+    annotations = cls.members.get("__annotations__")
+    inherited = {name for base in cls.mro[1:] for name in base.extra.get("dataclass", ())}
+    same = annotations.__class__ is dict and set(annotations) | inherited == set(specs)
+    if annotations is not None and not same:
+        text = f"`__annotations__` of `{cls.name}` has other names than its fields"
+        help = "write the fields as annotated names alone: kernels never evaluate annotations"
+        raise KernelError("hidden-attribute", text, help=help)
     _check_frozen(cls, options)
     explicit = _has_hash(cls)
     fields = [spec for spec in specs.values() if spec.kind == "field"]
@@ -239,7 +238,11 @@ def process(m: Machine, value: Any, options: DataclassOptions) -> Class:
         raise ValueError("eq must be true if order is true")
     _add_repr_and_order(cls, fields, options)
     if options.frozen:
-        _add_frozen(cls, {spec.name for spec in fields})
+        names = {spec.name for spec in fields}
+        for method, verb in (("__setattr__", "assign to"), ("__delattr__", "delete")):
+            if method in cls.members:
+                raise TypeError(f"Cannot overwrite attribute {method} in class {cls.name}")
+            cls.members[method] = Builtin(f"{cls.name}.{method}", _refusing(cls, names, verb))
     _add_hash(cls, fields, options, explicit)
     if options.init:
         _add_method(cls, "__init__", _init(m, cls, specs, options))
@@ -262,17 +265,6 @@ def _has_hash(cls: Class) -> bool:
     if "__hash__" not in cls.members:
         return False
     return cls.members["__hash__"] is not None or "__eq__" not in cls.members
-
-
-def _check_annotations(cls: Class, specs: Mapping[str, Spec]) -> None:
-    """Check that `__annotations__`, if the body assigns it, names the fields again."""
-    annotations = cls.members.get("__annotations__")
-    inherited = {name for base in cls.mro[1:] for name in base.extra.get("dataclass", ())}
-    same = annotations.__class__ is dict and set(annotations) | inherited == set(specs)
-    if annotations is not None and not same:
-        text = f"`__annotations__` of `{cls.name}` has other names than its fields"
-        help = "write the fields as annotated names alone: kernels never evaluate annotations"
-        raise KernelError("hidden-attribute", text, help=help)
 
 
 def _check_frozen(cls: Class, options: DataclassOptions) -> None:
@@ -410,26 +402,17 @@ def _add_hash(cls: Class, fields: list[Spec], options: DataclassOptions, explici
         return
     if options.unsafe_hash or (options.eq and options.frozen):
         hashed = [s for s in fields if (s.compare if s.hash is None else s.hash)]
-        cls.members["__hash__"] = _hash(cls, tuple(spec.name for spec in hashed))
+        names = tuple(spec.name for spec in hashed)
+
+        def call(m: Machine, owner: Any, /) -> int:
+            return stable_hash(m, _values(m, owner, names))
+
+        cls.members["__hash__"] = Builtin(f"{cls.name}.__hash__", call)
     elif options.eq:
         cls.members["__hash__"] = None
 
 
-def _hash(cls: Class, names: tuple[str, ...]) -> Builtin:
-    def call(m: Machine, owner: Any, /) -> int:
-        return stable_hash(m, _values(m, owner, names))
-
-    return Builtin(f"{cls.name}.__hash__", call)
-
-
 # ---- frozen, slots ------------------------------------------------------------------------------
-
-
-def _add_frozen(cls: Class, names: set[str]) -> None:
-    for method, verb in (("__setattr__", "assign to"), ("__delattr__", "delete")):
-        if method in cls.members:
-            raise TypeError(f"Cannot overwrite attribute {method} in class {cls.name}")
-        cls.members[method] = Builtin(f"{cls.name}.{method}", _refusing(cls, names, verb))
 
 
 def _refusing(cls: Class, names: set[str], verb: str) -> Callable[..., None]:

@@ -70,7 +70,6 @@ class Members:
             )
 
     def keep(self, m: Machine, value: Any, member: Any) -> None:
-        """Register a member by its value."""
         try:
             m.check_key(value, len(self._by_value))
             self._by_value.setdefault(value, member)
@@ -469,7 +468,10 @@ def _member(m: Machine, cls: Class, value: Any) -> Any:
         args = (args,)
     new, mixed = cls.find("__new__"), _data_class(cls)
     if cls.is_a(STR_ENUM):
-        _check_text(m, args)
+        if len(args) > 3:
+            raise TypeError(f"too many arguments for str(): {m.repr(args)}")
+        if not isinstance(args[0], str):
+            raise TypeError(f"{m.repr(args[0])} is not a string")
     if new is not UNSET:
         member = m.call(getattr(new, "function", new), (cls, *args), None)
     else:
@@ -494,13 +496,6 @@ def _data_class(cls: Class) -> Class | None:
         if "dataclass" in ancestor.extra and not ancestor.is_a(ENUM):
             return ancestor
     return None
-
-
-def _check_text(m: Machine, args: Any) -> None:
-    if len(args) > 3:
-        raise TypeError(f"too many arguments for str(): {m.repr(args)}")
-    if not isinstance(args[0], str):
-        raise TypeError(f"{m.repr(args[0])} is not a string")
 
 
 # ---- calling the class --------------------------------------------------------------------------

@@ -57,18 +57,15 @@ def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
     if is_instance_of(func, PARTIAL) and "func" in func.fields:
         inner = func.fields
         func, rest, named = inner["func"], [*inner["args"], *rest], {**inner["keywords"], **named}
-    _check_count(len(rest) + len(named))
-    charge_arguments(m, rest, named)
-    attributes.write_fields(m, owner, func=func, args=tuple(rest), keywords=named)
-
-
-def _check_count(count: int) -> None:
+    count = len(rest) + len(named)
     if count > _MAX_ARGUMENTS:
         raise KernelError(
             "too-large",
             f"the partial would have {count} arguments; it has at most {_MAX_ARGUMENTS}",
             help="pass one list in place of so many arguments",
         )
+    charge_arguments(m, rest, named)
+    attributes.write_fields(m, owner, func=func, args=tuple(rest), keywords=named)
 
 
 @methods(PARTIAL, "__call__")
@@ -226,7 +223,10 @@ def _update_wrapper(
             value = m.attribute(wrapped, name)
         except AttributeError:
             continue
-        _set(m, wrapper, name, value)
+        if isinstance(wrapper, Function):
+            attributes.put(m, wrapper, name, value)
+        elif wrapper.__class__ in INSTANCES and "slots" not in wrapper.cls.extra:
+            attributes.write_field(m, wrapper, name, value)
     if isinstance(wrapper, Function):
         copied = (wrapped.attributes or {}) if isinstance(wrapped, Function) else {}
         m.elements(3 * len(copied), "the attributes")
@@ -241,13 +241,6 @@ def _assigned(m: Machine, assigned: Any) -> list[str]:
     if assigned is None:
         return list(supported)
     return [str(name) for name in m.iterate(assigned) if name in supported]
-
-
-def _set(m: Machine, wrapper: Any, name: str, value: Any) -> None:
-    if isinstance(wrapper, Function):
-        attributes.put(m, wrapper, name, value)
-    elif wrapper.__class__ in INSTANCES and "slots" not in wrapper.cls.extra:
-        attributes.write_field(m, wrapper, name, value)
 
 
 @builtin("wraps", MODULE)

@@ -188,7 +188,10 @@ def _fma(m: Machine, x: Any, y: Any, z: Any, /) -> float:
     numbers = [float(real(m, number)) for number in (x, y, z)]
     x_value, y_value, z_value = numbers
     if not all(map(math.isfinite, numbers)):
-        return _fma_special(x_value, y_value, z_value)
+        result = x_value * y_value + z_value
+        if math.isnan(result) and not any(map(math.isnan, (x_value, y_value, z_value))):
+            raise ValueError("invalid operation in fma")
+        return result
     from fractions import Fraction  # here: few kernels need it, and it is slow to import
 
     exact = Fraction(x_value) * Fraction(y_value) + Fraction(z_value)
@@ -198,13 +201,6 @@ def _fma(m: Machine, x: Any, y: Any, z: Any, /) -> float:
         return float(exact)
     except OverflowError:
         raise OverflowError("overflow in fma") from None
-
-
-def _fma_special(x: float, y: float, z: float) -> float:
-    result = x * y + z
-    if math.isnan(result) and not any(map(math.isnan, (x, y, z))):
-        raise ValueError("invalid operation in fma")
-    return result
 
 
 # ---- sums and products --------------------------------------------------------------------------

@@ -67,10 +67,6 @@ def _asdict(names: tuple[str, ...], m: Machine, owner: Any, /) -> dict[str, Any]
     return dict(zip(names, tuple.__iter__(owner), strict=True))
 
 
-def _show(names: tuple[str, ...], m: Machine, owner: Any, writer: Writer) -> None:
-    writer.named(owner.cls.name, list(zip(names, tuple.__iter__(owner), strict=True)))
-
-
 def _field(cls: Class, name: str, index: int) -> Getter:
     def get(m: Machine, owner: Any) -> Any:
         check_owner(m, owner, cls, name)
@@ -98,7 +94,6 @@ def make_class(
     space: dict[str, Any],
     renamed: bool = False,
 ) -> Class:
-    """Return a class of tuples with named elements."""
     _check_names(names, renamed)
     m.allocate(4000 + 400 * len(names))
     cls = Class(name, (TUPLE,), {}, payload=tuple, make=classes.construct, machine=m)
@@ -117,22 +112,6 @@ def make_class(
     cls.members |= {
         field_name: _field(cls, field_name, index) for index, field_name in enumerate(names)
     }
-    _add_members(cls, space)
-    return cls
-
-
-def _checked_show(cls: Class, names: tuple[str, ...]) -> Any:
-    def show(m: Machine, owner: Any, writer: Writer) -> None:
-        check_owner(m, owner, cls, "__repr__")
-        _show(names, m, owner, writer)
-
-    return show
-
-
-_KEPT = frozenset({"__new__", "__init__", "_fields", "_field_defaults", "_make", "_replace"})
-
-
-def _add_members(cls: Class, space: dict[str, Any]) -> None:
     for key, value in space.items():
         if key in _KEPT or key == "_asdict":
             raise AttributeError(f"Cannot overwrite NamedTuple attribute {key}")
@@ -140,6 +119,18 @@ def _add_members(cls: Class, space: dict[str, Any]) -> None:
             cls.members[key] = value
     if "__eq__" in space and "__hash__" not in space:
         cls.members["__hash__"] = None
+    return cls
+
+
+def _checked_show(cls: Class, names: tuple[str, ...]) -> Any:
+    def show(m: Machine, owner: Any, writer: Writer) -> None:
+        check_owner(m, owner, cls, "__repr__")
+        writer.named(owner.cls.name, list(zip(names, tuple.__iter__(owner), strict=True)))
+
+    return show
+
+
+_KEPT = frozenset({"__new__", "__init__", "_fields", "_field_defaults", "_make", "_replace"})
 
 
 def _check_names(names: Sequence[str], renamed: bool = False) -> None:

@@ -54,7 +54,6 @@ def final(cls: Class) -> Class:
 
 
 def new_instance(m: Machine, cls: Class, **fields: Any) -> Instance:
-    """Return an object of a library class."""
     m.allocate(232)
     instance = Instance()
     instance.cls, instance.fields, instance.serial = cls, fields, m.serial()
@@ -106,7 +105,6 @@ class _Apart(Writer):
     """A writer of one object by a given function."""
 
     def by(self, show: Show, owner: Any) -> str:
-        """Return the text of the object."""
         show(self.m, owner, self)
         return "".join(self._parts)
 

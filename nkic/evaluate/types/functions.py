@@ -416,14 +416,11 @@ def _iter(m: Machine, *args: Any, **named: Any) -> Any:
     if value.__class__ in INSTANCES:
         method = value.cls.find("__iter__")
         if method is not UNSET and method is not None:
-            return _returned_iterator(m, m.call(method, (value,), None))
+            iterator = m.call(method, (value,), None)
+            if _is_iterator(m, iterator):
+                return iterator
+            raise TypeError(f"iter() returned non-iterator of type '{m.class_of(iterator).name}'")
     return iterator_of(m, value)
-
-
-def _returned_iterator(m: Machine, iterator: Any) -> Any:
-    if _is_iterator(m, iterator):
-        return iterator
-    raise TypeError(f"iter() returned non-iterator of type '{m.class_of(iterator).name}'")
 
 
 def _is_iterator(m: Machine, value: Any) -> bool:

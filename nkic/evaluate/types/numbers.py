@@ -47,14 +47,12 @@ def make_int(m: Machine, cls: Class, /, *args: Any, **named: Any) -> int:
             raise TypeError("int() missing string argument")
         return 0
     if len(args) == 2 or named:
-        return _parsed(m, args[0], args[1] if len(args) == 2 else named["base"])
+        value = args[0]
+        base = args[1] if len(args) == 2 else named["base"]
+        if not isinstance(value, str | bytes):
+            raise TypeError("int() can't convert non-string with explicit base")
+        return _checked(m, _of_text(m, value, m.index(base)))
     return _to_int(m, args[0])
-
-
-def _parsed(m: Machine, value: Any, base: Any) -> int:
-    if not isinstance(value, str | bytes):
-        raise TypeError("int() can't convert non-string with explicit base")
-    return _checked(m, _of_text(m, value, m.index(base)))
 
 
 def _of_text(m: Machine, value: Any, base: int) -> int:

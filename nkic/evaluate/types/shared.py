@@ -28,20 +28,15 @@ def call_host(
     try:
         return function(*args, **(named or {}))
     except TypeError as error:
-        reworded = with_class_names(m, error, args)
+        original = message = str(error)
+        for value in args:
+            python_name, kernel_name = type(value).__name__, m.class_of(value).name
+            if python_name != kernel_name and python_name in message:
+                message = re.sub(rf"\b{python_name}\b", kernel_name, message)
+        reworded = error if message == original else TypeError(message)
         if reworded is error:
             raise
         raise reworded from None
-
-
-def with_class_names(m: Machine, error: TypeError, values: Sequence[Any]) -> TypeError:
-    """Return the error with the names of the kernel's classes in place of Python's."""
-    original = message = str(error)
-    for value in values:
-        python_name, kernel_name = type(value).__name__, m.class_of(value).name
-        if python_name != kernel_name and python_name in message:
-            message = re.sub(rf"\b{python_name}\b", kernel_name, message)
-    return error if message == original else TypeError(message)
 
 
 def host_method(cls: Class, kind: type, name: str, cost: Cost) -> None:

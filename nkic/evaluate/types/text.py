@@ -79,7 +79,6 @@ def split(m: Machine, text: Any, args: Sequence[Any]) -> None:
 
 
 def split_back(m: Machine, text: Any, args: Sequence[Any]) -> None:
-    """Charge for a split from the right."""
     search_back(m, text, args)
     _charge_parts(m, text, args)
 

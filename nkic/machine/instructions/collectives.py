@@ -49,7 +49,6 @@ SWITCHED = 4  # NeuronCore version whose devices are connected by a switch
 
 
 def group_size(facts: Facts) -> int:
-    """Return the number of ranks in a group."""
     replica_groups = facts.attributes["replica_group"]
     return max(1, len(replica_groups[0])) if replica_groups else 1
 
@@ -194,7 +193,6 @@ def pairs(facts: Facts) -> Violation | None:
 
 
 def channel(facts: Facts) -> Violation | None:
-    """The channel is one of at most four."""
     channel_id = facts.attributes["channel_id"]
     if 0 <= channel_id < MAX_CHANNELS:
         return None
@@ -404,7 +402,6 @@ def _row(
 
 
 def _register_row(name: str, opcode: int, doc: str, *attributes: Attribute) -> Row:
-    """Return a row that writes a rank to a register."""
     return Row(
         name=name,
         opcode=opcode,

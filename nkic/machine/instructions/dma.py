@@ -153,7 +153,6 @@ def one_index_each(facts: Facts) -> Violation | None:
 
 
 def _rows(tile: Tile) -> int:
-    """Return the number of rows with an index each."""
     return tile.dims[0][1] if tile.dims else 1
 
 

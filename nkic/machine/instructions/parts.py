@@ -29,7 +29,6 @@ def scalar(name: str, **properties: Any) -> Operand:
 
 
 def register(name: str, access: Access, **properties: Any) -> Operand:
-    """Return a register operand."""
     return Operand(name, access, buffers=NOTHING, register=True, **properties)
 
 

@@ -37,12 +37,10 @@ def drawing(facts: Facts) -> Effects:
 
 
 def seeding(facts: Facts) -> Effects:
-    """Return the effects of setting the generators."""
     return Effects(writes=_state(facts))
 
 
 def looking(facts: Facts) -> Effects:
-    """Return the effects of reading the generators."""
     return Effects(reads=_state(facts))
 
 

@@ -175,7 +175,6 @@ class Roofline(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The point in words."""
         return (
             f"{self.intensity:.1f} operations per byte, {self.reached / 1000:.2f} of "
             f"{self.attainable / 1000:.2f} attainable TFLOP/s "
@@ -394,7 +393,6 @@ class Parts:
         return table("Tensors at the peak of each memory", head, rows, (3,), self.links)
 
     def annotated(self, sources: Mapping[str, SourceFile]) -> str:
-        """Return every file with its costs."""
         found = "".join(
             self._file(path, numbers, sources.get(path))
             for path, numbers in self.links.numbers.items()
