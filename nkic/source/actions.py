@@ -303,10 +303,6 @@ def simple_line(span: Span, *items: n.Statement) -> Block:
 # ---- simple statements ---------------------------------------------------------------------
 
 
-def expression_statement(span: Span, value: n.Expression) -> n.Expr:
-    return n.Expr(span, value)
-
-
 def assign(span: Span, *parts: n.Expression) -> n.Assign:
     *targets, value = parts
     return n.Assign(span, tuple(as_target(target, OR_COMPARE) for target in targets), value)
@@ -332,34 +328,14 @@ def type_alias(
     return n.TypeAlias(span, name, params or (), value)
 
 
-def return_statement(span: Span, value: n.Expression | None) -> n.Return:
-    return n.Return(span, value)
-
-
 def raise_statement(
     span: Span, exc: n.Expression | None, cause: n.Expression | None = None
 ) -> n.Raise:
     return n.Raise(span, exc, cause)
 
 
-def assert_statement(span: Span, test: n.Expression, msg: n.Expression | None) -> n.Assert:
-    return n.Assert(span, test, msg)
-
-
 def del_statement(span: Span, *targets: n.Expression) -> n.Delete:
     return n.Delete(span, tuple(as_deleted(target) for target in targets))
-
-
-def pass_statement(span: Span) -> n.Pass:
-    return n.Pass(span)
-
-
-def break_statement(span: Span) -> n.Break:
-    return n.Break(span)
-
-
-def continue_statement(span: Span) -> n.Continue:
-    return n.Continue(span)
 
 
 def global_statement(span: Span, *names: str) -> n.Global:
@@ -440,10 +416,6 @@ def elifs(span: Span, *branches: Branch) -> tuple[Branch, ...]:
     return branches
 
 
-def elif_block(span: Span, test: n.Expression, body: Block) -> Branch:
-    return Branch(span, test, body)
-
-
 def while_statement(span: Span, test: n.Expression, body: Block, orelse: Block | None) -> n.While:
     return n.While(span, test, body, orelse or ())
 
@@ -452,10 +424,6 @@ def for_statement(
     span: Span, target: n.Expression, iterable: n.Expression, body: Block, orelse: Block | None
 ) -> n.For:
     return n.For(span, as_target(target), iterable, body, orelse or ())
-
-
-def with_statement(span: Span, items: tuple[n.WithItem, ...], body: Block) -> n.With:
-    return n.With(span, items, body)
 
 
 def with_items(span: Span, *items: n.WithItem) -> tuple[n.WithItem, ...]:
@@ -599,18 +567,8 @@ class ByName(NamedTuple):
 # ---- the statement -------------------------------------------------------------------------
 
 
-def match_statement(span: Span, subject: n.Expression, cases: tuple[n.MatchCase, ...]) -> n.Match:
-    return n.Match(span, subject, cases)
-
-
 def cases(span: Span, *blocks: n.MatchCase) -> tuple[n.MatchCase, ...]:
     return blocks
-
-
-def case_block(
-    span: Span, pattern: n.Pattern, guard: n.Expression | None, body: Block
-) -> n.MatchCase:
-    return n.MatchCase(span, pattern, guard, body)
 
 
 # ---- patterns ------------------------------------------------------------------------------
@@ -739,6 +697,20 @@ def _bad(message: str, span: Span, help: str) -> CompileFailed:
 
 # ------------------------------------------------------------------------------------------------
 # The functions that create nodes, by the name of their rule, and the parser that calls them.
+
+
+# ---- rules whose values are a node's fields, in order ---------------------------------------
+
+expression_statement = n.Expr
+return_statement = n.Return
+assert_statement = n.Assert
+pass_statement = n.Pass
+break_statement = n.Break
+continue_statement = n.Continue
+elif_block = Branch
+with_statement = n.With
+match_statement = n.Match
+case_block = n.MatchCase
 
 
 def by_rule(tables: Tables) -> Actions:

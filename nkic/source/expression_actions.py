@@ -340,18 +340,10 @@ def ellipsis(span: Span) -> n.Constant:
 # ---- operators -----------------------------------------------------------------------------
 
 
-def walrus(span: Span, target: n.Name, value: n.Expression) -> n.NamedExpr:
-    return n.NamedExpr(span, target, value)
-
-
 def conditional(
     span: Span, body: n.Expression, test: n.Expression, orelse: n.Expression
 ) -> n.IfExp:
     return n.IfExp(span, test, body, orelse)
-
-
-def lambda_(span: Span, args: n.Arguments, body: n.Expression) -> n.Lambda:
-    return n.Lambda(span, args, body)
 
 
 def or_(span: Span, *values: n.Expression) -> n.BoolOp:
@@ -382,10 +374,6 @@ def comparator(span: Span, first: str, second: str) -> str:
     return f"{first} {second}"
 
 
-def binary(span: Span, left: n.Expression, op: str, right: n.Expression) -> n.BinOp:
-    return n.BinOp(span, left, op, right)
-
-
 def bit_or(span: Span, left: n.Expression, right: n.Expression) -> n.BinOp:
     return n.BinOp(span, left, "|", right)
 
@@ -402,22 +390,6 @@ def power_of(span: Span, left: n.Expression, right: n.Expression) -> n.BinOp:
     return n.BinOp(span, left, "**", right)
 
 
-def unary(span: Span, op: str, operand: n.Expression) -> n.UnaryOp:
-    return n.UnaryOp(span, op, operand)
-
-
-def await_(span: Span, value: n.Expression) -> n.Await:
-    return n.Await(span, value)
-
-
-def yield_expression(span: Span, value: n.Expression | None) -> n.Yield:
-    return n.Yield(span, value)
-
-
-def yield_from(span: Span, value: n.Expression) -> n.YieldFrom:
-    return n.YieldFrom(span, value)
-
-
 # ---- attributes and subscripts -------------------------------------------------------------
 
 
@@ -427,15 +399,6 @@ def attribute(span: Span, value: n.Expression, attr: str) -> n.Attribute:
 
 def subscript(span: Span, value: n.Expression, index: n.Expression) -> n.Subscript:
     return n.Subscript(span, value, index)
-
-
-def slice_(
-    span: Span,
-    lower: n.Expression | None,
-    upper: n.Expression | None,
-    step: n.Expression | None,
-) -> n.Slice:
-    return n.Slice(span, lower, upper, step)
 
 
 # ---- displays ------------------------------------------------------------------------------
@@ -477,14 +440,6 @@ def generator(span: Span, elt: n.Expression, clauses: Clauses) -> n.GeneratorExp
     return n.GeneratorExp(span, elt, clauses)
 
 
-def list_comprehension(span: Span, elt: n.Expression, clauses: Clauses) -> n.ListComp:
-    return n.ListComp(span, elt, clauses)
-
-
-def set_comprehension(span: Span, elt: n.Expression, clauses: Clauses) -> n.SetComp:
-    return n.SetComp(span, elt, clauses)
-
-
 def dict_comprehension(span: Span, pair: Item, clauses: Clauses) -> n.DictComp:
     key, value = pair
     assert key is not None  # the grammar has a dict_pair here
@@ -505,3 +460,17 @@ def async_clause(
     span: Span, target: n.Expression, iterable: n.Expression, *ifs: n.Expression
 ) -> n.Comprehension:
     return n.Comprehension(span, as_target(target), iterable, ifs, is_async=True)
+
+
+# ---- rules whose values are a node's fields, in order ---------------------------------------
+
+walrus = n.NamedExpr
+lambda_ = n.Lambda
+binary = n.BinOp
+unary = n.UnaryOp
+await_ = n.Await
+yield_expression = n.Yield
+yield_from = n.YieldFrom
+slice_ = n.Slice
+list_comprehension = n.ListComp
+set_comprehension = n.SetComp
