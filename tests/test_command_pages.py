@@ -26,6 +26,8 @@ from tests.harness.bless import blessing
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMANDS = {"nkic": compiler, "nki-run": nki_run}
 CODES = {
+    "--fix": 0,
+    "kernels": 1,
     "--expect-at": 1,
     "evaluate": 1,
 }  # the exit code of a command with an option that finds something
@@ -34,12 +36,17 @@ _BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```\n", re.M | re.S)
 
 def said(line: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
     tool, *words = shlex.split(line)
+    into = words[-1:] if ">" in words else []
+    words = words[:-2] if into else words
     if "<" in words:
         monkeypatch.setattr("sys.stdin", io.StringIO(Path(words.pop()).read_text("utf-8")))
         words.remove("<")
     wanted = next((code for word, code in CODES.items() if word in words), 0)
     assert run(COMMANDS[tool], tool, words) == wanted, line
     out, err = capfd.readouterr()
+    for path in into:
+        Path(path).write_text(out, "utf-8")
+        out = ""
     return out + err
 
 
@@ -87,6 +94,18 @@ def test_evaluate(
         "nomax.py",
         "constant.py",
     ]
+
+
+def test_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("kernels").mkdir()
+    first, second, compared = printed_by("ci.md", monkeypatch, capfd)
+    assert "kernels/negate.py  rejected  1" in first
+    assert "fixed kernels/negate.py:14:52: write `multiply`" in second
+    assert compared.count("(+0.0%)") == 2
+    assert {path.name for path in Path("build").iterdir()} == {"double.neff", "negate.neff"}
 
 
 def _mended() -> None:

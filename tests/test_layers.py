@@ -87,6 +87,7 @@ EXTRA = {
     "api": {"ml_dtypes"},
     "pytest_plugin": {"pytest"},
     "stdlib": {"nki"},
+    "cli.nkic": {"watchfiles"},
     "migrate": {"libcst"},
     "report": {"perfetto", "pyarrow"},
     "judge": {"dask", "distributed", "optuna"},

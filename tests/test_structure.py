@@ -20,6 +20,7 @@ PACKAGES = [path for path in FILES if path.name == "__init__.py"]
 OPTIONAL = {
     *("dask", "distributed", "fcntl", "jax", "ml_dtypes", "optuna", "perfetto"),
     *("prometheus_client", "pyarrow", "pytest", "starlette", "torch", "uvicorn"),
+    "watchfiles",
 }
 # Modules that most runs do not need, imported where they are used, because both commands are judged
 # by their start-up time. Nothing else is imported inside a function.
@@ -29,7 +30,9 @@ ON_DEMAND = {
     "api/arrays.py": {"nkic.artifact.arrays"},
     "base/files.py": {"tomllib"},
     "base/render/__init__.py": {"nkic.base.render"},  # most commands report nothing
-    "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.base"},  # after signal handlers
+    "cli/__init__.py": {  # after signal handlers
+        *("importlib", "nkic.cli.common", "nkic.base", "nkic.base.collector"),
+    },
     "cli/common/tool.py": {"click.shell_completion"},
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"click.shell_completion", "nkic.base.limits"},
@@ -53,6 +56,7 @@ ON_DEMAND = {
     },
     "serve/lsp.py": {"nkic.serve.lsp_server"},  # pygls
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.rewriting"},  # NumPy
+    "cli/nkic/many.py": {"nkic.cli.common"},  # reports of faults
     "cli/nkic/judging.py": {
         *("nkic.judge.cluster", "nkic.judge.tuning"),  # Dask, Optuna
         *("nkic.serve.app", "nkic.serve.limits"),

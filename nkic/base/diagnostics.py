@@ -378,6 +378,25 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
     return near[0] if near else None
 
 
+def apart(fixes: Iterable[Fix]) -> list[Fix]:
+    """Return the safe fixes that can be applied at once: of those that meet, the first."""
+    kept: list[Fix] = []
+    for fix in dict.fromkeys(fixes):
+        if fix.sure and not any(fix.span.meets(other.span) for other in kept):
+            kept.append(fix)
+    return kept
+
+
+def fixed(text: str, fixes: Iterable[Fix]) -> str:
+    """Return a file's text with fixes applied that are apart."""
+    starts = [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", text))]
+    for fix in sorted(fixes, key=lambda fix: fix.span, reverse=True):
+        _, line, column, end_line, end_column = fix.span
+        start, end = starts[line - 1] + column - 1, starts[end_line - 1] + end_column - 1
+        text = text[:start] + fix.replacement + text[end:]
+    return text
+
+
 def _is_sure(word: str, name: str, distance: int, rivals: int) -> bool:
     digits = re.sub(r"\D", "", word) == re.sub(r"\D", "", name)
     return not rivals and digits and (distance == 0 or (distance == 1 and len(word) > 3))

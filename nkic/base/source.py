@@ -33,6 +33,10 @@ class Span(NamedTuple):
         """Return whether `other` is within this span of the same file."""
         return self.path == other.path and self[1:3] <= other[1:3] and other[3:] <= self[3:]
 
+    def meets(self, other: Span) -> bool:
+        """Return whether the spans share a place, or touch, in the same file."""
+        return self.path == other.path and self[1:3] <= other[3:] and other[1:3] <= self[3:]
+
 
 SHIPPED = "<nkic"  # prefix of paths of kernel source that ships with nkic
 NOWHERE = Span("<none>", 0, 0, 0, 0)

@@ -114,13 +114,14 @@ def page() -> Page | None:
     return _page
 
 
-def fork() -> Ended | None:
+def fork(*, again: bool = False) -> Ended | None:
     """Fork a worker. Returns None in the child; the parent returns when the child has ended.
 
-    Also returns None, without forking, if watching is not possible.
+    Also returns None, without forking, if watching is not possible, or if this process is a worker
+    itself, unless `again`.
     """
     global _page
-    if not _IS_POSSIBLE or _page is not None:
+    if not _IS_POSSIBLE or (_page is not None and not again):
         return None
     shared, (read, write) = Page(), os.pipe()
     signals = {s for s in _FORWARDED if signal.getsignal(s) is not signal.SIG_IGN}
@@ -132,21 +133,27 @@ def fork() -> Ended | None:
     if child == 0:
         _page = shared
         os.close(write)
-        # The system kills this process when the other end of the pipe is closed, so that a watcher
-        # that is killed leaves no worker behind.
-        try:
-            import fcntl
-
-            fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid())
-            fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
-            fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
-        except (AttributeError, OSError):  # not on Linux
-            pass
+        end_with(read)
         signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
         return None
     os.close(read)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return _Watcher(child, shared, signals).wait()
+
+
+def end_with(read: int) -> None:
+    """Have the system kill this process when the other end of the pipe is closed.
+
+    A parent that is killed then leaves no child behind.
+    """
+    try:
+        import fcntl
+
+        fcntl.fcntl(read, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(read, fcntl.F_SETFL, fcntl.fcntl(read, fcntl.F_GETFL) | os.O_ASYNC)
+    except (AttributeError, OSError):  # not on Linux
+        pass
 
 
 class _Watcher:

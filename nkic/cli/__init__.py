@@ -44,7 +44,11 @@ def _start(tool: str, module: str) -> int:
         return crash.report(ended, tool, sys.argv[1:])
     from importlib import import_module
 
-    code: int = import_module(module).main()
+    from nkic.base.collector import without_collector
+
+    with without_collector():  # the modules' objects stay alive
+        command = import_module(module)
+    code: int = command.main()
     if watcher.page() is not None:  # a forked worker, which nothing else runs in
         os._exit(code)  # the streams are flushed; freeing every object takes 100 ms
     return code

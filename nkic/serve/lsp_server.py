@@ -22,8 +22,9 @@ from pygls.workspace import PositionCodec, TextDocument
 
 from nkic import __version__
 from nkic.base import profiles
+from nkic.base.diagnostics import Fix, apart
 from nkic.base.profiles import Profile
-from nkic.base.source import SHIPPED, SourceFile
+from nkic.base.source import SHIPPED, SourceFile, Span
 from nkic.base.text import size
 from nkic.base.worker import FORKED, started
 from nkic.language.versions import since
@@ -218,7 +219,7 @@ class Answer:
     text: Text
     level: int = 0
     found: Sequence[tuple[str, types.Diagnostic]] = ()  # each with the URI of its file
-    fixes: Sequence[tuple[types.Diagnostic, Json]] = ()
+    fixes: Sequence[tuple[types.Diagnostic, Fix]] = ()
     tensors: Sequence[Json] = ()
     outline: Sequence[Json] | None = ()
     files: frozenset[str] = frozenset()
@@ -239,7 +240,7 @@ class Answer:
         answer = cls(version, text_of(""), level, uri_of=uri_of)
         pairs = [(each, _diagnostic(each, answer, text_of)) for each in raw["diagnostics"]]
         answer.found = [(_home(each, uri_of), shown) for each, shown in pairs]
-        answer.fixes = [(shown, fix) for each, shown in pairs for fix in each["fixes"]]
+        answer.fixes = [(shown, _fix(f)) for each, shown in pairs for f in each["fixes"]]
         answer.tensors, answer.outline = raw["tensors"], raw["outline"]
         answer.files = frozenset(raw["files"])
         answer.target, answer.nki = raw["target"], raw["nki"]
@@ -252,7 +253,16 @@ def _home(diagnostic: Json, uri_of: UriOf) -> str:
 
 
 def _range(span: Json, text: Text) -> types.Range:
-    return text.range([span[name] for name in ("line", "column", "end_line", "end_column")])
+    return text.range(_span(span)[1:])
+
+
+def _span(span: Json) -> Span:
+    return Span(*(span[name] for name in ("file", "line", "column", "end_line", "end_column")))
+
+
+def _fix(fix: Json) -> Fix:
+    sure = fix["applicability"] == SAFE
+    return Fix(_span(fix["span"]), fix["replacement"], fix["title"], sure)
 
 
 def _diagnostic(
@@ -293,22 +303,18 @@ def notice(message: str) -> types.Diagnostic:
 
 def actions(answer: Answer, uri: str, wanted: types.Range) -> Iterator[types.CodeAction]:
     """Yield the fixes of the diagnostics in a range, then all safe ones of the file together."""
-    safe: list[types.TextEdit] = []
-    for diagnostic, fix in answer.fixes:
-        span = fix["span"]
-        edit = types.TextEdit(_range(span, answer.text), fix["replacement"])
-        if answer.uri_of(span["file"]) != uri:
-            continue
-        if fix["applicability"] == SAFE and not any(_meet(edit.range, e.range) for e in safe):
-            safe.append(edit)
+    own = [(d, fix) for d, fix in answer.fixes if answer.uri_of(fix.span.path) == uri]
+    edits = {f: types.TextEdit(answer.text.range(f.span[1:]), f.replacement) for _, f in own}
+    for diagnostic, fix in own:
         if _meet(diagnostic.range, wanted):
             yield types.CodeAction(
-                fix["title"],
+                fix.title,
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=[diagnostic],
-                is_preferred=fix["applicability"] == SAFE,
-                edit=types.WorkspaceEdit({uri: [edit]}),
+                is_preferred=fix.sure,
+                edit=types.WorkspaceEdit({uri: [edits[fix]]}),
             )
+    safe = [edits[fix] for fix in apart(fix for _, fix in own)]
     if safe:
         yield types.CodeAction(
             "apply all safe fixes of nkic",

@@ -194,14 +194,13 @@ def test_check_writes_nothing(nkic: Run, folder: Path) -> None:
         (("k.py", "--limit", "errors=0"), "bad-value"),
         (("k.py", "--lnc", "3"), "bad-value"),
         (("k.py", "--like", "gone.npz"), "cannot-read"),
-        (("k.py", "more.py"), "bad-usage"),
         (("k.graph",), "bad-usage"),
         (("k.ast",), "bad-usage"),
         ((), "missing-argument"),
         (("--print", "tragets"), "bad-value"),
         (("--print", "completion=tcsh"), "bad-value"),
         (("gone.py",), "cannot-read"),
-        (("sub",), "cannot-read"),
+        (("sub",), "bad-value"),
         (("k.py", "-o", "sub"), "cannot-write"),
         (("k.py", "-o", "gone/k.neff"), "cannot-write"),
         (("k.py", "-o", "/dev/full"), "cannot-write"),
@@ -305,7 +304,7 @@ def test_settings_without_a_file(nkic: Run, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")
     found = config(nkic)
     assert found["target"] == ["trn1", "NEURON_PLATFORM_TARGET_OVERRIDE"]
-    named = {option.opts[-1].lstrip("-") for option in command.table if option.name != "source"}
+    named = {option.opts[-1].lstrip("-") for option in command.table if option.name != "sources"}
     other = {"print", "explain", "version", "h", "help", "arg", "const", "quiet"}
     assert named - other - {"verbose", "W", "A", "D", "warn", "allow", "deny"} <= found.keys()
 
@@ -369,13 +368,14 @@ def test_a_reader_that_goes_away(folder: Path) -> None:
 def test_examples_in_the_help_run(nkic: Run, folder: Path) -> None:
     text = KERNEL.replace("double", "add").replace("factor=2.0", "n=2").replace("factor", "n")
     (folder / "kernel.py").write_text(f"{text}\n\ntile = 128\n")
-    for name in ("a.py", "b.py"):
+    (folder / "kernels").mkdir()
+    for name in ("a.py", "b.py", "extra.py", "kernels/c.py"):
         (folder / name).write_text(KERNEL)
     (folder / "reference.py").write_text("def double(a):\n    return 2 * a\n")
     (folder / "task.toml").write_text(
         "[reference]\nfunction = 'reference.py:double'\n[[case]]\ninputs = { a = 'f32[128,64]' }\n"
     )
-    assert len(EXAMPLES) == 6
+    assert len(EXAMPLES) == 7
     for line, _ in EXAMPLES:
         name, *words = shlex.split(line)
         assert name == "nkic"

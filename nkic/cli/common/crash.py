@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
+from importlib import metadata
 from pathlib import Path
 
 from nkic import __version__
@@ -30,6 +31,7 @@ from nkic.cli.common import streams
 from nkic.cli.common.session import Session
 
 PACKAGE = Path(__file__).resolve().parents[2]
+PACKAGES = ("click", "lark", "libcst", "ml_dtypes", "msgpack", "numpy", "rich", "threadpoolctl")
 LIMIT, INTERNAL = 6, 70
 NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
@@ -97,7 +99,7 @@ def _write_report(error: Exception, session: Session) -> Path:
     Its name is unpredictable and only the user can read it, because the folder may be
     world-writable.
     """
-    contents = {"traceback.txt": _trace(error) + "\n", "run.json": _run(session)}
+    contents = {"traceback.txt": _trace(error) + "\n", "run.json": circumstances(session)}
     contents |= {f"attached/{name}": text for name, text in session.attachments.items()}
     hash = sha256(repr(sorted(contents.items())).encode()).hexdigest()[:12]
     folder = os.environ.get("NKIC_CRASH_DIR") or tempfile.gettempdir()
@@ -122,16 +124,25 @@ def _zipped(contents: dict[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-def _run(session: Session) -> str:
+def circumstances(session: Session) -> str:
+    """Return what is known of a run besides its files, as JSON."""
     run = {
         "tool": session.tool,
         "version": __version__,
         "arguments": list(session.argv),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("NKI")},
         "python": sys.version,
+        "packages": {name: _version(name) for name in PACKAGES},
         "platform": platform.platform(),
     }
     return json.dumps(run, indent=2) + "\n"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def report(ended: Ended, tool: str, argv: list[str]) -> int:
@@ -141,14 +152,21 @@ def report(ended: Ended, tool: str, argv: list[str]) -> int:
     if ended.reason is Reason.SIGNAL:
         return ended.code
     with suppress(NkicError, OSError):  # a failed write does not change the verdict
-        session.report([_of_ended(ended, tool)])
+        session.report([of_ended(ended, tool)])
         session.close()
         session.end()
     streams.release()
+    return exit_code(ended)
+
+
+def exit_code(ended: Ended) -> int:
+    if ended.reason in (Reason.ITSELF, Reason.SIGNAL):
+        return ended.code
     return INTERNAL if ended.reason is Reason.CRASH else LIMIT
 
 
-def _of_ended(ended: Ended, tool: str) -> Diagnostic:
+def of_ended(ended: Ended, tool: str) -> Diagnostic:
+    """Return the watcher's diagnostic about a worker that could not report its end itself."""
     span = watch.read(ended.page.seen)
     if ended.reason is Reason.TIME:
         text = f"{tool} takes more than {ended.page.seconds:g} s (`--limit time`)"

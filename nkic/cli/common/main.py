@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import LazyLoader, find_spec, module_from_spec
@@ -49,7 +49,7 @@ def run(
             session.end()
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except _Terminated:
+    except Terminated:
         code = TERMINATED
     except BrokenPipeError:
         code = BROKEN_PIPE
@@ -71,17 +71,27 @@ def _final_message(error: Exception, tool: str) -> tuple[int, str]:
     return INTERNAL, f"error: internal error in {tool}: {type(error).__name__}: {error}"
 
 
-class _Terminated(BaseException):
+class Terminated(BaseException):
     """SIGTERM arrived."""
 
 
 def _attempt(command: click.Command, session: Session) -> int:
-    try:
+    def act() -> int:
         completed = _complete(command, session.tool)
         if completed is not None:
             return completed
         with command.make_context(session.tool, list(session.argv), obj=session) as ctx:
             return ctx.command.invoke(ctx) or 0
+
+    return attempt(act, session)
+
+
+def attempt(act: Callable[[], int], session: Session) -> int:
+    """Return the exit code of `act`, or of its failure, which is reported. Raises for a signal and
+    for a closed pipe.
+    """
+    try:
+        return act()
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.Abort:
@@ -176,7 +186,7 @@ def _signals_raise() -> Iterator[None]:
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt if number == signal.SIGINT else _Terminated
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
 def bind_lazily(names: Iterable[str]) -> None:

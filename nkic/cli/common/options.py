@@ -276,9 +276,11 @@ def given_options() -> Given:
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if not (is_given and parameter.expose_value) or name in rows(Shared):
             continue
-        value, metavar = context.params[name], str(parameter.metavar).strip("[]")
+        value, metavar = context.params[name], str(parameter.metavar).strip("[]…")
+        if value == ():
+            continue
         if isinstance(parameter, click.Argument):
-            given[name] = str(value)
+            given[name] = value if isinstance(value, str) else " ".join(value)
         elif value is False and parameter.secondary_opts:
             given[name] = parameter.secondary_opts[0]
         else:

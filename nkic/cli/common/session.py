@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,8 @@ class Session:
     """The source of excerpts: the tool sets it to the texts that it has read."""
     attachments: dict[str, str] = field(default_factory=dict)
     """Texts by name that go into a crash report: the kernel, the last good program."""
+    inputs: Callable[[], Sequence[str]] = tuple
+    """Returns the files that were read: the tool sets it."""
     hidden: int = 0
     """The number of warnings that were found but are shown only on request."""
     _reported: list[Diagnostic] = field(default_factory=list)
@@ -122,9 +124,15 @@ class Session:
     def has_reported(self, diagnostic: Diagnostic) -> bool:
         return diagnostic in self._reported
 
+    def begin_again(self) -> None:
+        """Forget what was reported: it is about files that have changed."""
+        self._reported.clear()
+        self._json_lines.clear()
+        self.hidden = 0
+
     def artifact(self, kind: str, path: str, **fields: object) -> None:
         """Report to programs that a file was written; `status` tells people."""
-        self._tell_programs("artifact", kind=kind, path=path, **fields)
+        self.event("artifact", kind=kind, path=path, **fields)
 
     def wrote(self, kind: str, path: str) -> None:
         """Report that a file was written: to programs, and to people who asked for details."""
@@ -142,11 +150,11 @@ class Session:
 
     def tell(self, type: str, text: str, /, **fields: object) -> None:
         """Report requested information: `text` to people, an event of this type to programs."""
-        self._tell_programs(type, **fields)
+        self.event(type, **fields)
         if self.verbosity >= 0 and self.format not in ("json", SARIF):
             _write(self._for_people(clean(text, keep="\n\t")))
 
-    def _tell_programs(self, type: str, /, **fields: object) -> None:
+    def event(self, type: str, /, **fields: object) -> None:
         """Keep an event for --message-file, and write it in the format for programs."""
         from nkic.base.render import text  # --help runs without it
 

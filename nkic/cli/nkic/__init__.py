@@ -11,6 +11,7 @@ from typing import Any
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.main import bind_lazily
+from nkic.cli.common.options import Given
 from nkic.cli.common.tool import Act
 from nkic.cli.nkic.options import OLD, CommandLine, EvaluateLine, LspLine, ServeLine, TuneLine
 
@@ -21,6 +22,7 @@ EXAMPLES = (
         "choose the kernel and its arguments",
     ),
     ("nkic kernel.py --check", "report all errors, write nothing"),
+    ("nkic kernels/ extra.py -j 4", "several files, a few at a time, with a table of results"),
     ("nkic kernel.py --emit ir=-", "show the program that the kernel evaluates to"),
     ("nkic evaluate task.toml a.py b.py", "judge candidates: right, how fast, and why not faster"),
     (
@@ -44,6 +46,15 @@ lists the limits of this process.
 
 
 def _compile(line: CommandLine, session: Session) -> int:
+    if not line.is_many or line.print is not None:
+        return _compile_file(line, session)
+    with without_collector():  # see below; the files' processes are forked from this one
+        bind_lazily(LAZY_MODULES)
+        from nkic.cli.nkic import many  # see above
+    return many.carry_out(line, session, _compile_file)
+
+
+def _compile_file(line: CommandLine, session: Session, given: Given | None = None) -> int:
     from nkic.cli.nkic import replay  # see above
 
     cached = replay.cached_run(line, session)
@@ -53,7 +64,7 @@ def _compile(line: CommandLine, session: Session) -> int:
         bind_lazily(LAZY_MODULES)
         from nkic.cli.nkic.carry_out import carry_out
 
-    return carry_out(line, session, cached)
+    return carry_out(line, session, cached, given)
 
 
 def _judging(name: str) -> Act:

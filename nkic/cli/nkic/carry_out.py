@@ -49,12 +49,18 @@ _PRINTED_HEADS = {
 }
 
 
-def carry_out(line: CommandLine, session: Session, cached: CachedRun | None = None) -> int:
+def carry_out(
+    line: CommandLine,
+    session: Session,
+    cached: CachedRun | None = None,
+    given: Given | None = None,
+) -> int:
     """Carry out the command line, cache the artifact in `cached`, and return the exit code.
 
-    Raises `NkicError` with all errors found.
+    `given` are the options to check together, by default those of the command line. Raises
+    `NkicError` with all errors found.
     """
-    refuse_conflicts(line, given_options())
+    refuse_conflicts(line, given_options() if given is None else given)
     session.warn_of_settings()
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))
@@ -95,7 +101,7 @@ class _CompileCommand:
         from_stdin = line.source == STANDARD
         self.path = line.stdin_name or STDIN_NAME if from_stdin else str(line.source)
         self.loader = Loader.beside(self.path, line.include, _modules(line.module))
-        session.sources = self.loader.source
+        session.sources, session.inputs = self.loader.source, self.inputs
         session.max_errors = int(session.limit("errors") or 0)
 
     @contextmanager
@@ -325,17 +331,32 @@ _FOR_RUNNER = ("neff",)
 TABLE = rows(CommandLine)
 
 
+_ALONE = ("print", "migrate", "advise", "report", "stdin_name")
+
+
 def refuse_conflicts(line: CommandLine, given: Given) -> None:
     if line.print == CONFIG:
         return
-    if line.json and line.print is None:
-        fail("`--json` is for `--print`", "messages are JSON with `--message-format json`")
+    if line.json and line.print is None and not line.is_many:
+        fail(
+            "`--json` is for `--print`, and for several files",
+            "messages are JSON with `--message-format json`",
+        )
+    if line.is_several:
+        for name in _ALONE:
+            if name in given:
+                fail(
+                    f"`{given[name]}` is about one file", f"name one, or leave out `{given[name]}`"
+                )
     refuse_by_table(TABLE, given, KERNELS if line.print == KERNELS else "")
     if line.print in (None, KERNELS):
-        _refuse_for(_source_path(line), line, given)
+        for source in line.sources or (_source_path(line),):
+            _refuse_for(source, line, given)
     refuse_excluded(TABLE, given)
     if line.in_place and line.source == STANDARD:
         refuse_pair("--in-place", STANDARD, "standard input cannot be replaced")
+    if line.is_many and STANDARD in line.sources:
+        fail("standard input is compiled alone", "name a file, or leave out the others")
 
 
 def _source_path(line: CommandLine) -> str:

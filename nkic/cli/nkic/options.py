@@ -34,7 +34,7 @@ PRINTS = {
     "profiles": "the versions of NKI",
     "codes": "the codes of all messages; --explain has a page on each",
     "env": "the environment variables that nkic reads",
-    "schema": "the JSON Schema of --message-format json; schema=task and schema=evaluation",
+    "schema": "the JSON Schema of --message-format json; schema=settings, task and evaluation",
     "config": "every setting of this command line, and its origin",
     "kernels": "the kernels of the file, with their parameters",
     "completion": "a script for the shell: completion=bash, zsh or fish",
@@ -54,6 +54,7 @@ _kernel = partial(option, group="Kernel", modes="check migrate advise", about="s
 _output, _migrate = partial(option, group="Output"), partial(option, group="Migrate")
 _source = partial(option, group="Finding source", modes="check migrate advise", about="source")
 _show = partial(option, group="Show")
+_many = partial(option, group="Many files", modes="check")
 
 
 def _kernel_names(incomplete: str) -> Values:
@@ -74,8 +75,8 @@ def _versions(incomplete: str) -> Values:
 class CommandLine:
     """The words of the command line, by option name."""
 
-    source: str | None = option(
-        "[KERNEL.py]", "The kernel's file; - is standard input.", modes=_FILES
+    sources: tuple[str, ...] = option(
+        "[KERNEL.py…]", "The kernels' files, or folders of such; - is standard input.", modes=_FILES
     )
     kernel: str | None = _kernel(
         "-k, --kernel NAME",
@@ -217,8 +218,7 @@ class CommandLine:
     json: bool = _show(
         "--json",
         "Print what is to be printed as one JSON object.",
-        modes="kernels print",
-        needs=("print",),
+        modes="check kernels print",
         more=True,
     )
     report: tuple[str, ...] = _show(
@@ -228,10 +228,47 @@ class CommandLine:
         writes=after_equals,
         more=True,
     )
+    jobs: int | None = _many(
+        "-j, --jobs N",
+        "Compile N files at a time.  [default: one for each processor]",
+        common=True,
+        between=(1, 1024),
+    )
+    junit: str | None = _many(
+        "--junit FILE", "Also write the files' results to FILE, as XML of JUnit.", writes=whole
+    )
+    baseline: str | None = _many(
+        "--baseline FILE.json",
+        "Show estimated cycles beside those of an earlier --json; --fail-if 'cycles>+2%' compares.",
+        excludes={"check": "a check does not estimate cycles"},
+        reads=whole,
+    )
+    fix: bool = _many(
+        "--fix",
+        "Change the files as the safe fixes of messages say, and compile them again.",
+        common=True,
+    )
+    watching: bool = _many(
+        "--watch",
+        "Compile again what changes, until interrupted. Needs the package watchfiles.",
+        common=True,
+        excludes={"json": "the one prints once, and the other goes on"},
+    )
+    bug_report: str | None = _many(
+        "--bug-report FOLDER",
+        "Also write to FOLDER what a report of a fault needs: versions, options, messages; no "
+        "source.",
+        writes=whole,
+    )
+    with_source: bool = _many(
+        "--with-source",
+        "With --bug-report, also copy the source that was read.",
+        needs=("bug_report",),
+    )
     fail_if: str | None = _show(
         "--fail-if RULES",
         "Fail if a figure exceeds a limit: sbuf_peak>90%,sbuf_peak>20MiB,psum_banks>6 (exit code "
-        "1).",
+        "1; with --baseline also cycles>+2%).",
         more=True,
     )
     time: bool = _show(
@@ -241,7 +278,25 @@ class CommandLine:
         more=True,
     )
 
+    @property
+    def source(self) -> str | None:
+        """The only file, or the first."""
+        return self.sources[0] if self.sources else None
 
+    @property
+    def is_many(self) -> bool:
+        """Whether the files are compiled in processes of their own, and summed up."""
+        return self.is_several or not all(
+            getattr(self, name) in (None, False) for name in OVER_FILES
+        )
+
+    @property
+    def is_several(self) -> bool:
+        return len(self.sources) > 1 or any(map(os.path.isdir, self.sources))
+
+
+# What is done with the results of files, not when one is compiled.
+OVER_FILES = ("jobs", "junit", "baseline", "fix", "watching", "bug_report", "with_source")
 OLD = {
     "--list-kernels": "--print kernels",
     "--remarks": "--report remarks",

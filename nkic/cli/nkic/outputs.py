@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from nkic.base import files
@@ -18,6 +20,7 @@ from nkic.cli.nkic.options import REPORTS
 from nkic.compiler import forms, remarks
 from nkic.compiler.compiled import Compiled
 from nkic.compiler.forms import FORMS
+from nkic.compiler.loader import MAX_BYTES
 from nkic.compiler.pipeline import ASSEMBLY, SCHEDULE
 from nkic.report import allocations, compare, resources
 
@@ -79,6 +82,26 @@ def refuse_earlier_stages(wanted: Sequence[Output], path: str) -> None:
 def dependencies(target: str, sources: Sequence[str]) -> str:
     """Return the dependencies of the outputs as a rule for make and ninja."""
     return f"{_escaped(target)}: {' '.join(map(_escaped, sources))}\n"
+
+
+def encoded(path: str, before: str, after: str) -> bytes:
+    """Return a file's new text in its encoding: UTF-8, with a byte-order mark if it had one.
+
+    Raises `UsageFailed` if the file does not hold the text that it had before.
+    """
+    data = files.read_bytes(path, MAX_BYTES)
+    mark = BOM_UTF8 if data.startswith(BOM_UTF8) else b""
+    if data.removeprefix(mark) != before.encode():
+        message = f"`{path}` is not in UTF-8, or has changed in the meantime"
+        raise UsageFailed([make("cannot-write", message, help="save it as UTF-8")])
+    return mark + after.encode()
+
+
+def replace_text(path: str, before: str, after: str) -> None:
+    """Replace a file's text; its permissions stay. Raises `UsageFailed`, as `encoded` does."""
+    data, mode = encoded(path, before, after), Path(path).stat().st_mode
+    files.write(path, data)
+    Path(path).chmod(mode)
 
 
 def _escaped(path: str) -> str:

@@ -66,6 +66,7 @@ class CachedRun:
         self.session.warn_of_settings()
         self.session.set_limits()
         self.session.sources = lambda name: _source(name, read.get(name))
+        self.session.inputs = lambda: [*read]
         self._report(facts, warnings)
         self._write(path, entry)
         return True

@@ -4,23 +4,23 @@ did.
 
 from __future__ import annotations
 
-from codecs import BOM_UTF8
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 from nkic.artifact.read import load
 from nkic.artifact.records import Executable
 from nkic.base import files
-from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, bad_value, make
+from nkic.base.diagnostics import Diagnostic, Level, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.base.text import plural
 from nkic.cli.common import Session
+from nkic.cli.nkic import outputs
 from nkic.cli.nkic.options import CommandLine
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import CompileOptions
-from nkic.compiler.loader import MAX_BYTES, Loader
+from nkic.compiler.loader import Loader
 from nkic.compiler.request import find_profile
 from nkic.migrate.advise import Step, advise
 from nkic.source.parse import parse
@@ -44,30 +44,25 @@ class Rewriting:
     def write(self, text: str) -> None:
         """Write the new source to the requested file, or the diff to standard output."""
         line = self.line
-        path = line.source if line.in_place else line.output
-        if path is None:
+        before, source = self.source.text, str(line.source)
+        if line.in_place and text != before:
+            outputs.replace_text(source, before, text)
+            self.session.artifact("source", source)
+        if line.in_place:
+            return
+        if line.output is None:
             files.write(STANDARD, self.difference(text))
-        elif not line.in_place and self.is_input(path):
+            return
+        if self.is_input(line.output):
             advice = "--in-place replaces the file"
-            raise bad_value(f"-o: `{path}` is the input", advice)
-        elif not line.in_place or text != self.source.text:
-            files.write(path, self.encoded(text))
-            self.session.artifact("source", path)
+            raise bad_value(f"-o: `{line.output}` is the input", advice)
+        is_file = line.source != STANDARD
+        files.write(line.output, outputs.encoded(source, before, text) if is_file else text)
+        self.session.artifact("source", line.output)
 
     def is_input(self, path: str) -> bool:
         paths = (path, str(self.line.source))
         return STANDARD not in paths and len({files.real(name) for name in paths}) == 1
-
-    def encoded(self, text: str) -> bytes:
-        """Return the text in the file's encoding: UTF-8, with a byte-order mark if it had one."""
-        if self.line.source == STANDARD:
-            return text.encode()
-        data = files.read_bytes(str(self.line.source), MAX_BYTES)
-        mark = BOM_UTF8 if data.startswith(BOM_UTF8) else b""
-        if data.removeprefix(mark) != self.source.text.encode():
-            message = f"`{self.line.source}` is not in UTF-8, or has changed in the meantime"
-            raise UsageFailed([make("cannot-write", message, help="save it as UTF-8")])
-        return mark + text.encode()
 
     def difference(self, text: str) -> str:
         """Return a diff that `patch` accepts; empty if nothing changed."""

@@ -32,7 +32,7 @@ MODES = {
         "--print targets": "print json no_cache",
         "--print kernels k.py": "print nki json no_cache",
         "k.py --check": "check kernel arg const like nki target grid lnc include module"
-        " spill time no_cache",
+        " spill time no_cache jobs junit fix watching bug_report sources",
         "k.py --migrate 0.7": "migrate kernel arg const like nki target grid lnc include module"
         " output in_place verify no_cache",
     },
