@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from nkic.base import profiles
 from nkic.base.diagnostics import (
     Diagnostic,
     Level,
@@ -27,6 +28,7 @@ from nkic.base.diagnostics import (
     bad_value,
     did_you_mean,
     make,
+    suggestion,
 )
 from nkic.base.text import clean, grouped
 
@@ -337,12 +339,23 @@ def opened(path: str, *, follow: bool = True) -> Iterator[BinaryIO]:
 # The file is in the working directory, or in the nearest folder above that has one.
 
 FILE = "pyproject.toml"
-KEYS = ("evaluate", "nki")
+# Each key with its meaning and its values: what is read, and `nkic --print schema=settings`.
+SETTINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "evaluate": (
+        "How Python evaluates live kernels, unless the call or NKIC_EVALUATE says it.",
+        ("native", "closed"),
+    ),
+    "nki": (
+        "The version of NKI of the project's kernels, unless an option, a kernel's file or the "
+        "environment says it.",
+        (*profiles.LABELS.values(), *profiles.ALIASES),
+    ),
+}
 MAX_BYTES = 1 << 20  # maximum size of the file
 
 
 def setting(name: str) -> Any:
-    """Return the value of one of `KEYS`, or None. Raises `UsageFailed`."""
+    """Return the value of one of `SETTINGS`, or None. Raises `UsageFailed`."""
     for path in candidates():
         if path.is_file():
             return _table(str(path), path.stat().st_mtime_ns).get(name)
@@ -368,10 +381,14 @@ def _table(path: str, changed: int) -> dict[str, Any]:
         section = section.get(name, {})
         if not isinstance(section, dict):
             raise bad_argument(f"{path}: `{name}` is not a table", "write [tool.nkic]")
-    for key in section:
-        if key not in KEYS:
-            help = did_you_mean(key, KEYS) or f"known are: {', '.join(KEYS)}"
-            raise bad_argument(f"{path}: [tool.nkic] has an unknown key `{key}`", help)
+    for key, value in section.items():
+        if key not in SETTINGS:
+            text = f"{path}: [tool.nkic] has an unknown key `{clean(key)}`"
+            raise bad_argument(text, suggestion(key, SETTINGS))
+        values = SETTINGS[key][1]
+        if not isinstance(value, str | float) or str(value) not in values:
+            text = f"{path}: {key} under [tool.nkic] cannot be {clean(repr(value)[:100])}"
+            raise bad_argument(text, f"known are: {', '.join(values)}")
     return dict(section)
 
 

@@ -34,12 +34,12 @@ LABELS = {
     Profile.NKI_0_6: "0.6",
     Profile.NKI_0_7: "0.7",
 }
+ALIASES = {"0.1": "beta1", "0.2": "beta2"}
 KNOWN = f"known are: {', '.join(LABELS.values())}"
 DEFAULT = Profile.NKI_0_7
 
 
 def find(label: str) -> Profile | None:
-    """Return the profile called `label` ("0.1" and "0.2" are the betas), or None."""
-    aliases = {"0.1": "beta1", "0.2": "beta2"}
-    canonical = aliases.get(label, label)
+    """Return the profile called `label`, or None."""
+    canonical = ALIASES.get(label, label)
     return next((p for p, text in LABELS.items() if text == canonical), None)

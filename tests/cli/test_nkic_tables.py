@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from nkic.base.diagnostics import codes
-from nkic.base.files import VARIABLES
+from nkic.base.files import SETTINGS, VARIABLES
 from nkic.compiler.pipeline import STAGES
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
@@ -135,3 +136,24 @@ def test_variables_that_nobody_reads(nkic: Run, monkeypatch: pytest.MonkeyPatch)
     assert nkic("k.py", "--check", "-A", "unknown-variable").err == ""
     failure(nkic("k.py", "--check", "-D", "unknown-variable"), 2, "unknown-variable")
     assert "NKI0011" in nkic("--print", "env").err
+
+
+def test_the_schema_of_settings_is_what_is_read(folder: Path, nkic: Run) -> None:
+    schema = json.loads(nkic("--print", "schema=settings").out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    valid = jsonschema.Draft202012Validator(schema).is_valid
+    for text, record in {
+        "nki = 0.6": {"nki": 0.6},
+        'nki = "beta2"': {"nki": "beta2"},
+        'nki = "0.66"': {"nki": "0.66"},
+        "nki = [1]": {"nki": [1]},
+        'evaluate = "closed"': {"evaluate": "closed"},
+        'evaluate = "natve"': {"evaluate": "natve"},
+        "evaluate = true": {"evaluate": True},
+        'nikc = "0.6"': {"nikc": "0.6"},
+    }.items():
+        (folder / "pyproject.toml").write_text(f"[tool.nkic]\n{text}\n", "utf-8")
+        ran = nkic("k.py", "--check", "--print", "config")
+        assert (ran.code == 0) is valid(record), text
+    assert "unknown key `nikc`" in ran.err and "known are: evaluate, nki" in ran.err
+    assert schema["properties"].keys() == SETTINGS.keys()

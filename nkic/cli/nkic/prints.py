@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from nkic.base import diagnostics, levels, profiles
 from nkic.base.diagnostics import NkicError, bad_value, suggestion
-from nkic.base.files import VARIABLES
+from nkic.base.files import SETTINGS, VARIABLES
 from nkic.base.source import SourceFile
 from nkic.base.text import aligned, grouped, size
 from nkic.cli.common import Session, streams
@@ -172,13 +172,32 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
 
 
 def _schema(wanted: str) -> str:
-    """Return the schema of a task or an evaluation."""
+    """Return the schema of a task, of an evaluation, or of the settings of a project."""
+    if wanted == "settings":
+        return json.dumps(_settings_schema(), indent=2) + "\n"
     from nkic.judge import schemas  # slow to import, and rarely needed
 
     made = {"task": schemas.task_schema, "evaluation": schemas.evaluation_schema}
     if wanted not in made:
-        raise bad_value(f"--print schema={wanted}: there is no such schema", "task or evaluation")
+        text = f"--print schema={wanted}: there is no such schema"
+        raise bad_value(text, suggestion(wanted, (*made, "settings")))
     return json.dumps(made[wanted](), indent=2) + "\n"
+
+
+def _settings_schema() -> Record:
+    keys = {}
+    for name, (meaning, values) in SETTINGS.items():
+        numbers = [
+            float(value) for value in values if value[0].isdigit()
+        ]  # written as such in TOML
+        keys[name] = {"description": meaning, "enum": [*values, *numbers]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "[tool.nkic] in pyproject.toml",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": keys,
+    }
 
 
 def completion(shell: str) -> str:
