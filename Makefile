@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types test test-all fuzz bless bench flames pictures timing schedules faults mutate corpus demo samples \
-	placement conformance accuracy grammar docs stubs vscode clean
+	placement conformance accuracy grammar docs stubs vscode dist clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -125,6 +125,12 @@ vscode:  ## package the extension of VS Code: build/nkic.vsix (needs npm)
 	mkdir -p build/vscode && cp editors/vscode/* LICENSE build/vscode
 	cd build/vscode && npm install --no-audit --no-fund && \
 		npx vsce package --allow-missing-repository -o ../nkic.vsix
+
+dist: $(STAMP)  ## build the wheel and the source archive in dist/, and check both
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dist]'
+	rm -rf dist build/lib && $(PY) -m build --outdir dist
+	$(PY) -m twine check --strict dist/*
+	$(VENV)/bin/check-wheel-contents dist/*.whl
 
 clean:  ## remove what was built, and .venv
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
