@@ -18,7 +18,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (419, 3),
-    "base": (3_531, 17),
+    "base": (3_578, 17),
     "machine": (9_803, 30),
     "source": (6_334, 14),
     "program": (1_820, 6),
@@ -34,9 +34,9 @@ BUDGET = {
     "migrate": (7_298, 19),
     "api": (3_198, 12),
     "judge": (3_022, 10),
-    "serve": (1_610, 6),
+    "serve": (1_616, 6),
     "nki": (2_422, 12),
-    "cli": (5_594, 26),
+    "cli": (6_408, 27),
 }
 SLACK = 100  # lines that a budget may be above its room
 
