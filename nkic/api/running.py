@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from html import escape
 from typing import Any, NamedTuple, Unpack
 
@@ -48,9 +48,8 @@ from nkic.simulate.expectations import Expectations, Expected
 from nkic.simulate.fuzz import Fuzz, diagnostic
 from nkic.simulate.inputs import BoundInputs, Spec, Value, Wanted, bind, parse_fill
 from nkic.simulate.memory import check_memory
-from nkic.simulate.observed import Observed, Observer, Region, part
+from nkic.simulate.observed import Observer, Region, part
 from nkic.simulate.result import Busy, Recorded
-from nkic.simulate.stage import MachineMaker, plain
 from nkic.simulate.watching import Dump, Dumps, Tap, Watches, text
 
 EVERYTHING = "all"
@@ -101,7 +100,7 @@ class Inspection:
         if watched := _as_list(call_options.get("watch")):
             parts = [part(selection) for selection in watched]
             observers.append(Watches(parts, lambda changed: print(text(changed))))
-        self.make: MachineMaker = partial(Observed, observers=observers) if observers else plain
+        self.observers = observers
 
     def dumped(self, rank: int) -> tuple[Dumped, ...]:
         return tuple(_dumped(dump) for dump in self.dumps.by_rank[rank]) if self.dumps else ()
@@ -359,7 +358,9 @@ def _run(
         warning_levels = call_options.get("levels") or DEFAULT
         input_remarks = [_reported(executable, b.remarks, warning_levels, NkicError) for b in bound]
         inspection = Inspection(call_options, len(inputs))
-        results = simulate_ranks(executable, [b.arrays for b in bound], settings, inspection.make)
+        results = simulate_ranks(
+            executable, [b.arrays for b in bound], settings, inspection.observers
+        )
         inspection.judge(len(inputs))
         run_remarks = [
             _reported(executable, r.remarks, warning_levels, ProgramFault) for r in results

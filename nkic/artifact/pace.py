@@ -18,7 +18,7 @@ from nkic.artifact.records import (
 )
 from nkic.machine.operands import Facts, Row
 from nkic.machine.targets import Engine, Target
-from nkic.machine.timing import Entry, Line, TimeSimulation, Timing, activation_table, timing
+from nkic.machine.timing import Entry, EventLoop, Line, Timing, activation_table, timing
 
 # ------------------------------------------------------------------------------------------------
 # Durations of instructions, from the cost formulas of the table. Times are in picoseconds.
@@ -112,7 +112,7 @@ def duration(executable: Executable, target: Target) -> int | None:
         Line(i, s.core, s.engine, s.queue, _unrolled(_entries(s, clock)), target)
         for i, s in enumerate(executable.streams)
     ]
-    return TimeSimulation(lines, max(1, executable.cores), executable.semaphores, target).run()
+    return EventLoop(lines, max(1, executable.cores), executable.semaphores, target).run()
 
 
 def items(executable: Executable) -> int:

@@ -23,11 +23,11 @@ from nkic.compiler.semaphores import (
 )
 from nkic.machine.targets import Engine, Target
 from nkic.machine.timing import (
-    Fields,
+    Entry,
+    EventLoop,
     Line,
     Queue,
     Tables,
-    TimeSimulation,
     Timing,
     Warmth,
     overlaps_commands,
@@ -65,10 +65,10 @@ def replayed(order: Order, stretch: Stretch, target: Target) -> int | None:
         Line(number, 0, stream.engine, stream.queue, _entries(items, stream, stretch), target)
         for number, (stream, items) in enumerate(used)
     ]
-    return _OrderSimulation(lines, len(stretch.code), target).run()
+    return _OrderLoop(lines, len(stretch.code), target).run()
 
 
-class _OrderSimulation(TimeSimulation):
+class _OrderLoop(EventLoop):
     """The event loop for items that wait for instructions by index, without semaphores.
 
     An entry's `waits` are the indices of the awaited instructions, and its only signal is its own
@@ -91,31 +91,30 @@ class _OrderSimulation(TimeSimulation):
                 latest = time
         return latest + self.semaphore_ps
 
-    def _pass_signals(
-        self, line: Line, waits: Sequence[int], signals: int, start: int, queue: Queue
-    ) -> None:
-        self.done[signals] = line.done
-        if signals in self.waiting:
-            for waiting in self.waiting.pop(signals):
+    def _pass_signals(self, line: Line, item: Entry, start: int, queue: Queue) -> None:
+        index: int = item.signals
+        self.done[index] = line.done
+        if index in self.waiting:
+            for waiting in self.waiting.pop(index):
                 heappush(queue, (max(waiting.free, start), waiting.index))
 
 
-def _entries(items: Sequence[int], stream: StreamId, stretch: Stretch) -> Iterator[Fields]:
+def _entries(items: Sequence[int], stream: StreamId, stretch: Stretch) -> Iterator[Entry]:
     """Return the timing entries of one stream's items, lazily: a million take 100 MB."""
     if stream.engine is Engine.DMA:
         return _transfers(items, stream.queue, stretch)
     return _work(items, stream.engine, stretch)
 
 
-def _transfers(items: Sequence[int], queue: int, stretch: Stretch) -> Iterator[Fields]:
+def _transfers(items: Sequence[int], queue: int, stretch: Stretch) -> Iterator[Entry]:
     """Yield the timing entries of a queue, which does not wait for its own transfers."""
     _, classes, waits = stretch
     for index in items:
         cost = classes[index]
-        yield cost.times[queue], "", not cost.is_fixed, False, waits[index], index
+        yield Entry(cost.times[queue], "", not cost.is_fixed, False, waits[index], index)
 
 
-def _work(items: Sequence[int], engine: Engine, stretch: Stretch) -> Iterator[Fields]:
+def _work(items: Sequence[int], engine: Engine, stretch: Stretch) -> Iterator[Entry]:
     """Yield the timing entries of a compute engine, which sees its own results."""
     code, classes, waits = stretch
     written = set[Tensor]()  # by the previous item
@@ -128,7 +127,7 @@ def _work(items: Sequence[int], engine: Engine, stretch: Stretch) -> Iterator[Fi
         if written and not follows:
             follows = not written.isdisjoint([operands[i].tensor for i in cost.reads])
         written = {operands[i].tensor for i in cost.writes} if cost.is_fixed else set()
-        yield cost.first, cost.table, follows, False, sources, index
+        yield Entry(cost.first, cost.table, follows, False, sources, index)
 
 
 # ------------------------------------------------------------------------------------------------

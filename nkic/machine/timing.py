@@ -10,8 +10,7 @@ be triggered while earlier transfers of its queue move their data; data move in 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
 from typing import Any, NamedTuple, Protocol
 
@@ -280,18 +279,30 @@ class Rings:
         queue.moved = (start if start > queue.moved else queue.moved) + timing.hold
 
 
-# ---- Discrete-event simulation of streams, for time alone ---------------------------------------
-# It equals the runner's event loop (`simulate/machine.py`) without values. The compiler uses it to
-# time an order before there is a file, and to time the file.
+# ---- The event loop: runs the streams of all cores in order, as far as their waits allow --------
+# There is one, in order of time: the compiler runs it to time an order before there is a file
+# (`compiler.schedule`) and to time the file (`artifact.pace`), and the runner, with values and
+# whatever else a run is asked for (`simulate.machine`). What differs is chosen when a loop is
+# made: what a wait is, and what is done before and after an item's time has passed.
+#
+# An item starts when its stream is free and its waits are satisfied; it holds its engine for
+# `hold` and signals when it completes. Items of a stream complete in order. The transfers of all
+# queues of a core share the DMA engines: their data move one after the other, while their fixed
+# latencies overlap. A queue is a ring, which accepts a transfer while earlier ones are moving
+# their data. Triggering a transfer occupies the triggering engine, which takes the trigger between
+# two items of its own when both are ready; the scalar engine also takes it during an item.
+#
+# A rendezvous of cores starts when the last core reaches it, and ends at the same time on each.
 
-Queue = list[tuple[int, int]]  # (time at which a line continues, its index)
+Queue = list[tuple[int, int]]  # (time at which a stream continues, its index)
 
 
 class Entry(NamedTuple):
     """An item of a stream, reduced to what affects time.
 
-    `waits` are semaphores with counts, and `signals` semaphores, unless a subclass of
-    `TimeSimulation` reads them otherwise. `follows`: it needs the result of the previous item.
+    `waits` are semaphores with counts, and `signals` semaphores, unless a loop reads them
+    otherwise. `follows`: it needs the result of the previous item, so the engine stalls until that
+    is complete. `table` is the activation table that the scalar engine must hold.
     `is_rendezvous`: all cores run it together.
     """
 
@@ -303,163 +314,190 @@ class Entry(NamedTuple):
     signals: Any = ()
 
 
-# The fields of an `Entry`, which a stream may also hold as a plain tuple.
-Fields = tuple[Timing, str, bool, bool, Sequence[Any], Any]
-
-
-@dataclass
 class Line:
-    """A stream and its progress."""
+    """A stream and its progress. `unit` is its core's index over all ranks.
 
-    index: int
-    core: int
-    engine: Engine
-    queue: int
-    entries: Iterator[Fields]
-    target: Target
-    tables: Tables = field(init=False)
-    warmth: Warmth = field(init=False)
-    entry: Fields | None = None
-    free: int = 0
-    triggered: int | None = None
-    granted: int | None = None
-    moved: int = 0  # when the data of its transfers have been moved
-    done: int = 0
-    is_ready: bool = False  # its item's waits were satisfied by now
+    `item` is the next item to run, an `Entry` or what has its fields, once `next` has found it.
+    """
 
-    def __post_init__(self) -> None:
-        self.tables, self.warmth = Tables(self.target), Warmth(self.target)
-        self.is_dma = self.engine is Engine.DMA
+    __slots__ = (
+        *("busy", "done", "engine", "entries", "free", "granted", "index", "is_dma", "is_ready"),
+        *("is_tensor", "item", "moved", "queue", "tables", "triggered", "unit", "warmth"),
+    )
 
-    def next(self) -> None:
-        self.entry = next(self.entries, None)
-        self.is_ready = False
+    def __init__(
+        self,
+        index: int,
+        unit: int,
+        engine: Engine,
+        queue: int,
+        entries: Iterator[Any],
+        target: Target,
+    ) -> None:
+        self.index, self.unit, self.engine, self.queue = index, unit, engine, queue
+        self.entries = entries
+        self.is_dma, self.is_tensor = engine is Engine.DMA, engine is Engine.TENSOR
+        self.tables, self.warmth = Tables(target), Warmth(target)
+        self.item: Any = None
+        self.is_ready = False  # whether all that the next item waits for has been signalled
+        self.free = 0  # when the next item may be issued
+        self.triggered: int | None = None  # when its next transfer is triggered, once it is ready
+        self.granted: int | None = None  # when it may access memory, once it is ready
+        self.moved = 0  # when the data of its transfers have moved
+        self.done = 0  # when the last issued item is complete
+        self.busy = 0
+
+    def next(self) -> Any:
+        """Find the next item, and return it; None at the end."""
+        self.item = item = next(self.entries, None)
+        return item
 
 
-class TimeSimulation:
-    """Runs the lines of all cores to their ends."""
+Hook = Callable[[Any, Any, int], None]  # of a stream, its item, and the item's start
 
-    def __init__(self, lines: Sequence[Line], cores: int, semaphores: int, target: Target) -> None:
+
+class EventLoop:
+    """Runs the lines of all cores to their ends.
+
+    `before` and `after` are called before and after the time of an item passes.
+    """
+
+    before: Hook | None = None
+    after: Hook | None = None
+
+    def __init__(self, lines: Sequence[Any], units: int, semaphores: int, target: Target) -> None:
         self.lines = lines
-        self.cores = cores
+        self.units = units
         self.semaphore_ps = semaphore_ps(target)
-        self.tokens = [[deque[int]() for _ in range(semaphores)] for _ in range(cores)]
-        self.parked: list[dict[int, Line]] = [{} for _ in range(cores)]
-        self.arrived: dict[tuple[Engine, int], dict[int, tuple[Line, int]]] = {}
-        self.rings = Rings(cores, {(o.core, o.engine): o for o in lines if not o.is_dma})
+        self.tokens = [[deque[int]() for _ in range(semaphores)] for _ in range(units)]
+        self.parked: list[dict[int, Any]] = [{} for _ in range(units)]
+        # by place of meeting, then core: the stream, and when it could start
+        self.arrived: dict[object, dict[int, tuple[Any, int]]] = {}
+        self.rings = Rings(units, {(o.unit, o.engine): o for o in lines if not o.is_dma})
         self.exclusive = Exclusive(self.semaphore_ps)
         self.end = 0
 
     def run(self) -> int | None:
         """Return the time of the last completion in picoseconds; None in case of a deadlock."""
-        for line in self.lines:
-            line.next()
         queue = [(0, line.index) for line in self.lines]
         lines, advance = self.lines, self._advance
         while queue:
             now, index = heappop(queue)
             while (resume_at := advance(lines[index], now, queue)) is not None:
                 now, index = heappushpop(queue, (resume_at, index))
-        return None if any(line.entry is not None for line in self.lines) else self.end
+        return None if any(line.item is not None for line in lines) else self.end
 
-    def _advance(self, line: Line, now: int, queue: Queue) -> int | None:
+    def _advance(self, line: Any, now: int, queue: Queue) -> int | None:
         """Run the stream's items until another stream comes first; return when to continue."""
         while True:
-            entry = line.entry
-            if entry is None:
+            item = line.item or line.next()
+            if item is None:
                 return None
-            timing, table, follows, meets, waits, _ = entry
+            timing = item.timing
             start = now if now > line.free else line.free
             if not line.is_ready:
-                if follows and line.done > start:
+                if item.follows and line.done > start:
                     start = line.done
-                if waits:
-                    signalled = self._arrival(line, waits)
+                if item.waits:
+                    signalled = self._arrival(line, item.waits)
                     if signalled is None:
                         return None
                     if signalled > start:
                         start = signalled
-                line.is_ready = True
+                line.is_ready = True  # from now on no other stream takes its signals
             if start > now and queue and start > queue[0][0]:
                 return start
             if line.is_dma:
                 if timing.trigger:
-                    start = self.rings.trigger(line, line.core, timing, start)
+                    start = self.rings.trigger(line, line.unit, timing, start)
             elif timing.exclusive:
-                load = line.tables.missing(table)
-                start = self.exclusive.grant(line, line.core, line.engine, timing, start, load)
+                load = line.tables.missing(item.table)
+                start = self.exclusive.grant(line, line.unit, line.engine, timing, start, load)
             if start > now and queue and start > queue[0][0]:
                 return start
-            if not meets:
-                self._execute(line, entry, start, queue)
-            elif not self._rendezvous(line, start, queue):
+            if not item.is_rendezvous:
+                self._execute(line, item, start, queue)
+            elif not self._reach(line, item, start, queue):
                 return None
             now = line.free
             if queue and queue[0][0] < now:
                 return now
 
-    def _arrival(self, line: Line, waits: Sequence[Any]) -> int | None:
+    def _arrival(self, line: Any, waits: Sequence[Any]) -> int | None:
         """Return when the last awaited signal arrives; park the line if one is not sent yet."""
-        tokens, latest = self.tokens[line.core], 0
+        tokens, latest = self.tokens[line.unit], 0
         for semaphore, count in waits:
             available = tokens[semaphore]
             if len(available) < count:
-                self.parked[line.core][semaphore] = line
+                self.parked[line.unit][semaphore] = line
                 return None
-            latest = max(latest, available[count - 1])
+            if available[count - 1] > latest:
+                latest = available[count - 1]
         return latest + self.semaphore_ps
 
-    def _execute(self, line: Line, entry: Fields, start: int, queue: Queue) -> None:
-        timing, table, _, _, waits, signals = entry
+    def _execute(self, line: Any, item: Any, start: int, queue: Queue) -> None:
+        if self.before is not None:
+            self.before(line, item, start)
+        timing = item.timing
         hold, latency, lead, *_ = timing
         if line.is_dma:
-            self.rings.enqueue(line, line.core, timing, start)
+            self.rings.enqueue(line, line.unit, timing, start)
             done = line.moved + lead + latency
         else:
-            if line.engine is Engine.TENSOR:
+            if line.is_tensor:
                 hold = line.warmth.duration(start, timing)
-            if table:
-                hold += line.tables.loading(table)
+            if item.table:
+                hold += line.tables.loading(item.table)
             line.free = start + hold
             done = line.free + latency
             line.granted = None
+        line.busy += hold
         if done > line.done:
             line.done = done
             if done > self.end:
                 self.end = done
-        self._pass_signals(line, waits, signals, start, queue)
-        line.entry = next(line.entries, None)
+        if self.after is not None:
+            self.after(line, item, start)
+        self._pass_signals(line, item, start, queue)
+        line.item = None
         line.is_ready = False
 
-    def _pass_signals(
-        self, line: Line, waits: Sequence[Any], signals: Any, start: int, queue: Queue
-    ) -> None:
+    def _pass_signals(self, line: Any, item: Any, start: int, queue: Queue) -> None:
         """Consume the signals that an item waited for, and send its own."""
-        tokens, parked = self.tokens[line.core], self.parked[line.core]
-        for semaphore, count in waits:
+        tokens, parked = self.tokens[line.unit], self.parked[line.unit]
+        for semaphore, count in item.waits:
             for _ in range(count):
                 tokens[semaphore].popleft()
-        for semaphore in signals:
+        for semaphore in item.signals:
             tokens[semaphore].append(line.done)
             waiting = parked.pop(semaphore, None)
             if waiting is not None:
                 heappush(queue, (max(waiting.free, start), waiting.index))
 
-    def _rendezvous(self, line: Line, start: int, queue: Queue) -> bool:
-        """Record that the core reached a rendezvous; return whether all cores have."""
-        arrivals = self.arrived.setdefault((line.engine, line.queue), {})
-        arrivals[line.core] = (line, start)
-        if len(arrivals) < self.cores:
+    def _reach(self, line: Any, item: Any, start: int, queue: Queue) -> bool:
+        """Let a stream reach a rendezvous, and return whether all that take part have."""
+        place, count = self._meeting(line, item)
+        arrived = self.arrived.setdefault(place, {})
+        arrived[line.unit] = line, start
+        if len(arrived) < count:
             return False
-        start_together = max(started for _, started in arrivals.values())
-        if self.cores > 1:
-            start_together += self.semaphore_ps
+        lines = [arrived[unit][0] for unit in sorted(arrived)]
+        start = max(begins for _, begins in arrived.values())
+        arrived.clear()
+        self._exchange(lines)
+        if len(lines) > 1:
+            start += self.semaphore_ps
         if line.is_dma:
-            start_together = max(start_together, *self.rings.dma_free)
-        for arrived, _ in [arrivals[core] for core in sorted(arrivals)]:
-            if arrived.entry is not None:
-                self._execute(arrived, arrived.entry, start_together, queue)
-            if arrived is not line:
-                heappush(queue, (arrived.free, arrived.index))
-        arrivals.clear()
+            start = max(start, *(self.rings.dma_free[one.unit] for one in lines))
+        for one in lines:
+            self._execute(one, one.item, start, queue)
+            if one is not line:
+                heappush(queue, (one.free, one.index))
         return True
+
+    def _meeting(self, line: Any, item: Any) -> tuple[object, int]:
+        """Return where a stream meets others for an item, and how many they are."""
+        return (line.engine, line.queue), self.units
+
+    def _exchange(self, lines: Sequence[Any]) -> None:
+        """Exchange the data of a rendezvous."""

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -15,7 +16,13 @@ from numpy.typing import DTypeLike, NDArray
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.machine.dtypes import DType
+from nkic.machine.operands import Depends
+from nkic.machine.targets import Engine, Target
+from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.memory import Memory
+from nkic.simulate.plans import Step
+from nkic.simulate.streams import Hook, Item, Runner, nothing
+from nkic.simulate.tile import Tile
 
 Records = NDArray[Any]
 
@@ -93,3 +100,123 @@ class Operands:
         """Return the first partition of an on-chip tile."""
         operand = self.pattern(name)
         return self._memory.form(operand).first if operand is not None else 0
+
+
+# ------------------------------------------------------------------------------------------------
+# Run-time offsets: the current addresses of an instruction's operands, as a follower sees them.
+# A known offset is as good as a fixed one. Any other can lead anywhere, so that nothing is known of
+# what the instruction writes.
+
+DST, SRC = 0, 1  # the operands of a transfer
+
+
+class Rows(NamedTuple):
+    """The offsets of an operand's rows, clamped to the `size` offsets inside the tensor."""
+
+    indices: NDArray[np.int64]
+    size: int
+    kind: str
+
+
+class Resolved(NamedTuple):
+    """An instruction with its scalar offsets resolved.
+
+    `rows` has the other offsets, by operand, and `inside` tells which rows are not skipped.
+    """
+
+    record: InstructionRecord
+    rows: Mapping[int, Rows]
+    inside: NDArray[np.bool_]
+
+    @property
+    def is_transfer(self) -> bool:
+        """Whether the instruction moves rows one by one."""
+        row = self.record.row
+        copies = row is not None and row.moves and row.depends is Depends.ELEMENTWISE
+        return (
+            copies
+            and bool(self.rows)
+            and all(offsets.kind == "vector" for offsets in self.rows.values())
+        )
+
+
+def resolve(record: InstructionRecord, dynamic: Dynamic) -> Resolved:
+    """Return the instruction at its current addresses."""
+    operands, inside = list(record.operands), np.ones(1, np.bool_)
+    rows: dict[int, Rows] = {}
+    for place in dynamic.places:
+        number = next(n for n, operand in enumerate(operands) if operand is place.pattern)
+        indices = place.indices()
+        good = place.good(indices)
+        if place.pattern.kind == "scalar":
+            operands[number] = _at(place.pattern, int(indices[0]))
+            good = good[:1]
+        else:
+            rows[number] = Rows(indices.clip(0, place.size - 1), place.size, place.pattern.kind)
+        inside = inside & good
+    return Resolved(record._replace(operands=tuple(operands)), rows, inside)
+
+
+def _at(pattern: PatternRecord, index: int) -> PatternRecord:
+    stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
+    return pattern._replace(offset=pattern.offset + index * stride, dynamic=None)
+
+
+# ---- what follows a run
+
+
+class Follower(Hook):
+    """Records of one rank that change with each instruction that runs."""
+
+    def __init__(self, executable: Executable, memory: Memory, target: Target) -> None:
+        self.executable, self.memory, self.target = executable, memory, target
+        self._after: Step = nothing
+
+    def begin(self, runner: Runner, item: Item, start: int) -> None:
+        if item.step is not None and not item.is_rendezvous:
+            self._after = self.before(item.record, runner.core, runner.engine, item.dynamic)
+
+    def end(self, runner: Runner, item: Item, start: int) -> None:
+        after, self._after = self._after, nothing
+        after()
+
+    def meet(self, runners: Sequence[Runner]) -> None:
+        for runner in runners:
+            self.lose(runner.item.record, runner.engine)
+
+    def before(
+        self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None = None
+    ) -> Step:
+        """Prepare for an instruction, and return a function to call after it."""
+        if dynamic is not None and self.knows_offsets(record):
+            resolved = resolve(record, dynamic)
+            if not resolved.inside.any():
+                return nothing
+            if resolved.is_transfer:
+                return self.moving(resolved, engine)
+            if not resolved.rows and resolved.inside.all():
+                record = resolved.record
+        return self.following(record, core, engine)
+
+    @abstractmethod
+    def knows_offsets(self, record: InstructionRecord) -> bool:
+        """Return whether its run-time offsets are those of every such run."""
+
+    @abstractmethod
+    def moving(self, resolved: Resolved, engine: Engine) -> Step:
+        """Follow a transfer that moves rows one by one."""
+
+    @abstractmethod
+    def following(self, record: InstructionRecord, core: int, engine: Engine) -> Step:
+        """Follow any other instruction."""
+
+    @abstractmethod
+    def lose(self, record: InstructionRecord, engine: Engine) -> None:
+        """Give up what an exchange has written."""
+
+
+def values_of(memory: Memory, pattern: PatternRecord) -> NDArray[np.float64]:
+    """Return the values of a tile."""
+    memory.scratch.begin()
+    operand = Tile(memory, pattern).bound().load()()
+    return np.array(operand, np.float64)

@@ -10,7 +10,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
-from functools import partial
 from hashlib import sha256
 from random import Random
 from typing import Any, NamedTuple, Protocol
@@ -22,11 +21,10 @@ from nkic.artifact.records import Executable, PatternRecord, source_of
 from nkic.base.diagnostics import Diagnostic, Label, ProgramFault, make
 from nkic.base.text import clean, listed
 from nkic.simulate.machine import Machine
-from nkic.simulate.memory import Memory
-from nkic.simulate.observed import Execution, Observed, Observer, line_of, written
+from nkic.simulate.observed import Execution, Observer, line_of, written
 from nkic.simulate.outcome import RunOptions
-from nkic.simulate.stage import MachineMaker, simulate_ranks
-from nkic.simulate.streams import Item, Runner, nothing, unlimited
+from nkic.simulate.stage import simulate_ranks
+from nkic.simulate.streams import Item, Runner
 
 # ------------------------------------------------------------------------------------------------
 # An event loop without time: items run in any order that the file's semaphores allow.
@@ -83,32 +81,24 @@ class _Flight:
 class Interleaved(Machine):
     """Executes the actions that `order` chooses, and keeps a `log` of them."""
 
-    def __init__(self, *facts: Any, order: Order, memories: Sequence[Memory] = ()) -> None:
+    def __init__(self, order: Order, *facts: Any) -> None:
         super().__init__(*facts)
         self.order = order
-        self.memories = memories
-        self.limit_ps = None
         self.log: list[Action] = []
         self.items: dict[tuple[int, int], Item] = {}  # by stream and number
         self._started = [0] * len(self.runners)
         self._flights: list[deque[_Flight]] = [deque() for _ in self.runners]
         self._at_rendezvous: set[int] = set()  # streams that have reached a rendezvous
 
-    def run(self) -> None:
+    def run(self) -> int:
         """Run until every stream has ended; raises as `Machine.run`."""
+        self._choose()
         for runner in self.runners:
-            runner.on_iteration, runner.on_limit = self._count_iteration, self._iteration_limit
-            runner.max_iterations = self.options.max_iterations
-            runner.current()
+            runner.next()
         while (action := self.order.choose(self)) is not None:
-            self._count_iteration()
             self.do(action)
-        for runner in self.runners:
-            runner.on_iteration, runner.on_limit = nothing, unlimited
-        stuck = [r for r in self.runners if r.item is not None]
-        if stuck:
-            raise self._deadlock(stuck)
-        self.unwritten.finish()
+        self._finish()
+        return self.end
 
     def ready(self, stream: int) -> Iterator[Action]:
         """Yield the possible actions of the stream."""
@@ -146,27 +136,25 @@ class Interleaved(Machine):
             self._complete(runner, self._flights[action.stream].popleft())
 
     def _go(self, runner: Runner, action: Action) -> None:
-        item = self._begin(runner, action)
+        item = self._taken(runner, action)
         if not item.is_rendezvous:
             self._execute(runner, item, 0, [])
-            runner.current()
+            runner.next()
             return
         self._at_rendezvous.add(runner.index)
-        self._enter_rendezvous(runner, item, 0, [])
+        self._reach(runner, item, 0, [])
         for stream in [s for s in self._at_rendezvous if self.runners[s].item is None]:
             self._at_rendezvous.remove(stream)
-            self.runners[stream].current()
+            self.runners[stream].next()
 
-    def _begin(self, runner: Runner, action: Action) -> Item:
-        item = runner.item
-        if item is None:
-            raise RuntimeError(f"{runner.name} has ended")
+    def _taken(self, runner: Runner, action: Action) -> Item:
+        item: Item = runner.item
         self.items[action.stream, action.number] = item
         self._started[action.stream] += 1
         return item
 
     def _start(self, runner: Runner, action: Action) -> None:
-        item = self._begin(runner, action)
+        item = self._taken(runner, action)
         for semaphore, count in item.waits:
             for _ in range(count):
                 self.tokens[runner.unit][semaphore].popleft()
@@ -178,7 +166,7 @@ class Interleaved(Machine):
         self._flights[runner.index].append(flight)
         runner.next_index += 1
         runner.item = None
-        runner.current()
+        runner.next()
 
     def _move(self, runner: Runner, flight: _Flight) -> None:
         flight.moved = True
@@ -353,7 +341,7 @@ class Fuzz:
     def search(self, count: int) -> Race | None:
         """Return the first of `count` orders whose outputs differ from the normal run's, if any."""
         recorded = Recorded()
-        normal = self._outcome(partial(Observed, observers=[recorded]))
+        normal = self._outcome(observers=[recorded])
         for number in range(count):
             drawn = Drawn(self.seed, number)
             machine, outcome = self.run(drawn)
@@ -365,16 +353,16 @@ class Fuzz:
         """Run in that order."""
         machines: list[Interleaved] = []
 
-        def make(*facts: object, **more: object) -> Interleaved:
-            machines.append(Interleaved(*facts, order=order, **more))  # type: ignore[arg-type]
+        def make(*facts: Any) -> Interleaved:
+            machines.append(Interleaved(order, *facts))
             return machines[-1]
 
-        outcome = self._outcome(make)
+        outcome = self._outcome(loop=make)
         return machines[0], outcome
 
-    def _outcome(self, make: MachineMaker) -> Outcome:
+    def _outcome(self, **how: Any) -> Outcome:
         try:
-            results = simulate_ranks(self.executable, self.inputs, self.options, make)
+            results = simulate_ranks(self.executable, self.inputs, self.options, **how)
         except ProgramFault as fault:
             diagnostic = fault.diagnostics[0]
             return Outcome((), f"{diagnostic.code.slug}: {diagnostic.message}")
@@ -502,7 +490,7 @@ def _conflicts(executable: Executable, race: Race, a: Party, b: Party) -> Iterat
 
     They conflict if one of two accesses is a write and they may share bytes.
     """
-    memory = race.machine.memories[a.runner.rank]
+    memory = race.machine.ranks[a.runner.rank].memory
     names = executable.tensors
     for first, first_writes in _accesses(executable, race, a):
         for second, second_writes in _accesses(executable, race, b):

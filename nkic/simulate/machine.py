@@ -1,27 +1,16 @@
-"""The event loop: runs the streams as their semaphores allow, in order of simulated time.
+"""The event loop with values: `machine.timing.EventLoop`, which computes each item at its start.
 
-An item starts when its stream is free and its waits are satisfied; its values are computed at that
-moment; it holds its engine for `busy` and signals when it completes. Items of a stream complete in
-order. The transfers of all queues of a core share the DMA engines: their data move one after the
-other, while their fixed latencies overlap. A queue is a ring, which accepts a transfer while
-earlier ones are moving their data. Triggering a transfer occupies the triggering engine, which
-takes the trigger between two items of its own when both are ready; the scalar engine also takes it
-during an item.
-
-A rendezvous of cores starts when the last core reaches it, and ends at the same time on each; so do
-collectives, for all cores of all ranks of a group. Ranks share nothing else: each has its own
-memories, streams and semaphores.
+Collectives are rendezvous of all cores of all ranks of a group. Ranks share nothing else: each has
+its own memories, streams and semaphores.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush, heappushpop
 from math import inf
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 from nkic.artifact.records import (
     Executable,
@@ -32,16 +21,14 @@ from nkic.artifact.records import (
 )
 from nkic.base.diagnostics import Label, LimitHit, ProgramFault, make
 from nkic.base.text import plural
-from nkic.machine.targets import Engine, Target
-from nkic.machine.timing import Exclusive, Rings, semaphore_ps
+from nkic.machine.targets import Target
+from nkic.machine.timing import EventLoop
 from nkic.simulate import lost
-from nkic.simulate.dynamic import Dynamic
+from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import RunOptions, called_from, fault
-from nkic.simulate.plans import Refused, UnsetRegister
-from nkic.simulate.races import RaceDetector
-from nkic.simulate.recorder import Recorder
+from nkic.simulate.plans import Refused, Rendezvous, UnsetRegister
 from nkic.simulate.shadow import Shadow
-from nkic.simulate.streams import Item, Runner, nothing, unlimited
+from nkic.simulate.streams import Hook, Item, Runner, nothing, unlimited
 from nkic.simulate.unwritten import Unwritten
 
 # ------------------------------------------------------------------------------------------------
@@ -99,7 +86,7 @@ def _stuck(
 ) -> _Stuck | None:
     if runner.index not in lacking:
         return None
-    item = runner.current()
+    item = runner.item
     if item is None:
         return None
     semaphores = lacking[runner.index]
@@ -113,7 +100,7 @@ def _stuck(
     partners = [r for r in runners if _same_stream(r, runner, group)]
     missing = [r for r in partners if not _has_arrived(r, lacking)]
     text = "the other core" if group is None else "the other ranks of its group"
-    if any(r.current() is None for r in missing) or not missing:
+    if any(r.item is None for r in missing) or not missing:
         text += (
             ", which reaches no further rendezvous" if group is None else ", one of which has ended"
         )
@@ -219,11 +206,12 @@ def outside_group(
     return fault(executable, "collective", text, place, help="name every rank in replica_group")
 
 
-def same_instruction(executable: Executable, arrivals: Sequence[tuple[Runner, Item]]) -> None:
+def same_instruction(executable: Executable, runners: Sequence[Runner]) -> None:
     """Raise unless every rank has reached the same instruction."""
-    first = {runner.core: (runner, item) for runner, item in reversed(arrivals)}
-    for runner, item in arrivals:
-        other, other_item = first[runner.core]
+    first = {runner.core: runner for runner in reversed(runners)}
+    for runner in runners:
+        other, item = first[runner.core], runner.item
+        other_item = other.item
         if item.record is not other_item.record:
             name, other_name = _row_name(item), _row_name(other_item)
             text = f"rank {other.rank} reaches {other_name} here, "
@@ -248,89 +236,76 @@ def _listed(group: Sequence[int]) -> str:
 WATCH_INTERVAL = 256  # items or loop iterations between two calls of `watch`
 CLOCK_CHECK_INTERVAL = 4096  # items or loop iterations between two reads of the host's clock
 
-
-class Arrival(NamedTuple):
-    """A core's stream that has reached a rendezvous, and when it can start."""
-
-    runner: Runner
-    item: Item
-    start: int
-    missing: PatternRecord | None  # the operand that reads uninitialised bytes
+Call = Callable[[Runner, Item, int], None]
 
 
-class Follower(Protocol):
-    """What is computed beside the values of a rank: error bounds, or elements of a field."""
+class Rank:
+    """One of the kernels that run together, and what is done beside its items.
 
-    def before(
-        self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None, /
-    ) -> Callable[[], None]:
-        """Prepare for an instruction, and return a function to call after it."""
+    The first of the `hooks` begins first and ends last.
+    """
 
-    def lose(self, record: InstructionRecord, engine: Engine, /) -> None:
-        """Give up what an exchange has written."""
+    memory: Memory  # of a run with values
+
+    def __init__(
+        self, runners: list[Runner], shadow: Shadow | None = None, hooks: Sequence[Hook] = ()
+    ) -> None:
+        self.runners, self.shadow = runners, shadow
+        self.hooks = [*hooks]
 
 
-class Machine:
+class Machine(EventLoop):
     """Runs prepared streams to their end."""
 
     def __init__(
-        self,
-        executable: Executable,
-        runners: list[Runner],
-        shadows: Sequence[Shadow | None],
-        options: RunOptions,
-        limit_ps: int | None,
-        target: Target,
+        self, executable: Executable, ranks: Sequence[Rank], options: RunOptions, target: Target
     ) -> None:
-        self.executable = executable
-        self.runners = runners
-        self.unwritten = Unwritten(executable, shadows)
-        self.bounds: list[Follower] = []  # by rank, if requested
-        self.orders: list[RaceDetector] = []  # by rank, if races are checked
-        self.recorders: list[Recorder] = []  # by rank, if a trace is requested
-        self.limit_ps = limit_ps
-        self.options = options
+        self.executable, self.ranks, self.options = executable, ranks, options
+        self.runners = [runner for rank in ranks for runner in rank.runners]
         self.cores = max(executable.cores, 1)
-        self.ranks = len(shadows)
-        units = self.cores * self.ranks
-        self.arrived: dict[object, dict[int, Arrival]] = {}
-        self.tokens: list[list[deque[int]]] = [
-            [deque() for _ in range(executable.semaphores)] for _ in range(units)
-        ]
-        self.parked: list[dict[int, Runner]] = [{} for _ in range(units)]
-        self.semaphore_ps = semaphore_ps(target)
-        engines = {(r.unit, r.record.engine): r for r in runners if not r.is_dma}
-        self.rings = Rings(units, engines)
-        self.exclusive = Exclusive(self.semaphore_ps)
-        self.end = 0
-        self.timeline: list[tuple[Runner, Item, int, int]] = []
+        super().__init__(self.runners, self.cores * len(ranks), executable.semaphores, target)
+        self.unwritten = Unwritten(executable, [rank.shadow for rank in ranks])
         self.iterations = 0
         self.deadline = inf
-        self.counts_iterations = options.watch is not None or options.timeout_s is not None
+        # by stream: the operand, if any, with uninitialised bytes that it takes to a rendezvous
+        self._missing: dict[int, PatternRecord | None] = {}
 
-    def run(self) -> None:
+    def run(self) -> int:
         """Run until every stream has ended. Raises ProgramFault or LimitHit."""
-        queue = [(0, r.index) for r in self.runners]
-        if self.options.timeout_s is not None:
-            self.deadline = time.monotonic() + self.options.timeout_s
-        for runner in self.runners:
-            runner.on_iteration, runner.on_limit = self._count_iteration, self._iteration_limit
-            runner.max_iterations = self.options.max_iterations
-        index = 0
+        self._choose()
         try:
-            while queue:
-                now, index = heappop(queue)
-                while (resume_at := self._advance(self.runners[index], now, queue)) is not None:
-                    now, index = heappushpop(queue, (resume_at, index))
+            super().run()
         except UnsetRegister as unset:
-            place = self.runners[index].place
+            place = next(r.place for r in self.runners if r.state.registers is unset.registers)
             raise fault(
                 self.executable, "uninitialised-read", unset.TEXT, place, help=unset.HELP
             ) from None
+        self._finish()
+        return self.end
+
+    def _choose(self) -> None:
+        """Choose what is done at each item, by rank: only what was asked for."""
+        ticks: list[Call] = []
+        if self.options.watch is not None or self.options.timeout_s is not None:
+            ticks = [lambda runner, item, start: self._count_iteration()]
+        if self.options.timeout_s is not None:
+            self.deadline = time.monotonic() + self.options.timeout_s
+        self.begins = [(*ticks, *_overridden(rank.hooks, "begin")) for rank in self.ranks]
+        self.ends = [_overridden(rank.hooks[::-1], "end") for rank in self.ranks]
+        self.before = self._begin
+        self.after = self._end if any(self.ends) else None
         for runner in self.runners:
-            # Break the reference cycles, so that everything is freed without the collector.
+            runner.on_iteration, runner.on_limit = self._count_iteration, self._iteration_limit
+            runner.max_iterations = self.options.max_iterations
+
+    def _finish(self) -> None:
+        """Check that all streams have ended, and what they have left."""
+        # Break the reference cycles, so that everything is freed without the collector.
+        self.before = self.after = None
+        self.begins = self.ends = []
+        for runner in self.runners:
             runner.on_iteration, runner.on_limit = nothing, unlimited
-        stuck = [r for r in self.runners if r.current() is not None]
+        stuck = [r for r in self.runners if r.item is not None]
         if stuck:
             raise self._deadlock(stuck)
         self.unwritten.finish()
@@ -343,180 +318,18 @@ class Machine:
         if self.iterations % CLOCK_CHECK_INTERVAL == 0 and time.monotonic() > self.deadline:
             self._time_limit()
 
-    def _advance(self, runner: Runner, now: int, queue: list[tuple[int, int]]) -> int | None:
-        """Run the stream's next items until another stream comes first; return when to continue."""
-        while True:
-            if self.counts_iterations:
-                self._count_iteration()
-            item = runner.item or runner.current()
-            if item is None:
-                return None
-            start = now if now > runner.free else runner.free
-            if not runner.is_ready:
-                ready = self._ready(runner, item)
-                if ready is None:
-                    return None
-                if ready > start:
-                    start = ready
-            if start > now and queue and start > queue[0][0]:
-                return start
-            timing = item.timing
-            if timing.exclusive:
-                engine, load = runner.record.engine, runner.tables.missing(item.table)
-                start = self.exclusive.grant(runner, runner.unit, engine, timing, start, load)
-                if start > now and queue and start > queue[0][0]:
-                    return start
-            if timing.trigger:
-                start = self.rings.trigger(runner, runner.unit, timing, start)
-                if start > now and queue and start > queue[0][0]:
-                    return start
-            if not item.is_rendezvous:
-                self._execute(runner, item, start, queue)
-            elif not self._enter_rendezvous(runner, item, start, queue):
-                return None
-            now = runner.free
-            if queue and queue[0][0] < now:
-                return now
-
-    def _ready(self, runner: Runner, item: Item) -> int | None:
-        """Return when the results that the item waits for are complete; None if a signal is
-        missing.
-
-        From then on the stream is ready: no other stream takes its signals.
-        """
-        ready = runner.done if item.follows else 0
-        if item.waits:
-            tokens = self.tokens[runner.unit]
-            for semaphore, count in item.waits:
-                queued = tokens[semaphore]
-                if len(queued) < count:
-                    self.parked[runner.unit][semaphore] = runner
-                    return None
-                signalled = queued[count - 1] + self.semaphore_ps
-                if signalled > ready:
-                    ready = signalled
-        runner.is_ready = True
-        return ready
-
-    def _execute(
-        self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
-    ) -> None:
-        tokens = self.tokens[runner.unit]
-        for semaphore, count in item.waits:
-            for _ in range(count):
-                tokens[semaphore].popleft()
-        if self.orders:
-            self.orders[runner.rank].begin(runner, item)
+    def _begin(self, runner: Runner, item: Item, start: int) -> None:
+        for begin in self.begins[runner.rank]:
+            begin(runner, item, start)
         if item.step is not None and not item.is_rendezvous and self.options.values:
-            if self.bounds:
-                self._run_bounded(runner, item)
-            else:
-                self._run(runner, item)
-        if self.orders:
-            self.orders[runner.rank].end(runner, item)
+            self._run(runner, item)
         runner.count += item.record.row is not None
-        if self.recorders:
-            dma_free = self.rings.dma_free[runner.unit]
-            self.recorders[runner.rank].begin(runner, item, start, dma_free)
-        self._pass_time(runner, item, start)
-        if self.recorders:
-            self.recorders[runner.rank].end(runner, item)
-        for semaphore in item.signals:
-            tokens[semaphore].append(runner.done)
-            waiting = self.parked[runner.unit].pop(semaphore, None)
-            if waiting is not None:
-                heappush(queue, (max(waiting.free, start), waiting.index))
+        runner.bytes += item.bytes
         runner.next_index += 1
-        runner.item = None
-        runner.is_ready = False
 
-    def _enter_rendezvous(
-        self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
-    ) -> bool:
-        """Enter a rendezvous in this stream, and return whether all cores have reached it."""
-        missing = self.unwritten.read(runner, item)
-        group = item.rendezvous.group if item.rendezvous is not None else None
-        if group is not None and (runner.rank not in group or max(group) >= self.ranks):
-            raise outside_group(self.executable, item.record.place, runner.rank, group, self.ranks)
-        stream_id = (runner.record.engine, runner.record.queue)
-        arrived = self.arrived.setdefault((stream_id, runner.rank if group is None else group), {})
-        arrived[runner.unit] = Arrival(runner, item, start, missing)
-        if len(arrived) < self.cores * len(group or (0,)):
-            return False
-        arrivals = [arrival for _, arrival in sorted(arrived.items())]
-        arrived.clear()
-        self._exchange(arrivals, group)
-        self._advance_together(arrivals, runner, queue)
-        return True
-
-    def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
-        """Exchange data: each core offers its own, then each accepts its part."""
-        if group is not None:
-            same_instruction(self.executable, [(a.runner, a.item) for a in arrivals])
-        offers = {}
-        for runner, item, *_ in arrivals:
-            if item.dynamic is not None:
-                item.dynamic.begin()
-            for tile, window in item.windows:
-                tile.window = window
-            offers[runner.unit] = item.rendezvous.offer() if item.rendezvous is not None else None
-        for runner, item, *_ in arrivals:
-            first, core = runner.rank * self.cores, runner.core
-            if group is None:
-                contributions = {c: offers[first + c] for c in range(self.cores)}
-            else:
-                contributions = {rank: offers[rank * self.cores + core] for rank in group}
-            self._accept(runner, item, contributions)
-            if self.bounds:
-                self.bounds[runner.rank].lose(item.record, runner.record.engine)
-        if any(a.missing is not None for a in arrivals):
-            self.unwritten.exchange([(a.runner, a.item, a.missing) for a in arrivals])
-
-    def _accept(self, runner: Runner, item: Item, contributions: Mapping[int, Any]) -> None:
-        written = None
-        try:
-            if item.rendezvous is not None:
-                written = item.rendezvous.accept(contributions)
-        except Refused as refused:
-            text = f"rank {runner.rank}: {refused}"
-            raise fault(self.executable, "collective", text, item.record.place) from None
-        if item.dynamic is not None:
-            item.dynamic.end()
-        if written is None:
-            self.unwritten.note(runner, item)
-        else:
-            self.unwritten.note_part(runner, item, written)
-        for note in item.authors:
-            note()
-
-    def _advance_together(
-        self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]
-    ) -> None:
-        """Advance all participants together."""
-        start = max(arrival.start for arrival in arrivals)
-        for rank, orders in enumerate(self.orders):
-            participants = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
-            if participants:
-                orders.meet(participants)
-        for rank, recorder in enumerate(self.recorders):
-            participants = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
-            if participants:
-                recorder.meet(participants)
-        if len(arrivals) > 1:
-            start += self.semaphore_ps
-        if last.is_dma:
-            start = max(start, *(self.rings.dma_free[a.runner.unit] for a in arrivals))
-        for arrival in arrivals:
-            self._execute(arrival.runner, arrival.item, start, queue)
-            if arrival.runner is not last:
-                heappush(queue, (arrival.runner.free, arrival.runner.index))
-
-    def _run_bounded(self, runner: Runner, item: Item) -> None:
-        """Compute an item's values and their error bounds."""
-        bounds, record = self.bounds[runner.rank], item.record
-        after = bounds.before(record, runner.core, runner.record.engine, item.dynamic)
-        self._run(runner, item)
-        after()
+    def _end(self, runner: Runner, item: Item, start: int) -> None:
+        for end in self.ends[runner.rank]:
+            end(runner, item, start)
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Compute an item's values."""
@@ -537,39 +350,69 @@ class Machine:
         if (remarks := runner.state.remarks).fresh:
             remarks.settle(self.executable, item.record.place)
 
-    def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
-        """Advance the stream's times over `item`, which starts at `start`."""
-        timing = item.timing
-        hold = timing.hold
-        if runner.is_dma:
-            self.rings.enqueue(runner, runner.unit, timing, start)
-            runner.bytes += item.bytes
-            start, end = runner.moved - hold, runner.moved + timing.start + timing.latency
-            done = end
-        else:
-            if runner.is_tensor:
-                hold = runner.warmth.duration(start, timing)
-            if item.table:
-                hold += runner.tables.loading(item.table)
-            runner.free = end = start + hold
-            runner.granted = None
-            done = end + timing.latency
-        runner.busy += hold
-        if done > runner.done:
-            runner.done = done
-        if len(self.timeline) < self.options.timeline and item.record.row is not None:
-            self.timeline.append((runner, item, start, end))
-        if done > self.end:
-            self.end = done
-            if self.limit_ps is not None and self.end > self.limit_ps:
-                self._cycle_limit(item)
+    # ---- a rendezvous ----
 
-    def _cycle_limit(self, item: Item) -> NoReturn:
-        message = (
-            f"the program runs longer than {self.options.max_cycles:,} cycles (`--limit cycles`)"
-        )
-        span = source_of(self.executable, item.record.place)
-        raise LimitHit([make("cycle-limit", message, span, help="raise the limit, or drop it")])
+    def _meeting(self, runner: Runner, item: Item) -> tuple[object, int]:
+        self._missing[runner.index] = self.unwritten.read(runner, item)
+        stream = runner.engine, runner.queue
+        group = item.rendezvous.group if item.rendezvous is not None else None
+        if group is None:
+            return (stream, runner.rank), self.cores
+        ranks = len(self.ranks)
+        if runner.rank not in group or max(group) >= ranks:
+            raise outside_group(self.executable, item.record.place, runner.rank, group, ranks)
+        return (stream, group), self.cores * len(group)
+
+    def _exchange(self, runners: Sequence[Runner]) -> None:
+        self._trade(runners)
+        for number, rank in enumerate(self.ranks):
+            participants = [runner for runner in runners if runner.rank == number]
+            for hook in rank.hooks if participants else ():
+                hook.meet(participants)
+
+    def _trade(self, runners: Sequence[Runner]) -> None:
+        """Exchange data: each core offers its own, then each accepts its part."""
+        rendezvous: Rendezvous | None = runners[0].item.rendezvous
+        group = rendezvous.group if rendezvous is not None else None
+        if group is not None:
+            same_instruction(self.executable, runners)
+        offers = {}
+        for runner in runners:
+            item: Item = runner.item
+            if item.dynamic is not None:
+                item.dynamic.begin()
+            for tile, window in item.windows:
+                tile.window = window
+            offers[runner.unit] = item.rendezvous.offer() if item.rendezvous is not None else None
+        for runner in runners:
+            first, core = runner.rank * self.cores, runner.core
+            if group is None:
+                contributions = {c: offers[first + c] for c in range(self.cores)}
+            else:
+                contributions = {rank: offers[rank * self.cores + core] for rank in group}
+            self._accept(runner, runner.item, contributions)
+        missing = [(r, r.item, self._missing[r.index]) for r in runners]
+        if any(pattern is not None for _, _, pattern in missing):
+            self.unwritten.exchange(missing)
+
+    def _accept(self, runner: Runner, item: Item, contributions: Mapping[int, Any]) -> None:
+        written = None
+        try:
+            if item.rendezvous is not None:
+                written = item.rendezvous.accept(contributions)
+        except Refused as refused:
+            text = f"rank {runner.rank}: {refused}"
+            raise fault(self.executable, "collective", text, item.record.place) from None
+        if item.dynamic is not None:
+            item.dynamic.end()
+        if written is None:
+            self.unwritten.note(runner, item)
+        else:
+            self.unwritten.note_part(runner, item, written)
+        for note in item.authors:
+            note()
+
+    # ---- limits, and a run that cannot go on ----
 
     def _time_limit(self) -> NoReturn:
         message = f"the simulation took longer than {self.options.timeout_s:g} s (`--limit time`)"
@@ -600,7 +443,26 @@ class Machine:
         """Return the deadlock error, with the waits of the instructions that cannot start."""
         lacking = {}
         for runner in stuck:
-            item, tokens = runner.current(), self.tokens[runner.unit]
-            waits = item.waits if item is not None else ()
+            waits, tokens = runner.item.waits, self.tokens[runner.unit]
             lacking[runner.index] = [s for s, count in waits if len(tokens[s]) < count]
         return deadlock(self.executable, self.runners, lacking)
+
+
+def _overridden(hooks: Sequence[Hook], name: str) -> tuple[Call, ...]:
+    """Return the method `name` of those hooks that have one of their own."""
+    own = [hook for hook in hooks if getattr(type(hook), name) is not getattr(Hook, name)]
+    return tuple([getattr(hook, name) for hook in own])
+
+
+class CycleLimit(Hook):
+    """The limit on simulated time."""
+
+    def __init__(self, executable: Executable, cycles: int, target: Target) -> None:
+        self.executable, self.cycles = executable, cycles
+        self.limit_ps = cycles * 1_000_000 // target.base_clock_mhz
+
+    def end(self, runner: Runner, item: Item, start: int) -> None:
+        if runner.done > self.limit_ps:
+            message = f"the program runs longer than {self.cycles:,} cycles (`--limit cycles`)"
+            span = source_of(self.executable, item.record.place)
+            raise LimitHit([make("cycle-limit", message, span, help="raise the limit, or drop it")])

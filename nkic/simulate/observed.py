@@ -1,7 +1,4 @@
-"""An event loop that notifies observers.
-
-Runs without observers use `Machine` itself, so that they have no overhead.
-"""
+"""Observers of a run: what they are told, and of what."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 from operator import mul
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +27,7 @@ from nkic.machine.targets import Target
 from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
 from nkic.simulate.shadow import Mask, Shadow
-from nkic.simulate.streams import Item, Runner
+from nkic.simulate.streams import Hook, Item, Runner
 from nkic.simulate.tile import Tile
 
 # ---- The tensors of a program by name, with their current contents ------------------------------
@@ -163,7 +160,7 @@ class Scene(NamedTuple):
     target: Target
     runners: Sequence[Runner]
     tensors: Tensors
-    machine: Observed
+    machine: Machine
 
     def instructions(self) -> Iterator[tuple[Runner, Item]]:
         """Yield every item with an instruction, and its stream."""
@@ -202,42 +199,20 @@ class Observer:
         """Called at the end of the run."""
 
 
-class Observed(Machine):
-    """Notifies `observers` of every item."""
+class Observed(Hook):
+    """Tells `observers` of every item of one rank."""
 
-    def __init__(
-        self, *facts: Any, observers: Sequence[Observer] = (), memories: Sequence[Memory] = ()
-    ) -> None:
-        super().__init__(*facts)
-        self.observers = observers
-        self.scenes = [self._scene(rank, memory) for rank, memory in enumerate(memories)]
+    def __init__(self, scene: Scene, observers: Sequence[Observer]) -> None:
+        self.scene, self.observers = scene, observers
 
-    def _scene(self, rank: int, memory: Memory) -> Scene:
-        runners = [runner for runner in self.runners if runner.rank == rank]
-        shadow, precise = self.unwritten.shadows[rank], self.options.precise
-        tensors = Tensors(self.executable, memory, shadow, precise)
-        target = self.options.target_of(self.executable)
-        return Scene(rank, self.executable, target, runners, tensors, self)
-
-    def run(self) -> None:
-        """Run as `Machine.run`."""
+    def begin(self, runner: Runner, item: Item, start: int) -> None:
         for observer in self.observers:
-            for scene in self.scenes:
-                observer.begin(scene)
-        super().run()
-        for observer in self.observers:
-            observer.end()
+            observer.before(Execution(self.scene, runner, item, start))
 
-    def _execute(
-        self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
-    ) -> None:
-        scene = self.scenes[runner.rank]
-        for observer in self.observers:
-            observer.before(Execution(scene, runner, item, start))
-        super()._execute(runner, item, start, queue)
+    def end(self, runner: Runner, item: Item, start: int) -> None:
         begun = runner.moved - item.timing.hold if runner.is_dma else start
         for observer in self.observers:
-            observer.after(Execution(scene, runner, item, begun, runner.done))
+            observer.after(Execution(self.scene, runner, item, begun, runner.done))
 
 
 # ---- Every write of a run, with its writer and its place in the source --------------------------

@@ -38,8 +38,9 @@ Step = Callable[[], None]
 class UnsetRegister(ProgramFault):
     """A register is read that nothing has set. The event loop adds the place."""
 
-    def __init__(self) -> None:
+    def __init__(self, registers: Registers) -> None:
         super().__init__([make("uninitialised-read", self.TEXT, help=self.HELP)])
+        self.registers = registers
 
     TEXT = "a register is read before anything has set it"
     HELP = "load it first with nisa.register_load, or pass nisa.register_alloc a value"
@@ -60,7 +61,7 @@ class Registers:
 
     def __getitem__(self, number: int) -> int:
         if self.unset and number in self.unset and number not in self.counters:
-            raise UnsetRegister
+            raise UnsetRegister(self)
         return self.counters[number] if number in self.counters else self.shared[number]
 
     def __setitem__(self, number: int, value: int) -> None:

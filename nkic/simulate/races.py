@@ -27,7 +27,7 @@ from nkic.simulate.dynamic import IndirectOperand, flag_windows
 from nkic.simulate.in_place import flags_of
 from nkic.simulate.outcome import fault
 from nkic.simulate.shadow import Shadow
-from nkic.simulate.streams import Item, Runner
+from nkic.simulate.streams import Hook, Item, Runner
 
 Clock = NDArray[np.int64]
 Granules = NDArray[np.int64]
@@ -73,7 +73,7 @@ class _Last:
         return int(self.places[granules][late.argmax()]) if late.any() else None
 
 
-class RaceDetector:
+class RaceDetector(Hook):
     """The clocks of one rank's streams, and its cores' last accesses."""
 
     def __init__(
@@ -94,14 +94,14 @@ class RaceDetector:
         self.regions = {n: shadow.homes[n].region.array for n in self.shared}
         self.suspects: list[_Suspect] = []
 
-    def begin(self, runner: Runner, item: Item) -> None:
+    def begin(self, runner: Runner, item: Item, start: int) -> None:
         """Start an item: what it waited for is complete."""
         if not item.is_rendezvous:
             self._join(runner, item)
             if item.record.row is not None and self.shared:
                 self._access(runner, item, item.record.row)
 
-    def end(self, runner: Runner, item: Item) -> None:
+    def end(self, runner: Runner, item: Item, start: int) -> None:
         """End an item: it has computed its values, and signals."""
         stream = runner.index - self.first
         for suspect in self.suspects:
@@ -115,11 +115,11 @@ class RaceDetector:
         for semaphore in item.signals:
             self.tokens[runner.core, semaphore].append(after)
 
-    def meet(self, parties: Sequence[tuple[Runner, Item]]) -> None:
+    def meet(self, runners: Sequence[Runner]) -> None:
         """Merge the clocks of all participants of a rendezvous."""
-        for runner, item in parties:
-            self._join(runner, item)
-        streams = [runner.index - self.first for runner, _ in parties]
+        for runner in runners:
+            self._join(runner, runner.item)
+        streams = [runner.index - self.first for runner in runners]
         joined = np.maximum.reduce([self.clocks[stream] for stream in streams])
         for stream in streams:
             self.clocks[stream] = joined.copy()

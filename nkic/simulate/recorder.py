@@ -10,7 +10,7 @@ from nkic.artifact.events import Cause, Event, Trace
 from nkic.artifact.records import Executable
 from nkic.machine.targets import Buffer, Engine, Target
 from nkic.machine.timing import overlaps_commands, semaphore_ps
-from nkic.simulate.streams import Item, Runner
+from nkic.simulate.streams import Hook, Item, Runner
 
 
 class _Signal(NamedTuple):
@@ -35,7 +35,7 @@ class _Bound(NamedTuple):
 _NOTHING = _Bound(0, Cause.START, -1)
 
 
-class Recorder:
+class Recorder(Hook):
     """The events of one rank; at most `limit` are kept."""
 
     def __init__(
@@ -55,19 +55,19 @@ class Recorder:
         self._accesses: dict[tuple[int, Buffer], _Bound] = {}  # the last exclusive ones
         self._commands: dict[tuple[int, Engine], _Bound] = {}  # the last triggers of engines
         self._last = [-1] * len(runners)  # the last event to complete
-        self._pool: dict[int, int] = {}  # by unit: the last user of the DMA engines
+        # by unit: the last user of the DMA engines, and when they can take another transfer
+        self._pool: dict[int, tuple[int, int]] = {}
         self._tokens: dict[tuple[int, int], deque[_Signal]] = defaultdict(deque)
         self._last_arrival: _Bound | None = None
         self._open: tuple[int, int, _Bound, int, tuple[int, ...]] = (0, 0, _NOTHING, -1, ())
 
-    def meet(self, arrivals: Sequence[tuple[Runner, Item]]) -> None:
-        """Start a rendezvous of these items: the last one to arrive determines the start."""
+    def meet(self, runners: Sequence[Runner]) -> None:
+        """Start a rendezvous: the last one to arrive determines the start."""
         if self.complete:
-            bounds = [self._bound(runner, item)[0] for runner, item in arrivals]
+            bounds = [self._bound(runner, runner.item)[0] for runner in runners]
             self._last_arrival = max(bounds, key=lambda bound: bound.time)
 
-    def begin(self, runner: Runner, item: Item, start: int, shared_from: int) -> None:
-        """The item starts at `start` or, if it is a transfer, no earlier than `shared_from`."""
+    def begin(self, runner: Runner, item: Item, start: int) -> None:
         if not self.complete:
             return
         bound, tokens = self._bound(runner, item)
@@ -78,14 +78,14 @@ class Recorder:
             bound = _Bound(start, Cause.RENDEZVOUS, self._last_arrival.before)
         elif start > bound.time:
             bound = _Bound(start, Cause.OTHER, bound.before)
-        mover = self._mover(runner, item, start, shared_from) if runner.is_dma else -1
+        mover = self._mover(runner, item, start) if runner.is_dma else -1
         self._open = (runner.free, start, bound, mover, tokens)
 
-    def _mover(self, runner: Runner, item: Item, start: int, shared_from: int) -> int:
+    def _mover(self, runner: Runner, item: Item, start: int) -> int:
         """Return the event whose data move before those of a transfer triggered at `start`."""
         mover, begins = -1, start
-        if item.timing.pool and shared_from > start:
-            mover, begins = self._pool.get(runner.unit, -1), shared_from
+        if item.timing.pool and (last := self._pool.get(runner.unit, (-1, 0)))[1] > start:
+            mover, begins = last
         return self._previous[runner.index - self.first] if runner.moved > begins else mover
 
     def _bound(self, runner: Runner, item: Item) -> tuple[_Bound, tuple[int, ...]]:
@@ -123,8 +123,7 @@ class Recorder:
         previous = self._previous[number]
         return _Bound(runner.free, Cause.TRIGGER, previous) if previous >= 0 else _NOTHING
 
-    def end(self, runner: Runner, item: Item) -> None:
-        """The item holds its stream, and signals when it completes."""
+    def end(self, runner: Runner, item: Item, start: int) -> None:
         self.complete = self.complete and len(self.events) < self.limit
         if not self.complete:
             return
@@ -157,7 +156,8 @@ class Recorder:
         if event.done >= runner.done:
             self._last[number] = index
         if event.pool:
-            self._pool[runner.unit] = index
+            _, shared_from = self._pool.get(runner.unit, (-1, 0))
+            self._pool[runner.unit] = index, max(self._open[1], shared_from) + event.pool
         if not runner.is_dma:
             engine = runner.unit, runner.record.engine
             self._holders[engine] = _Bound(runner.free, Cause.ENGINE, index)

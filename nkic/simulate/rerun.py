@@ -18,11 +18,11 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.dynamic import is_dynamic
-from nkic.simulate.machine import WATCH_INTERVAL, Arrival, Machine
+from nkic.simulate.machine import WATCH_INTERVAL, Machine
 from nkic.simulate.memory import Compact, Contents, Memory
 from nkic.simulate.outcome import Prints, Remark, Remarks, RunOptions
 from nkic.simulate.plans import EngineState, Step, Window
@@ -76,8 +76,8 @@ class Order(Machine):
     values.
     """
 
-    def __init__(self, *facts: object) -> None:
-        super().__init__(*facts)  # type: ignore[arg-type]
+    def __init__(self, *facts: Any) -> None:
+        super().__init__(*facts)
         self.ran: list[Executed] = []
         (self.shadow,) = self.unwritten.shadows
         self.slots = self.shadow.memory.slots if self.shadow is not None else []
@@ -110,16 +110,16 @@ class Order(Machine):
                 is_initialised[self.holders[slot]] = False
                 self.holders[slot], is_initialised[tensor] = tensor, True
 
-    def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
+    def _trade(self, runners: Sequence[Runner]) -> None:
         """Record a rendezvous."""
-        if any(arrival.missing is not None for arrival in arrivals):
+        if any(self._missing[runner.index] is not None for runner in runners):
             raise NotFixed
         remarks: list[Remark] = []
-        for runner, item, *_ in arrivals:
+        for runner in runners:
             if self.shadow is not None:
-                self._check(self.shadow, item, ())
-            remarks += self._author_remarks(runner, item)
-        self.ran.append((tuple([arrival.item for arrival in arrivals]), tuple(remarks)))
+                self._check(self.shadow, runner.item, ())
+            remarks += self._author_remarks(runner, runner.item)
+        self.ran.append((tuple([runner.item for runner in runners]), tuple(remarks)))
 
     @staticmethod
     def _author_remarks(runner: Runner, item: Item) -> tuple[Remark, ...]:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from nkic.artifact.events import Change, Trace
 from nkic.artifact.records import InstructionRecord
 from nkic.base.diagnostics import Diagnostic
-from nkic.machine.timing import Tables, Warmth
-from nkic.simulate.machine import Machine
+from nkic.simulate.machine import Machine, Rank
 from nkic.simulate.outcome import Printed, RunOptions
 from nkic.simulate.plans import EngineState, Registers, Rendezvous
 from nkic.simulate.recorder import Recorder
@@ -42,21 +41,17 @@ class Recorded:
     def again(self, change: Change = UNCHANGED) -> int:
         """Return the time of the run with that change, in picoseconds."""
         executable = self.trace.executable
-        runners = self._runners(change)
-        options, target = RunOptions(check_init=False), self.trace.target
-        machine = Machine(executable, list(runners), [None], options, None, target)
+        rank, options = Rank([*self._runners(change)]), RunOptions(check_init=False)
+        machine = Machine(executable, [rank], options, self.trace.target)
         if change.wires is not None:
             machine.tokens = [defaultdict(deque) for _ in machine.tokens]  # type: ignore[misc]
-        machine.run()
-        return machine.end
+        return machine.run()
 
     def _runners(self, change: Change) -> list[_ReplayedStream]:
         executable = self.trace.executable
         target, cores = self.trace.target, max(1, executable.cores)
         runners = [
-            _ReplayedStream(
-                i, stream, [], _state(stream.core), Tables(target), Warmth(target), cores
-            )
+            _ReplayedStream(i, stream, [], EngineState(Registers([]), stream.core), target, cores)
             for i, stream in enumerate(self.trace.streams)
         ]
         waits, signals = _dependences(change.wires, len(self.items))
@@ -88,16 +83,12 @@ def recorded(recorder: Recorder, end: int) -> Recorded:
 class _ReplayedStream(Runner):
     """A stream of items in the order of execution, with loops unrolled."""
 
-    def current(self) -> Item | None:
-        """Return the next item."""
-        if self.next_index >= len(self.items):
-            return None
-        self.item = self.items[self.next_index]  # type: ignore[assignment]
-        return self.item
+    __slots__ = ()
 
-
-def _state(core: int) -> EngineState:
-    return EngineState(Registers([]), core)
+    def next(self) -> Any:
+        done = self.next_index >= len(self.items)
+        self.item = item = None if done else self.items[self.next_index]
+        return item
 
 
 def _without_step(item: Item) -> Item:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,13 @@ from nkic.base.diagnostics import LimitHit, ProgramFault
 from nkic.machine.codecs import storage
 from nkic.machine.targets import Target
 from nkic.simulate import rerun
+from nkic.simulate.beside import Follower
 from nkic.simulate.bounds import Bounds
-from nkic.simulate.machine import Machine
+from nkic.simulate.machine import CycleLimit, Machine, Rank
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
 from nkic.simulate.numerics.matmul import blas_threads
+from nkic.simulate.observed import Observed, Observer, Scene, Tensors
 from nkic.simulate.outcome import Prints, Remarks, RunOptions
 from nkic.simulate.plans import Decoder
 from nkic.simulate.races import RaceDetector
@@ -29,32 +30,10 @@ from nkic.simulate.recorder import Recorder
 from nkic.simulate.rerun import NotFixed, Order, has_collectives, may_be_fixed
 from nkic.simulate.result import Busy, EngineUse, Result, recorded
 from nkic.simulate.shadow import Shadow
-from nkic.simulate.streams import Runner, prepare
+from nkic.simulate.streams import Hook, Item, Runner, prepare
 from nkic.simulate.unwritten import never_written
 
 Arrays = Mapping[str, NDArray[np.generic]]
-
-
-class MachineMaker(Protocol):
-    """Makes the event loop of a run from `Machine`'s arguments and the memories of its ranks."""
-
-    def __call__(
-        self,
-        executable: Executable,
-        runners: list[Runner],
-        shadows: Sequence[Shadow | None],
-        options: RunOptions,
-        limit_ps: int | None,
-        target: Target,
-        /,
-        *,
-        memories: Sequence[Memory],
-    ) -> Machine: ...
-
-
-def plain(*facts: Any, memories: Sequence[Memory]) -> Machine:
-    """Return the event loop of a run that is not observed."""
-    return Machine(*facts)
 
 
 def simulate(executable: Executable, inputs: Arrays, options: RunOptions | None = None) -> Result:
@@ -70,21 +49,28 @@ def simulate_ranks(
     executable: Executable,
     inputs: Sequence[Arrays],
     options: RunOptions | None = None,
-    make: MachineMaker = plain,
+    observers: Sequence[Observer] = (),
+    follow: Callable[[Memory], Follower] | None = None,
+    loop: Callable[..., Machine] = Machine,
 ) -> list[Result]:
     """Run `executable` once for each of `inputs`, concurrently, as ranks 0, 1, …
 
     Ranks exchange data by collectives alone. The times in every result are those of all ranks
-    together, its counts those of its own rank. `make` makes the event loop, which lets a caller
-    observe the run (`simulate.debug`). Otherwise as `simulate`.
+    together, its counts those of its own rank. `observers` are told of every item. `follow` makes
+    what follows the values of a rank. `loop` makes the event loop. Otherwise as `simulate`.
     """
     run_options = options or RunOptions()
     if run_options.check_races:
         verify_ordered(executable)
+    is_plain = not observers and follow is None and loop is Machine
     with without_collector(), blas_threads(run_options.threads), quiet():
-        if make is plain and len(inputs) == 1 and rerun.may_repeat(run_options):
+        if is_plain and len(inputs) == 1 and rerun.may_repeat(run_options):
             return [_repeatable(executable, inputs[0], run_options)]
-        return _run(executable, inputs, run_options, make)
+        ranks = [
+            _Rank(executable, arrays, run_options, number, watched=not is_plain)
+            for number, arrays in enumerate(inputs)
+        ]
+        return _run(executable, ranks, run_options, observers, follow, loop)
 
 
 def _repeatable(executable: Executable, inputs: Arrays, options: RunOptions) -> Result:
@@ -97,13 +83,13 @@ def _repeatable(executable: Executable, inputs: Arrays, options: RunOptions) -> 
         contents = _contents(executable, inputs)
         result = entry.rerun.run(contents, options.precise, options.watch)
     else:
-        (result,) = _run(executable, [inputs], options, plain)
+        (result,) = _run(executable, [_Rank(executable, inputs, options, 0)], options)
     rerun.put(entry)
     return result
 
 
-class _Rank:
-    """One of the kernels that run together."""
+class _Rank(Rank):
+    """A rank with its memory, and what is kept of its run."""
 
     def __init__(
         self,
@@ -111,7 +97,7 @@ class _Rank:
         inputs: Arrays,
         options: RunOptions,
         rank: int,
-        watched: bool = False,
+        watched: bool = False,  # memory is observed before the end
         separate: bool = False,
     ) -> None:
         contents = _contents(executable, inputs)
@@ -119,50 +105,75 @@ class _Rank:
         self.memory = Memory(executable, contents, in_place, separate)
         races = options.check_races and executable.cores > 1
         shadow = Shadow(executable, self.memory) if options.check_init or races else None
-        self.shadow = shadow if options.check_init else None
-        if self.shadow is not None:
+        checked = shadow if options.check_init else None
+        if checked is not None:
             for number in contents:
-                self.shadow.fill(number)
+                checked.fill(number)
         target = options.target_of(executable)
         decoder = Decoder(self.memory, target, options.precise, options.accumulate)
         self.prints, self.remarks = Prints(), Remarks()
-        self.runners = prepare(
-            executable, target, decoder, self.shadow, self.prints, rank, self.remarks
-        )
-        report_bounds = options.report_bounds
-        self.bounds = Bounds(executable, self.memory, target) if report_bounds else None
-        self.recorder = _recorder(executable, target, self.runners, options)
-        self.orders: RaceDetector | None = None
+        runners = prepare(executable, target, decoder, checked, self.prints, rank, self.remarks)
+        super().__init__(runners, checked)
+        self.recorder = self.timeline = self.bounds = None
+        if options.trace:
+            self.recorder = Recorder(executable, target, runners, options.trace)
+            self.hooks.append(self.recorder)
+        if options.max_cycles is not None:
+            self.hooks.append(CycleLimit(executable, options.max_cycles, target))
         if races and shadow is not None:
-            self.orders = RaceDetector(executable, target, self.runners, shadow)
+            self.hooks.append(RaceDetector(executable, target, runners, shadow))
+        if options.report_bounds:
+            self.bounds = Bounds(executable, self.memory, target)
+            self.hooks += [self.bounds] if options.values else []
 
 
-def _recorder(
-    executable: Executable, target: Target, runners: list[Runner], options: RunOptions
-) -> Recorder | None:
-    return Recorder(executable, target, runners, options.trace) if options.trace else None
+class _Timeline(Hook):
+    """The times of the first instructions to start, on all ranks."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.kept: list[tuple[int, Busy]] = []  # by rank
+
+    def end(self, runner: Runner, item: Item, start: int) -> None:
+        if len(self.kept) < self.limit and item.record.row is not None:
+            end, (hold, latency, lead, *_) = runner.free, item.timing
+            if runner.is_dma:
+                start, end = runner.moved - hold, runner.moved + lead + latency
+            self.kept.append((runner.rank, Busy(runner.record.name, item.record, start, end)))
+
+    def of(self, rank: int) -> tuple[Busy, ...]:
+        return tuple(sorted((b for r, b in self.kept if r == rank), key=lambda busy: busy.start))
 
 
 def _run(
     executable: Executable,
-    inputs: Sequence[Arrays],
+    ranks: Sequence[_Rank],
     options: RunOptions,
-    make: MachineMaker,
+    observers: Sequence[Observer] = (),
+    follow: Callable[[Memory], Follower] | None = None,
+    loop: Callable[..., Machine] = Machine,
 ) -> list[Result]:
-    target = options.target_of(executable)
-    limit = _limit(options, target)
-    watched = make is not plain  # memory is observed before the end
-    ranks = [
-        _Rank(executable, arrays, options, rank, watched) for rank, arrays in enumerate(inputs)
-    ]
-    runners = [runner for rank in ranks for runner in rank.runners]
-    shadows, memories = [rank.shadow for rank in ranks], [rank.memory for rank in ranks]
-    machine = make(executable, runners, shadows, options, limit, target, memories=memories)
-    machine.bounds += [rank.bounds for rank in ranks if rank.bounds is not None]
-    machine.orders = [rank.orders for rank in ranks if rank.orders is not None]
-    machine.recorders = [rank.recorder for rank in ranks if rank.recorder is not None]
+    target, timeline = options.target_of(executable), _Timeline(options.timeline)
+    machine = loop(executable, ranks, options, target)
+    scenes = []
+    for number, rank in enumerate(ranks):
+        rank.hooks += [follow(rank.memory)] if follow is not None else []
+        if options.timeline:
+            rank.hooks.insert(0, timeline)
+        if observers:
+            tensors = Tensors(executable, rank.memory, rank.shadow, options.precise)
+            scenes.append(Scene(number, executable, target, rank.runners, tensors, machine))
+            rank.hooks.insert(0, Observed(scenes[-1], observers))
+    for observer in observers:
+        for scene in scenes:
+            observer.begin(scene)
     machine.run()
-    return [_ended(rank, executable, machine, options) for rank in ranks]
+    for observer in observers:
+        observer.end()
+    return [
+        _ended(rank, executable, machine, options, timeline.of(number))
+        for number, rank in enumerate(ranks)
+    ]
 
 
 def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> rerun.Rerun | None:
@@ -172,36 +183,32 @@ def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> rer
     """
     if not may_be_fixed(executable):
         return None
-    rank, target = (
-        _Rank(executable, inputs, options, 0, separate=True),
-        options.target_of(executable),
-    )
+    rank = _Rank(executable, inputs, options, 0, separate=True)
     if has_collectives(rank.runners):
         return None
-    limit = _limit(options, target)
-    order = Order(executable, rank.runners, [rank.shadow], options, limit, target)
-    order.recorders = [rank.recorder] if rank.recorder is not None else []
+    target, timeline = options.target_of(executable), _Timeline(options.timeline)
+    rank.hooks += [timeline] if options.timeline else []
+    order = Order(executable, [rank], options, target)
     try:
         order.run()
     except (ProgramFault, LimitHit, NotFixed):
         return None
     memory, prints, remarks = rank.memory, rank.prints, rank.remarks
-    result = _passed(rank, executable, order, target)
+    result = _passed(rank, executable, order, target, timeline.of(0))
     return rerun.Rerun(
         rerun.Ordered(executable, memory, rank.runners, prints, remarks, order.ran, result)
     )
 
 
-def _limit(options: RunOptions, target: Target) -> int | None:
-    """Return the limit on simulated time in picoseconds."""
-    if options.max_cycles is None:
-        return None
-    return options.max_cycles * 1_000_000 // target.base_clock_mhz
-
-
-def _ended(rank: _Rank, executable: Executable, machine: Machine, options: RunOptions) -> Result:
+def _ended(
+    rank: _Rank,
+    executable: Executable,
+    machine: Machine,
+    options: RunOptions,
+    timeline: tuple[Busy, ...],
+) -> Result:
     bounds = rank.bounds
-    passed = _passed(rank, executable, machine, options.target_of(executable))
+    passed = _passed(rank, executable, machine, options.target_of(executable), timeline)
     return replace(
         rerun.with_values(
             passed, executable, rank.memory, rank.prints, rank.remarks, options.precise
@@ -211,25 +218,35 @@ def _ended(rank: _Rank, executable: Executable, machine: Machine, options: RunOp
     )
 
 
-def _passed(rank: _Rank, executable: Executable, machine: Machine, target: Target) -> Result:
+def _passed(
+    rank: _Rank,
+    executable: Executable,
+    machine: Machine,
+    target: Target,
+    timeline: tuple[Busy, ...],
+) -> Result:
     """Return a result without values: times, and remarks on uninitialised outputs."""
+    uses: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for runner in rank.runners:
+        name = f"core{runner.core}.{runner.engine.value}"
+        uses[name][0] += runner.busy
+        uses[name][1] += runner.count
+    cores = {runner.unit: runner.core for runner in rank.runners}
+    for (unit, engine), busy in machine.rings.held.items():
+        if unit in cores:
+            uses[f"core{cores[unit]}.{engine.value}"][0] += busy
     unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
-    return replace(
-        _result({}, rank.runners, machine, target),
+    return Result(
+        {},
+        machine.end / 1000,
+        -(-machine.end * target.base_clock_mhz // 1_000_000),
+        {name: EngineUse(busy / 1000, count) for name, (busy, count) in sorted(uses.items())},
+        sum(runner.bytes for runner in rank.runners),
+        sum(runner.count for runner in rank.runners),
         remarks=tuple(unwritten),
-        timeline=tuple(_timeline(rank, machine)),
+        timeline=timeline,
         recorded=recorded(rank.recorder, machine.end) if rank.recorder else None,
     )
-
-
-def _timeline(rank: _Rank, machine: Machine) -> list[Busy]:
-    names = {runner.index: runner.record.name for runner in rank.runners}
-    timeline = [
-        Busy(names[runner.index], item.record, start, end)
-        for runner, item, start, end in machine.timeline
-        if runner.index in names
-    ]
-    return sorted(timeline, key=lambda busy: busy.start)
 
 
 def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.generic]]:
@@ -238,28 +255,3 @@ def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.ge
     for number, raw in executable.constants.items():
         contents[number] = np.frombuffer(raw, storage(executable.tensors[number].dtype))
     return contents
-
-
-def _result(
-    outputs: dict[str, NDArray[np.generic]],
-    runners: list[Runner],
-    machine: Machine,
-    target: Target,
-) -> Result:
-    uses: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for runner in runners:
-        name = f"core{runner.record.core}.{runner.record.engine.value}"
-        uses[name][0] += runner.busy
-        uses[name][1] += runner.count
-    cores = {runner.unit: runner.core for runner in runners}
-    for (unit, engine), busy in machine.rings.held.items():
-        if unit in cores:
-            uses[f"core{cores[unit]}.{engine.value}"][0] += busy
-    return Result(
-        outputs,
-        machine.end / 1000,
-        -(-machine.end * target.base_clock_mhz // 1_000_000),
-        {name: EngineUse(busy / 1000, count) for name, (busy, count) in sorted(uses.items())},
-        sum(runner.bytes for runner in runners),
-        sum(r.count for r in runners),
-    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from nkic.artifact.pace import Clock
 from nkic.artifact.records import (
@@ -19,7 +18,7 @@ from nkic.artifact.records import (
 from nkic.machine.operands import Register
 from nkic.machine.psum import restricts_accumulation
 from nkic.machine.targets import PARTITIONS, Engine, Target
-from nkic.machine.timing import Tables, Timing, Warmth, activation_table
+from nkic.machine.timing import Line, Timing, activation_table
 from nkic.simulate.dynamic import Dynamic, PsumWrites, is_dynamic
 from nkic.simulate.in_place import Piece, is_whole
 from nkic.simulate.outcome import MAX_ITERATIONS, Prints, Remarks
@@ -228,70 +227,58 @@ class _LoopFrame(NamedTuple):
     stop: int
 
 
-@dataclass(slots=True)
-class Runner:
+class Runner(Line):
     """A stream at run time, with its open loops, outermost first.
 
-    `item` is the next item to run, once `current` has found it. `on_iteration` is called at every
-    iteration of a loop, even one without any items to run; `on_limit` is called for a loop with a
-    run-time bound, after `max_iterations`.
+    `on_iteration` is called at every iteration of a loop, even one without any items to run;
+    `on_limit` is called for a loop with a run-time bound, after `max_iterations`.
     """
 
-    index: int
-    record: StreamRecord
-    items: list[Item | LoopRecord]
-    state: EngineState
-    tables: Tables
-    warmth: Warmth
-    cores: int = 1  # per rank
-    rank: int = field(init=False)  # that the stream belongs to
-    core: int = field(init=False)
-    unit: int = field(init=False)  # the core's index over all ranks
-    is_dma: bool = field(init=False)
-    is_tensor: bool = field(init=False)
-    on_iteration: Step = field(init=False)
-    on_limit: Callable[[LoopRecord, int], object] = field(init=False)
-    max_iterations: int = MAX_ITERATIONS
-    next_index: int = 0
-    item: Item | None = None
-    is_ready: bool = False  # whether all that the next item waits for has been signalled
-    free: int = 0  # when the next item may be issued
-    triggered: int | None = None  # when its next transfer is triggered, once that is ready
-    granted: int | None = None  # when it may access memory, once it is ready
-    moved: int = 0  # when the data of its transfers have moved
-    done: int = 0  # when the last issued item is complete
-    busy: int = 0
-    bytes: int = 0  # moved by transfers
-    count: int = 0
-    loops: list[_LoopFrame] = field(default_factory=list)
-    iterations: list[int] = field(default_factory=list)  # of each open loop
+    __slots__ = (
+        *("bytes", "core", "count", "items", "iterations", "loops", "max_iterations"),
+        *("next_index", "on_iteration", "on_limit", "rank", "record", "state"),
+    )
 
-    def __post_init__(self) -> None:
-        self.rank = self.state.rank
-        self.core = self.record.core
-        self.unit = self.rank * self.cores + self.core
-        self.is_dma = self.record.engine is Engine.DMA
-        self.is_tensor = self.record.engine is Engine.TENSOR
-        self.on_iteration = nothing
-        self.on_limit = unlimited
+    def __init__(
+        self,
+        index: int,
+        record: StreamRecord,
+        items: list[Item | LoopRecord],
+        state: EngineState,
+        target: Target,
+        cores: int,
+    ) -> None:
+        unit = state.rank * cores + record.core
+        super().__init__(index, unit, record.engine, record.queue, iter(()), target)
+        self.record, self.items, self.state = record, items, state
+        self.rank, self.core = state.rank, record.core
+        self.next_index = 0
+        self.bytes = self.count = 0  # bytes moved by transfers, instructions executed
+        self.loops: list[_LoopFrame] = []
+        self.iterations: list[int] = []  # of each open loop
+        self.on_iteration: Step = nothing
+        self.on_limit: Callable[[LoopRecord, int], object] = unlimited
+        self.max_iterations = MAX_ITERATIONS
 
     @property
     def name(self) -> str:
         """The stream's name in messages."""
         return f"rank{self.rank}.{self.record.name}" if self.rank else self.record.name
 
+    item: Any
+
     @property
     def place(self) -> int:
         """The place in the source of the next item, or of the loop that it opens or repeats."""
         if self.item is not None:
-            return self.item.record.place
+            return int(self.item.record.place)
         if self.loops and self.next_index == self.loops[-1].end:
             return self.loops[-1].record.place
         item = self.items[self.next_index]
         return item.record.place if isinstance(item, Item) else item.place
 
-    def current(self) -> Item | None:
-        """Return the next item to run, after opening and closing the loops before it."""
+    def next(self) -> Item | None:
+        """Find the next item to run, after opening and closing the loops before it."""
         while True:
             if self.loops and self.next_index == self.loops[-1].end:
                 self._next_iteration()
@@ -346,6 +333,19 @@ class Runner:
         if loop.condition is not None:
             return self.state.registers[loop.condition.number] != 0
         return loop.counter is not None and self.state.registers[loop.counter.number] < frame.stop
+
+
+class Hook:
+    """What is done beside the items of one rank, each at its time; nothing unless overridden."""
+
+    def begin(self, runner: Runner, item: Item, start: int) -> None:
+        """Called before the item's values are computed; at a rendezvous, they are exchanged."""
+
+    def end(self, runner: Runner, item: Item, start: int) -> None:
+        """Called after them, when the item's time has passed."""
+
+    def meet(self, runners: Sequence[Runner]) -> None:
+        """Called at a rendezvous of these streams, when all have reached it."""
 
 
 def nothing() -> None:
@@ -425,15 +425,7 @@ class _Builder:
             item, written = self.item(record, written, planner, bands)
             items.append(item)
         bands.settle()
-        return Runner(
-            index,
-            stream,
-            items,
-            state,
-            Tables(self.target),
-            Warmth(self.target),
-            max(1, self.executable.cores),
-        )
+        return Runner(index, stream, items, state, self.target, max(1, self.executable.cores))
 
     def _copies(self, stream: StreamRecord) -> dict[object, Plan] | None:
         """The plans of copies that the stream shares with others; None if it shares none."""

@@ -13,7 +13,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import partial
 from io import TextIOWrapper
 from math import isfinite
 from pathlib import Path
@@ -35,8 +34,7 @@ from nkic.simulate import RunOptions, watching
 from nkic.simulate.compare import Stats, ToleranceSettings, stats_of
 from nkic.simulate.expectations import Expectations, Expected
 from nkic.simulate.fuzz import Arrays, Drawn, Fuzz, diagnostic
-from nkic.simulate.observed import Execution, Observed, Observer, Write, part
-from nkic.simulate.stage import MachineMaker, plain
+from nkic.simulate.observed import Execution, Observer, Write, part
 from nkic.simulate.watching import (
     Changed,
     Debugger,
@@ -373,10 +371,6 @@ class Debugging:
             breakpoints = [breakpoint_of(text) for text in first.stop_at]
             observers.append(Debugger(breakpoints, Prompt().talk))
         self.observers = observers
-
-    @property
-    def make(self) -> MachineMaker:
-        return partial(Observed, observers=self.observers) if self.observers else plain
 
     def finish(self, rank: int, line: CommandLine) -> list[Diagnostic]:
         """Write the dumps, and return the error if the rank diverges from its reference."""

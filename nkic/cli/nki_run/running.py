@@ -46,7 +46,6 @@ from nkic.simulate.inputs import (
 )
 from nkic.simulate.memory import check_memory
 from nkic.simulate.outcome import MAX_ITERATIONS
-from nkic.simulate.stage import plain
 from nkic.simulate.transposed import transposed_input
 from nkic.simulate.watching import Quit
 
@@ -103,11 +102,11 @@ def _simulated(
 ) -> list[Result]:
     """Run all ranks, with a progress bar; a failure also names the races of `_races`."""
     total = executions(job.executable)
-    make = observers.make if observers is not None else plain
+    observing = observers.observers if observers is not None else ()
     try:
         with shown(job.session, total and total * len(arrays)) as bar:
             watched = replace(options, watch=bar) if bar is not None else options
-            return simulate_ranks(job.executable, arrays, watched, make)
+            return simulate_ranks(job.executable, arrays, watched, observing)
     except ProgramFault as fault:
         races = _races(job, arrays, options)
         raise ProgramFault([*fault.diagnostics, *races]) from fault

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
-from nkic.machine.operands import Depends, Register
+from nkic.machine.operands import Register
 from nkic.machine.targets import Engine, Target
+from nkic.simulate.beside import DST, SRC, Follower, Resolved, Rows, values_of
 from nkic.simulate.bounds.values import (
     RULES,
     UNIT,
@@ -29,10 +27,10 @@ from nkic.simulate.bounds.values import (
     rounded,
     stored,
     total,
-    values_of,
 )
 from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.memory import Memory
+from nkic.simulate.plans import Step
 from nkic.simulate.semantics.binding import swaps
 from nkic.simulate.semantics.vector import KEEP, QUADRANT
 
@@ -304,64 +302,7 @@ def _named(name: str, bounds: Bounded | None) -> Errors | None:
     return {name: bounds.error} if bounds is not None else None
 
 
-# ------------------------------------------------------------------------------------------------
-# Run-time offsets: the current addresses of an instruction's operands, and their bounds.
-# An exact offset is as good as a fixed one. An offset that rounding may have changed can lead
-# anywhere, so the results of the instruction are unbounded.
-
-DST, SRC = 0, 1  # the operands of a transfer
-
-
-class Rows(NamedTuple):
-    """The offsets of an operand's rows, clamped to the `size` offsets inside the tensor."""
-
-    indices: NDArray[np.int64]
-    size: int
-    kind: str
-
-
-class Resolved(NamedTuple):
-    """An instruction with its scalar offsets resolved.
-
-    `rows` has the other offsets, by operand, and `inside` tells which rows are not skipped.
-    """
-
-    record: InstructionRecord
-    rows: Mapping[int, Rows]
-    inside: NDArray[np.bool_]
-
-    @property
-    def is_transfer(self) -> bool:
-        """Whether the instruction moves rows one by one."""
-        row = self.record.row
-        copies = row is not None and row.moves and row.depends is Depends.ELEMENTWISE
-        return (
-            copies
-            and bool(self.rows)
-            and all(offsets.kind == "vector" for offsets in self.rows.values())
-        )
-
-
-def resolve(record: InstructionRecord, dynamic: Dynamic) -> Resolved:
-    """Return the instruction at its current addresses."""
-    operands, inside = list(record.operands), np.ones(1, np.bool_)
-    rows: dict[int, Rows] = {}
-    for place in dynamic.places:
-        number = next(n for n, operand in enumerate(operands) if operand is place.pattern)
-        indices = place.indices()
-        good = place.good(indices)
-        if place.pattern.kind == "scalar":
-            operands[number] = _at(place.pattern, int(indices[0]))
-            good = good[:1]
-        else:
-            rows[number] = Rows(indices.clip(0, place.size - 1), place.size, place.pattern.kind)
-        inside = inside & good
-    return Resolved(record._replace(operands=tuple(operands)), rows, inside)
-
-
-def _at(pattern: PatternRecord, index: int) -> PatternRecord:
-    stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
-    return pattern._replace(offset=pattern.offset + index * stride, dynamic=None)
+# ---- a copy that gathers or scatters rows
 
 
 class Transfer:
@@ -426,16 +367,14 @@ def _tile(resolved: Resolved, number: int) -> PatternRecord:
 # --------------------------------------------------------------------------------------------------
 
 
-class Bounds:
+class Bounds(Follower):
     """The bounds of all tensors of a rank, updated instruction by instruction.
 
     `uncovered` counts the instructions that left something unbounded, by row and place.
     """
 
     def __init__(self, executable: Executable, memory: Memory, target: Target) -> None:
-        self.executable = executable
-        self.memory = memory
-        self.target = target
+        super().__init__(executable, memory, target)
         self.store = Store(executable)
         self.uncovered: Counter[tuple[str, int]] = Counter()
         self._registers_inexact = False  # whether rounding may have changed some register
@@ -443,25 +382,11 @@ class Bounds:
 
     def before(
         self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None = None
-    ) -> Callable[[], None]:
-        """Prepare for an instruction before it runs, and return a function to call after it.
-
-        `dynamic` has the run-time addresses.
-        """
+    ) -> Step:
         self._check_registers(record)
-        if dynamic is not None and self._offsets_are_exact(record):
-            resolved = resolve(record, dynamic)
-            if resolved.is_transfer:
-                return self._moving(record, engine, Transfer(resolved, self.memory, self.store))
-            if not resolved.rows and resolved.inside.all():
-                record = resolved.record
-            elif not resolved.inside.any():
-                return lambda: None
-        return self._following(record, core, engine)
+        return super().before(record, core, engine, dynamic)
 
-    def _following(
-        self, record: InstructionRecord, core: int, engine: Engine
-    ) -> Callable[[], None]:
+    def following(self, record: InstructionRecord, core: int, engine: Engine) -> Step:
         operation = Operation(record, self.memory, self.store, self._lanes[core, engine])
         written = self.executable.written(record, self.target, engine)
         errors = None if self._has_dynamic(record) else self._result_errors(operation)
@@ -476,17 +401,16 @@ class Bounds:
 
         return after
 
-    def _moving(
-        self, record: InstructionRecord, engine: Engine, transfer: Transfer
-    ) -> Callable[[], None]:
+    def moving(self, resolved: Resolved, engine: Engine) -> Step:
+        transfer = Transfer(resolved, self.memory, self.store)
+
         def after() -> None:
             if not transfer.finish():
-                self.lose(record, engine)
+                self.lose(resolved.record, engine)
 
         return after
 
     def lose(self, record: InstructionRecord, engine: Engine) -> None:
-        """Make what an instruction without propagation has written unbounded."""
         operation = Operation(record, self.memory, self.store, {})
         self._lose(record, operation, self.executable.written(record, self.target, engine))
 
@@ -535,8 +459,7 @@ class Bounds:
         if into and not self._are_exact(tiles):
             self._registers_inexact = True
 
-    def _offsets_are_exact(self, record: InstructionRecord) -> bool:
-        """Return whether its offsets are exact."""
+    def knows_offsets(self, record: InstructionRecord) -> bool:
         dynamic = [p.dynamic for p in record.operands if type(p) is PatternRecord and p.dynamic]
         sources = [record.operands[offset.source] for offset in dynamic]
         tiles = [p for p in sources if type(p) is PatternRecord]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operators import ALU
-from nkic.simulate.beside import Operands, RecordStore
+from nkic.simulate.beside import Operands, RecordStore, values_of
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import ARITHMETIC, FUNCTIONS
 from nkic.simulate.semantics.tensor import mx_numbers
@@ -238,13 +238,6 @@ class Operation(Operands):
             return Bounded(values_of(self._memory, operand), self._store.read(operand).copy())
         number = float(operand) if isinstance(operand, int | float) else default
         return exact(np.array(float(np.float32(number))))
-
-
-def values_of(memory: Memory, pattern: PatternRecord) -> Doubles:
-    """Return the values of a tile."""
-    memory.scratch.begin()
-    operand = Tile(memory, pattern).bound().load()()
-    return np.array(operand, np.float64)
 
 
 Errors = Mapping[str, Doubles]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import Any, Literal, NamedTuple
@@ -18,10 +18,8 @@ from nkic.base.text import clean, grouped, plural
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Register
 from nkic.machine.targets import Engine, Target
-from nkic.simulate.bounds.follow import DST, SRC, Resolved, resolve
-from nkic.simulate.bounds.values import values_of
+from nkic.simulate.beside import DST, SRC, Follower, Resolved, values_of
 from nkic.simulate.compare import Comparison, ToleranceSettings, compare
-from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.field.elements import (
     BITS,
     INFINITE,
@@ -46,9 +44,9 @@ from nkic.simulate.field.rules import (
     why_undecided,
 )
 from nkic.simulate.inputs import ArrayParameter, Generator, numbers, signature_of, to_storage
-from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import RunOptions
+from nkic.simulate.plans import Step
 from nkic.simulate.result import Result
 from nkic.simulate.stage import simulate, simulate_ranks
 
@@ -58,7 +56,7 @@ from nkic.simulate.stage import simulate, simulate_ranks
 Place = tuple[str, int]  # an instruction's name, and its place
 
 
-class Field:
+class Field(Follower):
     """The elements of all tensors of a rank.
 
     `names` gives each input the name under which both programs get the same numbers, `seed` draws
@@ -74,7 +72,7 @@ class Field:
         names: Mapping[str, str],
         seed: int,
     ) -> None:
-        self.executable, self.memory, self.target = executable, memory, target
+        super().__init__(executable, memory, target)
         self.store = Store(executable)
         self.casts: Counter[tuple[str, int]] = Counter()
         self._reasons = {NOWHERE: "NaN"}
@@ -101,24 +99,10 @@ class Field:
         """Return the elements of a tensor in HBM, flat."""
         return elements_of(self.store.whole(tensor).reshape(-1), self.store.size(tensor))
 
-    # ---- as the event loop sees it ----
-
-    def before(
-        self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None = None
-    ) -> Callable[[], None]:
-        """Prepare for an instruction before it runs, and return a function to call after it."""
-        if dynamic is not None and self._is_constant(record, offsets=True):
-            resolved = resolve(record, dynamic)
-            if not resolved.inside.any():
-                return lambda: None
-            if resolved.is_transfer:
-                return self._moving(resolved)
-            if not resolved.rows and resolved.inside.all():
-                record = resolved.record
-        return self._following(record, core, engine)
+    def knows_offsets(self, record: InstructionRecord) -> bool:
+        return self._is_constant(record, offsets=True)
 
     def lose(self, record: InstructionRecord, engine: Engine) -> None:
-        """Make what an exchange has written undecided."""
         if record.row is not None and self._written(record, engine):
             self._reason(record)
             self._finish(record, None, self._written(record, engine), False)
@@ -126,9 +110,7 @@ class Field:
     def _written(self, record: InstructionRecord, engine: Engine) -> dict[str, PatternRecord]:
         return self.executable.written(record, self.target, engine)
 
-    def _following(
-        self, record: InstructionRecord, core: int, engine: Engine
-    ) -> Callable[[], None]:
+    def following(self, record: InstructionRecord, core: int, engine: Engine) -> Step:
         operation = Operation(record, self.memory, self.store, self._lanes[core, engine])
         is_dynamic = any(p.dynamic is not None for p in _patterns(record))
         are_constant = not is_dynamic and self._is_constant(record)
@@ -212,7 +194,7 @@ class Field:
 
     # ---- gather and scatter ----
 
-    def _moving(self, resolved: Resolved) -> Callable[[], None]:
+    def moving(self, resolved: Resolved, engine: Engine) -> Step:
         record, rows = resolved.record, resolved.rows
         dst, src = record.operands[DST], record.operands[SRC]
         assert type(dst) is PatternRecord and type(src) is PatternRecord
@@ -504,14 +486,11 @@ def _run(program: Executable, arrays: Arrays, names: Mapping[str, str], seed: in
     """Run a program over the field."""
     options, fields = RunOptions(), []
 
-    def made(*facts: Any, memories: Sequence[Memory]) -> Machine:
-        machine = Machine(*facts)
-        target = options.target_of(program)
-        fields.append(Field(program, memories[0], target, names, seed))
-        machine.bounds = [*fields]
-        return machine
+    def follow(memory: Memory) -> Field:
+        fields.append(Field(program, memory, options.target_of(program), names, seed))
+        return fields[0]
 
-    simulate_ranks(program, [arrays], options, made)
+    simulate_ranks(program, [arrays], options, follow=follow)
     return fields[0]
 
 

@@ -17,7 +17,7 @@ from nkic.compiler.emit import emit
 from nkic.compiler.schedule import schedule
 from nkic.machine.machine_file import MachineFile
 from nkic.machine.targets import TRN2, Engine
-from nkic.machine.timing import Entry, Line, TimeSimulation, Timing, Warmth
+from nkic.machine.timing import Entry, EventLoop, Line, Timing, Warmth
 from nkic.simulate import RunOptions, simulate
 from tests.programs import copy, declare, load, op, program
 
@@ -133,7 +133,7 @@ def passed(*entries: list[Entry]) -> int:
         Line(i, 0, engine, 0, iter(found), TRN2)
         for i, (engine, found) in enumerate(zip(engines, entries, strict=True))
     ]
-    end = TimeSimulation(lines, 1, 1, TRN2).run()
+    end = EventLoop(lines, 1, 1, TRN2).run()
     assert end is not None
     return end
 
@@ -166,7 +166,7 @@ def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
         Line(1, 0, Engine.DMA, 1, iter([wide]), TRN2),
         Line(2, 0, Engine.VECTOR, 0, iter([works]), TRN2),
     ]
-    end = TimeSimulation(lines, 1, 1, TRN2).run()
+    end = EventLoop(lines, 1, 1, TRN2).run()
     assert end is not None
     assert end <= (4 + 2 + 1 + 60) * US + 5 * 8000 + round(1000 * SIGNAL)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from nkic.simulate.fuzz import (
     Scripted,
     Transfers,
 )
-from nkic.simulate.observed import Observed, Write, line_of, part, written
+from nkic.simulate.observed import Write, line_of, part, written
 from nkic.simulate.watching import Breakpoint, breakpoint_of
 from tests.faults import inject
 from tests.faults.cases import OWN, Subject, subject
@@ -43,8 +42,7 @@ def test_the_order_of_a_run_in_time_can_be_followed(name: str) -> None:
     """The order of the run is one of the orders that are tried, step by step."""
     found = subject(name)
     executable, recorded = found.compiled.executable, Recorded()
-    make = partial(Observed, observers=[recorded])
-    (usual,) = simulate_ranks(executable, [found.inputs], RunOptions(), make)
+    (usual,) = simulate_ranks(executable, [found.inputs], RunOptions(), [recorded])
     machine, outcome = Fuzz(executable, [found.inputs], RunOptions(), 0).run(Scripted(recorded.log))
     assert machine.log == recorded.log and not outcome.failure
     assert [name for name, _ in outcome.outputs] == [*usual.outputs]
