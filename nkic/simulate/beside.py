@@ -36,7 +36,6 @@ class RecordStore:
         self._wholes: dict[int, Records] = {}
 
     def whole(self, tensor: int) -> Records:
-        """Return the records of a tensor."""
         if tensor not in self._wholes:
             record = self._tensors[tensor]
             rows = record.shape[0] if record.buffer.on_chip else 1
@@ -87,7 +86,6 @@ class Operands:
         )
 
     def pattern(self, name: str) -> PatternRecord | None:
-        """Return the operand if it is a tile."""
         operand = self.operands.get(name)
         return operand if type(operand) is PatternRecord else None
 
@@ -141,7 +139,6 @@ class Resolved(NamedTuple):
 
 
 def resolve(record: InstructionRecord, dynamic: Dynamic) -> Resolved:
-    """Return the instruction at its current addresses."""
     operands, inside = list(record.operands), np.ones(1, np.bool_)
     rows: dict[int, Rows] = {}
     for place in dynamic.places:
@@ -187,7 +184,6 @@ class Follower(Hook):
     def before(
         self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None = None
     ) -> Step:
-        """Prepare for an instruction, and return a function to call after it."""
         if dynamic is not None and self.knows_offsets(record):
             resolved = resolve(record, dynamic)
             if not resolved.inside.any():
@@ -216,7 +212,6 @@ class Follower(Hook):
 
 
 def values_of(memory: Memory, pattern: PatternRecord) -> NDArray[np.float64]:
-    """Return the values of a tile."""
     memory.scratch.begin()
     operand = Tile(memory, pattern).bound().load()()
     return np.array(operand, np.float64)

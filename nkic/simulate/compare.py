@@ -78,7 +78,6 @@ class ToleranceSettings:
         return cls({key: {EVERY: value} for key, value in values.items() if value is not None})
 
     def rule(self, name: str, dtype: DType) -> Tolerance:
-        """Return the rule for an output."""
         mode = self._setting("mode", name) or "close"
         rule = _default(mode, dtype)
         settings = {key: self._setting(key, name) for key in MODES[mode]}
@@ -146,7 +145,6 @@ class Comparison:
 
     @property
     def elements(self) -> int:
-        """The number of elements that were compared."""
         return self.got.size
 
 
@@ -214,7 +212,9 @@ def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Tolerance) -> N
     if rule.mode == "ulp":
         return _ulps(got, expected, dtype)
     if rule.mode == "exact":
-        return _ulps(got, expected, dtype) + _zero_signs_differ(got, expected)
+        zeros = (got == 0) & (expected == 0)  # equal as numbers, not as bits
+        mask: Mask = zeros & (np.signbit(got) != np.signbit(expected))
+        return _ulps(got, expected, dtype) + mask
     off = np.abs(got - expected)
     errors = np.where(off == 0, 0.0, off / _allowed(expected, rule))
     errors[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
@@ -279,13 +279,6 @@ def _ulps(got: Numbers, expected: Numbers, dtype: DType) -> Numbers:
     distance: Numbers = steps.astype(np.float64)
     distance[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
     return distance
-
-
-def _zero_signs_differ(got: Numbers, expected: Numbers) -> Mask:
-    """Return where one is 0 and the other -0: equal as numbers, not as bits."""
-    zeros = (got == 0) & (expected == 0)
-    mask: Mask = zeros & (np.signbit(got) != np.signbit(expected))
-    return mask
 
 
 def _ordinals(values: Numbers, dtype: DType) -> NDArray[np.int64]:
@@ -372,9 +365,10 @@ class Stats:
 
 
 def stats_of(stored: NDArray[Any], dtype: DType) -> Stats:
-    """Return the statistics of an array in the storage type of `dtype`."""
     flat = np.ascontiguousarray(stored).reshape(-1)
-    parts = [_part(numbers(block, dtype)) for block in _blocks(flat)]
+    # a block at a time: float64 takes eight times the bytes of a narrow type
+    blocks = [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]
+    parts = [_part(numbers(block, dtype)) for block in blocks]
     finite = [part for part in parts if part.count]
     count = sum(part.count for part in finite)
     return Stats(
@@ -395,11 +389,6 @@ class _Part:
     count: int
     nan: int
     inf: int
-
-
-def _blocks(flat: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Yield a block at a time: float64 takes eight times the bytes of a narrow type."""
-    return (flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK))
 
 
 def _part(values: Numbers) -> _Part:
@@ -518,7 +507,6 @@ def _wrong_tiles(got: Numbers, expected: Numbers) -> str:
 
 
 def _alike(one: Numbers, other: Numbers) -> bool:
-    """Return whether nearly all elements are close."""
     allowed = _CLOSE * np.abs(other) + 0.1 * _CLOSE * np.abs(other).max(initial=0.0)
     return bool((np.abs(one - other) <= allowed).mean() >= _ALIKE)
 
@@ -562,7 +550,6 @@ def diagnostic(comparison: Comparison, cause: str = "") -> Diagnostic:
 
 
 def verdict(comparison: Comparison) -> str:
-    """Return the line for an output that passes, with its largest error."""
     text = f"{clean(comparison.name)}: as expected ({comparison.rule})"
     if comparison.failures:
         elements = plural(comparison.elements, "element")
@@ -612,7 +599,6 @@ def _number(value: float | None) -> float | None:
 
 
 def _points(comparison: Comparison) -> Iterator[str]:
-    """Yield the first failing element, the worst one, and the neighbours of the first."""
     if comparison.first is not None:
         yield f"first: {_described(comparison.first)}"
     if comparison.worst is not None and comparison.worst != comparison.first:

@@ -29,7 +29,7 @@ from nkic.machine.targets import Buffer, Engine
 from nkic.simulate.in_place import skips_rows
 from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import Remark, Remarks, fault
-from nkic.simulate.plans import EngineState, Planner, Rendezvous
+from nkic.simulate.plans import Planner, Rendezvous
 from nkic.simulate.shadow import Check, Mark, Shadow
 from nkic.simulate.tile import Tile
 
@@ -58,7 +58,6 @@ class IndirectOperand(NamedTuple):
         return len(self.rows)
 
     def good(self, indices: Indices) -> NDArray[np.bool_]:
-        """Return which offsets stay inside the tensor."""
         return (indices >= 0) & (indices < self.size)
 
     def gather(self, indices: Indices) -> None:
@@ -158,11 +157,6 @@ SLUG = "accumulates-onto-data"
 Shifts = Callable[[], Sequence[int]]
 
 
-def _once() -> Sequence[int]:
-    """Return the single shift of a pattern at a fixed address."""
-    return (0,)
-
-
 class Written(NamedTuple):
     """A write, and whether it adds to the former contents.
 
@@ -212,9 +206,8 @@ class PsumWrites:
         engine: Engine,
         pattern: PatternRecord,
         adds: bool,
-        shifts: Shifts = _once,
+        shifts: Shifts = lambda: (0,),
     ) -> None:
-        """Register a write of an item, as in `Written`; `settle` decides which are tracked."""
         tensor, by_matmul = pattern.tensor, is_matmul(engine)
         if self.executable.tensors[tensor].buffer is not Buffer.PSUM:
             return
@@ -225,11 +218,12 @@ class PsumWrites:
         self._candidates.append((item, by_matmul, pattern, adds, shifts))
 
     def settle(self) -> None:
-        """Attach the recorders of tracked writes to their items."""
         kinds = {(is_matmul(engine), fills) for _, engine, fills in self._fixed}
         adds = any(by_matmul and any(adds for _, adds in fills) for by_matmul, fills in kinds)
         if self._candidates or (adds and not all(by_matmul for by_matmul, _ in kinds)):
-            self._register_fixed()
+            for item, engine, fills in self._fixed:
+                for i, adds in fills:
+                    self.register(item, engine, item.record.operands[i], adds)  # type: ignore[arg-type]
         self._fixed.clear()
         mixed = self._accumulated & self._foreign
         for item, by_matmul, pattern, adds, shifts in self._candidates if mixed else ():
@@ -237,11 +231,6 @@ class PsumWrites:
                 mark = self._mark(item.record, by_matmul, Written(pattern, adds, shifts))
                 item.authors += (mark,) if mark is not None else ()
         self._candidates.clear()
-
-    def _register_fixed(self) -> None:
-        for item, engine, fills in self._fixed:
-            for i, adds in fills:
-                self.register(item, engine, item.record.operands[i], adds)  # type: ignore[arg-type]
 
     def _mark(self, record: InstructionRecord, by_matmul: bool, written: Written) -> Mark | None:
         pattern = written.pattern.standing
@@ -325,7 +314,8 @@ class Dynamic:
         # DMA writes all of its dst; other engines may leave elements unchanged.
         self._fills = planner.engine is not Engine.DMA
         self._windows = self._decode(planner)
-        self._kept = self._preserved()
+        # the written tiles at fixed addresses, whose skipped rows keep their values
+        self._kept = [self._tiles[i] for i, _ in self._written()] if self._skips else []
         self._shadow: Shadow | None = None
         self._flags: list[NDArray[np.bool_]] = []
         self._writers: list[tuple[PatternRecord, Mark]] = []
@@ -334,7 +324,6 @@ class Dynamic:
         self._before: list[tuple[Tile, NDArray[Any]]] = []
 
     def _decode(self, planner: Planner) -> list[tuple[Tile, NDArray[Any]]]:
-        """Decode the step over staged copies, and return its tiles with their memory."""
         operands, staged = list(self.record.operands[: len(self.row.operands)]), []
         for number, operand in enumerate(operands):
             if type(operand) is PatternRecord and operand.dynamic is not None:
@@ -354,14 +343,17 @@ class Dynamic:
         if type(source) is PatternRecord:
             indices = offsets_of(Tile(planner.memory, source).bound(), pattern, self.row)
         else:
-            indices = _register_reader(planner.state, source.number)  # type: ignore[union-attr]
+            registers, register = planner.state.registers, source.number  # type: ignore[union-attr]
+
+            def indices() -> Indices:
+                return np.array([registers[register]], np.int64)
+
         window = window_of(planner.memory, pattern)
         return IndirectOperand(pattern, indices, window, copy, access.reads, access.writes)
 
     # ---- execution ----
 
     def run(self) -> None:
-        """Execute the instruction at its current addresses."""
         if self.begin():
             self._step()
             self.end()
@@ -382,7 +374,6 @@ class Dynamic:
         return True
 
     def end(self) -> None:
-        """Scatter the results."""
         for tile, values in self._before:
             self._restore(tile, values, self._mask)
         self._before = []
@@ -468,10 +459,6 @@ class Dynamic:
             if self._access[number].writes
         ]
 
-    def _preserved(self) -> list[Tile]:
-        """Return the written tiles at fixed addresses, whose skipped rows keep their values."""
-        return [self._tiles[number] for number, _ in self._written()] if self._skips else []
-
     def _restore(self, tile: Tile, before: NDArray[Any], mask: Mask) -> None:
         out = ~mask
         if not self._transposes:
@@ -500,7 +487,6 @@ class Dynamic:
         return (*shadow.checks(reads), *places)
 
     def _mark(self, shadow: Shadow) -> None:
-        """Mark the written bytes as initialised."""
         mask = self._mask
         whole = bool(mask.all())
         for pattern, write in self._writers:
@@ -528,10 +514,6 @@ class Dynamic:
             start = pattern.start + row // share
             return piece(pattern._replace(start=start, partitions=1), row % share, share)
         return piece(pattern, row, rows)
-
-
-def _register_reader(state: EngineState, register: int) -> Callable[[], Indices]:
-    return lambda: np.array([state.registers[register]], np.int64)
 
 
 def _is_initialised(operand: IndirectOperand, window: NDArray[np.bool_]) -> Check:

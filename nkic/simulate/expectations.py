@@ -48,8 +48,6 @@ class Reference(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A tensor after a write, and which of its elements were initialised."""
-
     write: Write
     record: TensorRecord
     stored: Stored
@@ -100,7 +98,6 @@ class Expectations(Observer):
         self._snapshots.append({})
 
     def _refuse_ignored(self, scene: Scene, names: Sequence[str]) -> None:
-        """Raise `UsageFailed` for a tolerance that would be ignored."""
         compared = [*names, *(output.name for output in scene.executable.outputs)]
         for key, values in self.settings.by_name.items():
             for name in values:
@@ -135,7 +132,6 @@ class Expectations(Observer):
         return references
 
     def after(self, execution: Execution) -> None:
-        """Record the tensors to compare."""
         scene = execution.scene
         for write in self._writes[scene.rank].of(execution):
             key = write.name, write.line
@@ -182,7 +178,6 @@ class Expectations(Observer):
         return Judged(write, time if reference.each else None, reference.path, compared)
 
     def first_difference(self, rank: int) -> Diagnostic | None:
-        """Return the error for the first line where the rank differs from the reference, if any."""
         judged = self.judged[rank]
         failures = [n for n, entry in enumerate(judged) if not entry.comparison.passed]
         if not failures:

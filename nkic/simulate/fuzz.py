@@ -39,8 +39,6 @@ from nkic.simulate.streams import Item, Runner
 
 
 class Kind(IntEnum):
-    """The kind of a stream's next action."""
-
     RUN = 0  # an item of an engine, or its arrival at a rendezvous
     START = 1  # a transfer consumes its waits
     MOVE = 2  # the transfer's data move
@@ -48,7 +46,6 @@ class Kind(IntEnum):
 
 
 def transfer_kinds(item: Item) -> tuple[Kind, ...]:
-    """Return the actions of a transfer in order; one without data does not move any."""
     if item.step is None:
         return Kind.START, Kind.COMPLETE
     return Kind.START, Kind.MOVE, Kind.COMPLETE
@@ -122,7 +119,6 @@ class Interleaved(Machine):
         return all(len(tokens[semaphore]) >= count for semaphore, count in item.waits)
 
     def do(self, action: Action) -> None:
-        """Execute one of the actions that `ready` has yielded."""
         self.log.append(action)
         runner = self.runners[action.stream]
         if action.kind is Kind.RUN:
@@ -133,7 +129,8 @@ class Interleaved(Machine):
             flights = self._flights[action.stream]
             self._move(runner, next(flight for flight in flights if flight.number == action.number))
         else:
-            self._complete(runner, self._flights[action.stream].popleft())
+            for semaphore in self._flights[action.stream].popleft().item.signals:
+                self.tokens[runner.unit][semaphore].append(0)
 
     def _go(self, runner: Runner, action: Action) -> None:
         item = self._taken(runner, action)
@@ -179,10 +176,6 @@ class Interleaved(Machine):
         self._run(runner, flight.item)
         registers.shared[:], registers.counters = now
 
-    def _complete(self, runner: Runner, flight: _Flight) -> None:
-        for semaphore in flight.item.signals:
-            self.tokens[runner.unit][semaphore].append(0)
-
 
 class Recorded(Observer):
     """Records the order of a timed run as actions; transfers complete as soon as they start."""
@@ -192,7 +185,6 @@ class Recorded(Observer):
         self._count: dict[int, int] = defaultdict(int)
 
     def before(self, execution: Execution) -> None:
-        """Record the item's actions."""
         runner, item = execution.runner, execution.item
         number = self._count[runner.index]
         self._count[runner.index] += 1
@@ -208,8 +200,6 @@ _CHANGE_RATES = (0.0, 0.02, 0.2, 1.0)  # the probability at every step that the 
 
 
 class Transfers(Enum):
-    """When transfers move their data."""
-
     EAGER = "eager"  # at the start, and they signal at once
     LATE = "late"  # when nothing else is left to do
     MIXED = "mixed"  # at any moment
@@ -231,7 +221,6 @@ class Drawn:
         self._pending: list[Action] = []
 
     def choose(self, machine: Interleaved) -> Action | None:
-        """Return the next action."""
         if self._pending:
             return self._pending.pop(0)
         if not self._priorities or self.random.random() < self.change:
@@ -265,7 +254,6 @@ class Scripted:
         self._position = 0
 
     def choose(self, machine: Interleaved) -> Action | None:
-        """Return the next action."""
         while self._position < len(self.actions):
             action = self.actions[self._position]
             self._position += 1
@@ -288,7 +276,6 @@ class Outcome(NamedTuple):
     failure: str = ""
 
     def differs(self, other: Outcome) -> str:
-        """Describe how `other` differs from this outcome."""
         if other.failure:
             return f"a run that fails: {other.failure}"
         if self.failure:
@@ -452,7 +439,6 @@ class Bisection:
 
 
 def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
-    """Return the error."""
     drawn = race.drawn
     order = f"order {drawn.number} of seed {seed}, with {drawn.transfers.value} DMA"
     note = f"{order}, gives {race.difference}"

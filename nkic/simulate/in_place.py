@@ -63,7 +63,6 @@ class TensorUse:
         self.written: PatternRecord | None = None
 
     def add(self, pattern: PatternRecord) -> None:
-        """Add the pattern of an access."""
         if pattern == self.last:
             return
         self.last = pattern
@@ -86,7 +85,6 @@ class TensorUse:
 
 
 def tensor_usage(executable: Executable) -> list[TensorUse]:
-    """Return the use of every tensor."""
     uses = [TensorUse() for _ in executable.tensors]
     modes_by_row: dict[Row, Modes] = {}
     for item in instructions(executable):
@@ -119,13 +117,11 @@ def _split(uses: list[TensorUse], item: InstructionRecord) -> None:
 
 
 def skips_rows(record: InstructionRecord) -> bool:
-    """Return whether the instruction skips out-of-bounds rows."""
     row = record.row
     return row is not None and row.has_setting(row.skips, record.attributes)
 
 
 def instructions(executable: Executable) -> Iterator[InstructionRecord]:
-    """Yield every instruction of every stream."""
     for stream in executable.streams:
         for item in stream.items:
             if type(item) is InstructionRecord:
@@ -155,10 +151,7 @@ def flags_of(dims: Dims, size: int, unit: int) -> tuple[tuple[int, ...], tuple[i
     """Return shape and strides of the flags, `unit` bytes each, of the elements at `dims`."""
     wide = [(step * size, num) for step, num in dims if num > 1]
     run = size * wide.pop()[1] if wide and wide[-1][0] == size else size
-    return (
-        (*(num for _, num in wide), run // unit),
-        (*(step // unit for step, _ in wide), 1),
-    )
+    return ((*(num for _, num in wide), run // unit), (*(step // unit for step, _ in wide), 1))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -233,7 +226,6 @@ def find(
 
 
 def _transfers(executable: Executable) -> Iterator[tuple[PatternRecord, PatternRecord]]:
-    """Yield dst and src of plain transfers; none if there are loops."""
     if any(type(item) is LoopRecord for stream in executable.streams for item in stream.items):
         return
     for stream in executable.streams:

@@ -60,7 +60,6 @@ def to_storage(values: Numbers, dtype: DType) -> NDArray[Any]:
 
 
 def unpacked_shape(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
-    """Return the shape of the numbers in an array of `shape`."""
     if dtype.lanes == 1:
         return shape
     return (*shape[:-1], shape[-1] * dtype.lanes) if shape else (dtype.lanes,)
@@ -94,12 +93,10 @@ class ArrayParameter(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """The number of elements."""
         return prod(self.shape)
 
     @property
     def bytes(self) -> int:
-        """The size in bytes."""
         return self.elements * self.dtype.size
 
 
@@ -119,13 +116,11 @@ class Signature(NamedTuple):
 
     @property
     def returned(self) -> tuple[ArrayParameter, ...]:
-        """The arrays that the kernel returns."""
         names = {p.name for p in self.inputs}
         return tuple(p for p in self.outputs if p.name not in names)
 
 
 def signature_of(executable: Executable) -> Signature:
-    """Return the signature of the kernel in a file."""
 
     def parameters(records: Sequence[ParameterRecord]) -> tuple[ArrayParameter, ...]:
         tensors = ((record, executable.tensors[record.tensor]) for record in records)
@@ -241,7 +236,6 @@ class Generator:
 
 
 def parse_generator(text: str) -> Generator | None:
-    """Parse a generator such as `uniform(0,1,7)`; None if it is invalid."""
     match = _CALL.fullmatch(text.strip())
     if match is None or match[1] not in GENERATORS:
         return None
@@ -434,7 +428,6 @@ def bind(signature: Signature, wanted: Wanted) -> BoundInputs:
 
 
 def _offers(signature: Signature, wanted: Wanted, files: ExitStack) -> dict[str, Choice]:
-    """Return the offers by name; of files, only the headers are read."""
     offers: dict[str, Choice] = {}
     # Elements of another type have at most 8 bytes: the limit lets them be read and reported.
     sizes = {p.name: p.elements * 8 for p in signature.inputs}
@@ -456,10 +449,7 @@ def _choice(spec: Spec | Offer, files: ExitStack, limit: int) -> Choice:
 
 
 def _check(
-    signature: Signature,
-    chosen: Mapping[str, Choice],
-    offers: Mapping[str, Choice],
-    wanted: Wanted,
+    signature: Signature, chosen: Mapping[str, Choice], offers: Mapping[str, Choice], wanted: Wanted
 ) -> None:
     lines = [
         SignatureLine(p.name, f"{p}", _problem(p, chosen[p.name], wanted.cast))
@@ -478,7 +468,6 @@ def _check(
 
 
 def _problem(parameter: ArrayParameter, choice: Choice, cast: bool) -> str:
-    """Return why this cannot be the input, or an empty string."""
     if choice is None:
         return "missing"
     if isinstance(choice, Offer):
@@ -572,7 +561,6 @@ def _array(parameter: ArrayParameter, choice: Choice, remarks: list[Diagnostic])
 
 
 def offered_numbers(offer: Offer) -> Numbers:
-    """Return the data as numbers, by its own type."""
     if offer.nki_dtype is not None:
         return numbers(offer.load_as(offer.nki_dtype), offer.nki_dtype)
     values: Numbers = offer.load().astype(np.float64)

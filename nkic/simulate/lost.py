@@ -138,7 +138,6 @@ def decode_one(number: float, dtype: DType) -> float:
 
 
 def _index(mask: Mask) -> str:
-    """Return the place of the first element of a mask, as an index."""
     place = np.unravel_index(int(mask.argmax()), mask.shape)
     return f"[{', '.join(str(int(i)) for i in place)}]"
 
@@ -160,13 +159,11 @@ def note(row: Row, operands: Mapping[str, Any], remarks: Remarks) -> None:
 
 
 def _read(row: Row, operands: Mapping[str, Any]) -> list[Any]:
-    """Return the tiles that an instruction reads."""
     values = [operands.get(o.name) for o in row.operands if o.access.reads]
     return [value for value in values if hasattr(value, "notes")]
 
 
 def _is_whole(value: Any) -> bool:
-    """Return whether an operand holds integers."""
     if hasattr(value, "notes"):
         return bool(value.dtype.is_integer)
     return value is None or (isinstance(value, int | float) and float(value).is_integer())

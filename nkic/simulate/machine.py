@@ -64,7 +64,8 @@ def deadlock(
     cycle += [
         stream for stream in stuck.values() if stream.item.is_rendezvous and stream not in cycle
     ]
-    cycle.sort(key=_is_not_at_rendezvous)
+    # Those at a rendezvous come first, since they are what a kernel's author knows.
+    cycle.sort(key=lambda stream: not stream.item.is_rendezvous)
     first = cycle[0]
     label = "stream waits for signals" if len(stuck) == 1 else "streams wait for signals"
     notes = [_sentence(executable, stream) for stream in cycle]
@@ -98,7 +99,7 @@ def _stuck(
         return _Stuck(runner, item, description, tuple(r.index for r, _ in needs))
     group = item.rendezvous.group if item.rendezvous is not None else None
     partners = [r for r in runners if _same_stream(r, runner, group)]
-    missing = [r for r in partners if not _has_arrived(r, lacking)]
+    missing = [r for r in partners if r.index not in lacking or lacking[r.index]]
     text = "the other core" if group is None else "the other ranks of its group"
     if any(r.item is None for r in missing) or not missing:
         text += (
@@ -135,10 +136,6 @@ def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> b
     return partner and same and one is not other
 
 
-def _has_arrived(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
-    return runner.index in lacking and not lacking[runner.index]
-
-
 def _cycle(stuck: Mapping[int, _Stuck]) -> list[int]:
     """Return a cycle of streams, each of which waits for the next.
 
@@ -153,11 +150,6 @@ def _cycle(stuck: Mapping[int, _Stuck]) -> list[int]:
             return path
         index = next_streams[0]
     return path[path.index(index) :]
-
-
-def _is_not_at_rendezvous(stuck: _Stuck) -> bool:
-    """Sort key: streams at a rendezvous first, since they are what a kernel's author knows."""
-    return not stuck.item.is_rendezvous
 
 
 def _place(stuck: _Stuck) -> int:
@@ -207,7 +199,6 @@ def outside_group(
 
 
 def same_instruction(executable: Executable, runners: Sequence[Runner]) -> None:
-    """Raise unless every rank has reached the same instruction."""
     first = {runner.core: runner for runner in reversed(runners)}
     for runner in runners:
         other, item = first[runner.core], runner.item
@@ -287,7 +278,7 @@ class Machine(EventLoop):
         """Choose what is done at each item, by rank: only what was asked for."""
         ticks: list[Call] = []
         if self.options.watch is not None or self.options.timeout_s is not None:
-            ticks = [lambda runner, item, start: self._count_iteration()]
+            ticks = [self._count_iteration]
         if self.options.timeout_s is not None:
             self.deadline = time.monotonic() + self.options.timeout_s
         self.begins = [(*ticks, *_overridden(rank.hooks, "begin")) for rank in self.ranks]
@@ -310,8 +301,7 @@ class Machine(EventLoop):
             raise self._deadlock(stuck)
         self.unwritten.finish()
 
-    def _count_iteration(self) -> None:
-        """Count an item or loop iteration, and now and then check the host's clock."""
+    def _count_iteration(self, *_: object) -> None:
         self.iterations += 1
         if self.iterations % WATCH_INTERVAL == 0 and self.options.watch is not None:
             self.options.watch(sum(runner.count for runner in self.runners))
@@ -332,7 +322,6 @@ class Machine(EventLoop):
             end(runner, item, start)
 
     def _run(self, runner: Runner, item: Item) -> None:
-        """Compute an item's values."""
         missing = self.unwritten.read(runner, item)
         if missing is not None:
             self.unwritten.prepare(runner, item)
@@ -449,14 +438,11 @@ class Machine(EventLoop):
 
 
 def _overridden(hooks: Sequence[Hook], name: str) -> tuple[Call, ...]:
-    """Return the method `name` of those hooks that have one of their own."""
     own = [hook for hook in hooks if getattr(type(hook), name) is not getattr(Hook, name)]
     return tuple([getattr(hook, name) for hook in own])
 
 
 class CycleLimit(Hook):
-    """The limit on simulated time."""
-
     def __init__(self, executable: Executable, cycles: int, target: Target) -> None:
         self.executable, self.cycles = executable, cycles
         self.limit_ps = cycles * 1_000_000 // target.base_clock_mhz

@@ -51,7 +51,6 @@ class Scratch:
         self._next = 0
 
     def floats(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        """Return an array of float32."""
         return self.array(shape, np.float32)
 
     def array(self, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
@@ -89,7 +88,6 @@ GAP = 320  # bytes between neighbours, so that equal offsets in two arrays diffe
 
 
 def zeros(rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
-    """Return a zeroed array of shape (rows, columns)."""
     size = rows * columns * np.dtype(dtype).itemsize
     if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros((rows, columns), dtype)
@@ -103,7 +101,6 @@ class Arena:
         self._pages: _Pages | None = None
 
     def zeros(self, rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
-        """Return a zeroed array of shape (rows, columns)."""
         size = rows * columns * np.dtype(dtype).itemsize
         if size == 0 or not hasattr(mmap, "MADV_HUGEPAGE"):
             return np.zeros((rows, columns), dtype)
@@ -318,12 +315,10 @@ class Memory:
         self.borrowed = self._borrowed()
 
     def _same_representation(self, tile: int, tensor: int) -> bool:
-        """Return whether a tile and an HBM tensor have the same representation."""
         is_decoded = self.placed[tensor].region.grid is not None
         return is_decoded == (self.executable.tensors[tile].dtype in GRID_TYPES)
 
     def _piece(self, piece: Piece, tile_home: Home) -> Home:
-        """Return the home of a tile that is a piece of an HBM tensor."""
         tensor_home = self.placed[piece.pattern.tensor]
         grid = tensor_home.region.grid
         unit = piece.pattern.dtype.size if grid is None else 4
@@ -339,7 +334,6 @@ class Memory:
             self.uses[number].types += (self.executable.tensors[number].dtype,)
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
-        """Return the home of an HBM tensor, which has its own region."""
         size = prod(tensor.shape) * tensor.dtype.size
         grid = self._grid([number]) if size < LARGE else None
         is_lent = self.is_separate and grid is None and number in self.crossing
@@ -355,7 +349,9 @@ class Memory:
         """
         initial, tensor = self.contents.get(number), self.executable.tensors[number]
         if initial is not None and grid is None and not self.uses[number].writes:
-            return Region(_read_only(initial), None)
+            row = np.ascontiguousarray(initial).reshape(1, -1).view(np.uint8)
+            row.flags.writeable = False
+            return Region(row, None)
         size = prod(tensor.shape) * tensor.dtype.size
         region = _region(1, size, grid, allocate if initial is None else zeros)
         if initial is not None:
@@ -382,7 +378,8 @@ class Memory:
             if group and low >= end:
                 self._settle(group, pitches, end)
                 group, pitches, end = [], [], -1
-            pitch = _pitch(tensors[number])
+            tensor = tensors[number]
+            pitch = max(1, prod(tensor.shape[1:]) * tensor.dtype.size)
             if low + pitch > end:
                 end = low + pitch
             group.append(number)
@@ -435,7 +432,6 @@ class Memory:
         return spot
 
     def cached_window(self, pattern: PatternRecord) -> NDArray[Any]:
-        """Return `window`, memoised."""
         window = self._windows.get(id(pattern))
         if window is None:
             _, form, _ = self.spots.get(id(pattern)) or self.spot(pattern)
@@ -465,7 +461,6 @@ class Memory:
         return np.ndarray(form.shape, form.storage, home.array, first, strides)
 
     def may_overlap(self, first: PatternRecord, second: PatternRecord) -> bool:
-        """Return whether two accesses may share bytes."""
         home, other = self.placed[first.tensor], self.placed[second.tensor]
         if home.region is not other.region:
             return False
@@ -519,7 +514,6 @@ class Memory:
         return borrowed
 
     def is_tile(self, number: int) -> bool:
-        """Return whether a tensor is on chip and not a piece of an HBM tensor."""
         return self.homes[number].on_chip and self.in_place.get(number) is None
 
     def lend(self, contents: Contents, fills_results: bool) -> None:
@@ -539,7 +533,6 @@ class Memory:
             _fill(region, initial) if initial is not None else region.array.fill(0)
 
     def give_back(self) -> None:
-        """Release the caller's arrays."""
         self.contents = {}
         self.spots.clear()
         self._windows.clear()
@@ -582,23 +575,12 @@ def _overlaps(first: tuple[int, int], second: tuple[int, int]) -> bool:
     return first[0] < second[1] and second[0] < first[1]
 
 
-def _pitch(tensor: TensorRecord) -> int:
-    return max(1, prod(tensor.shape[1:]) * tensor.dtype.size)
-
-
 def _region(
     rows: int, size: int, grid: DType | None, allocate: Callable[..., NDArray[Any]] = zeros
 ) -> Region:
-    """Return a region of zeros, allocated by `allocate`."""
     if grid is not None:
         return Region(allocate(rows, -(-size // grid.size), np.float32), grid)
     return Region(allocate(rows, size, np.uint8), None)
-
-
-def _read_only(values: NDArray[np.generic]) -> NDArray[np.generic]:
-    row = np.ascontiguousarray(values).reshape(1, -1).view(np.uint8)
-    row.flags.writeable = False
-    return row
 
 
 def _fill(region: Region, values: NDArray[np.generic]) -> None:
@@ -647,7 +629,6 @@ class Compact:
         return found
 
     def release(self, tensor: int) -> None:
-        """Free the tensor's memory after its last use."""
         array = self._held.pop(tensor, None)
         if array is not None:
             self._free[array.shape].append(array)
@@ -701,7 +682,6 @@ def check_memory(executable: Executable, limit: int | None, ranks: int = 1) -> N
 
 
 def physical_memory() -> int | None:
-    """Return the host's memory in bytes, or None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -55,11 +55,9 @@ class Tensors:
         self._tiles: dict[int, Tile] = {}
 
     def record(self, number: int) -> TensorRecord:
-        """Return the tensor's record in the file."""
         return self.executable.tensors[number]
 
     def contents(self, number: int) -> Stored:
-        """Return a copy of the whole tensor, in its shape."""
         tensor = self.record(number)
         if not tensor.buffer.on_chip:
             return np.array(self.memory.contents_of(number, self.precise))
@@ -69,9 +67,9 @@ class Tensors:
         return np.array(self._tiles[number].bits()).reshape(tensor.shape)
 
     def written(self, number: int) -> Mask:
-        """Return which elements are initialised; all, if that is not tracked."""
         tensor, shadow = self.record(number), self.shadow
-        if shadow is None or not shadow.is_accessed(number) or not self._is_noted(number, shadow):
+        is_noted = tensor.buffer.on_chip or (shadow is not None and shadow.is_noted(number))
+        if shadow is None or not shadow.is_accessed(number) or not is_noted:
             return np.ones(tensor.shape, np.bool_)
         flags = shadow.flags[number]
         partitions, size = flags.shape
@@ -82,12 +80,8 @@ class Tensors:
         mask: Mask = every.reshape(-1, tensor.dtype.size).all(axis=1).reshape(tensor.shape)
         return mask
 
-    def _is_noted(self, number: int, shadow: Shadow) -> bool:
-        return self.record(number).buffer.on_chip or shadow.is_noted(number)
-
 
 def whole(number: int, tensor: TensorRecord) -> PatternRecord:
-    """Return the pattern of a whole on-chip tensor."""
     sizes = tensor.shape[1:] or (1,)
     steps = [*accumulate(reversed(sizes[1:]), mul, initial=1)][::-1]
     dims = tuple(zip(steps, sizes, strict=True))
@@ -108,7 +102,6 @@ class Part(NamedTuple):
     axes: tuple[int | tuple[int | None, int | None], ...]
 
     def of(self, array: Stored) -> Stored:
-        """Return this part of `array`, with at least one dimension."""
         index = tuple(slice(*axis) if isinstance(axis, tuple) else axis for axis in self.axes)
         selected: Stored = array[index]
         return selected if selected.ndim else selected.reshape(1)
@@ -163,7 +156,6 @@ class Scene(NamedTuple):
     machine: Machine
 
     def instructions(self) -> Iterator[tuple[Runner, Item]]:
-        """Yield every item with an instruction, and its stream."""
         for runner in self.runners:
             for item in runner.items:
                 if isinstance(item, Item) and item.record.row is not None:
@@ -200,8 +192,6 @@ class Observer:
 
 
 class Observed(Hook):
-    """Tells `observers` of every item of one rank."""
-
     def __init__(self, scene: Scene, observers: Sequence[Observer]) -> None:
         self.scene, self.observers = scene, observers
 
@@ -253,8 +243,6 @@ class Write(NamedTuple):
 
 
 class Writes:
-    """The writes of one rank."""
-
     def __init__(self, scene: Scene) -> None:
         self.executable = scene.executable
         self.target = scene.target
@@ -269,7 +257,6 @@ class Writes:
                 self.tensors[name, line].append(number)
 
     def of(self, execution: Execution) -> Iterator[Write]:
-        """Yield the writes of an item that has run."""
         scene, runner, item, start, done = execution
         line = line_of(self.executable, item.record.place)
         for number, region in self._of(runner, item):
@@ -315,7 +302,6 @@ class Writes:
 def written(
     executable: Executable, target: Target, runner: Runner, item: Item
 ) -> dict[int, list[PatternRecord]]:
-    """Return the tensors that an item writes, with the patterns."""
     patterns: dict[int, list[PatternRecord]] = {}
     for pattern in executable.written(item.record, target, runner.record.engine).values():
         patterns.setdefault(pattern.tensor, []).append(pattern)

@@ -69,7 +69,6 @@ class RunOptions:
         return 1 if self.accumulate == "float32" else self.blas_threads
 
     def target_of(self, executable: Executable) -> Target:
-        """Return the target of `executable`, with the timing figures of this run."""
         target = TARGETS[executable.target]
         if self.machine is not None:
             target = self.machine.applied(target)
@@ -149,7 +148,6 @@ class Prints:
     _bytes: int = 0
 
     def add(self, core: int, prefix: str, dtype: DType, values: NDArray[np.generic]) -> None:
-        """Keep a print with a copy of the values."""
         if len(self.kept) >= MAX_PRINTS or self._bytes + values.nbytes > MAX_BYTES:
             self.left_out += 1
             return
@@ -157,7 +155,6 @@ class Prints:
         self.kept.append(Printed(core, prefix, dtype, np.array(values)))
 
     def clear(self) -> None:
-        """Reset to the state before the run."""
         self.kept.clear()
         self.left_out = self._bytes = 0
 
@@ -198,11 +195,9 @@ class Remarks:
     _lines: dict[int, object] = field(default_factory=dict)  # by place
 
     def add(self, remark: Remark) -> None:
-        """Record a remark of the current step."""
         self.fresh.append(remark)
 
     def drop(self, slugs: Collection[str]) -> None:
-        """Drop remarks of these kinds on the current step."""
         self.fresh[:] = [remark for remark in self.fresh if remark.slug not in slugs]
 
     def settle(self, executable: Executable, place: int) -> None:
@@ -218,16 +213,13 @@ class Remarks:
         self.fresh.clear()
 
     def has(self, slug: str) -> bool:
-        """Return whether there is a remark of that kind."""
         return any(present == slug for present, _ in self._sums)
 
     def clear(self) -> None:
-        """Reset to the state before the run; line lookups stay cached."""
         self.fresh.clear()
         self._sums.clear()
 
     def diagnostics(self, executable: Executable) -> list[Diagnostic]:
-        """Return one diagnostic for each kind and line, in order of first occurrence."""
         return [_diagnostic(total, executable) for total in self._sums.values()]
 
 

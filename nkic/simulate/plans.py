@@ -7,6 +7,7 @@ memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, TypeVar
 
@@ -33,6 +34,7 @@ from nkic.simulate.tile import Tile
 # share one step, whose tiles are bound to different memory each time (`plans.py`).
 
 Step = Callable[[], None]
+Shared = TypeVar("Shared")
 
 
 class UnsetRegister(ProgramFault):
@@ -100,7 +102,6 @@ class EngineState:
         self._makers: dict[str, Callable[[], NDArray[Any]]] = {}
 
     def array(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """Return the array called `name`, made at first use."""
         if name not in self.arrays:
             self.arrays[name], self._makers[name] = make(), make
         return self.arrays[name]
@@ -144,16 +145,13 @@ class Decoded(NamedTuple):
         return operand
 
     def maybe(self, name: str) -> Tile | None:
-        """Return the operand `name` if it is a tile, else None."""
         operand = self.operands[name]
         return operand if type(operand) is Tile else None
 
     def tiles(self) -> list[Tile]:
-        """Return all operands that are tiles."""
         return [operand for operand in self.operands.values() if type(operand) is Tile]
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """Return the operand `name` as a number."""
         operand = self.operands[name]
         return operand if isinstance(operand, int | float) else default
 
@@ -169,16 +167,19 @@ Semantics = Callable[[Decoded], Step]
 SEMANTICS: dict[str, Semantics] = {}
 
 
-def semantics(name: str) -> Callable[[Semantics], Semantics]:
-    """Register the semantics of a row."""
+def registering(table: dict[str, Shared], *names: str) -> Callable[[Shared], Shared]:
 
-    def register(function: Semantics) -> Semantics:
-        if name in SEMANTICS:
-            raise ValueError(f"two semantics for {name}")
-        SEMANTICS[name] = function
+    def register(function: Shared) -> Shared:
+        for name in names:
+            if name in table:
+                raise ValueError(f"two functions for {name}")
+            table[name] = function
         return function
 
     return register
+
+
+semantics = partial(registering, SEMANTICS)
 
 
 class Rendezvous(NamedTuple):
@@ -205,24 +206,13 @@ RendezvousSemantics = Callable[[Decoded], Rendezvous]
 RENDEZVOUS: dict[str, RendezvousSemantics] = {}
 
 
-def rendezvous(name: str) -> Callable[[RendezvousSemantics], RendezvousSemantics]:
-    """Register the semantics of a row that all cores run together."""
-
-    def register(function: RendezvousSemantics) -> RendezvousSemantics:
-        if name in RENDEZVOUS:
-            raise ValueError(f"two meanings for {name}")
-        RENDEZVOUS[name] = function
-        return function
-
-    return register
+rendezvous = partial(registering, RENDEZVOUS)  # of rows that all cores run together
 
 
 Tiles = dict[PatternRecord, Tile]
 
 
 class Decoder:
-    """Decodes instructions."""
-
     def __init__(
         self,
         memory: Memory,
@@ -284,7 +274,6 @@ class Decoder:
 
 Window = NDArray[Any]
 Aliases = tuple[tuple[int, int], ...]
-Shared = TypeVar("Shared")
 
 
 class Work(NamedTuple):
@@ -300,7 +289,6 @@ class Work(NamedTuple):
     is_placed: bool = False
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
-        """Return the tiles with the memory that they address."""
         windows = []
         for i, tile in self.tiles:
             windows.append((tile, tile.memory.cached_window(operands[i])))  # type: ignore[arg-type]
@@ -327,8 +315,6 @@ class Plan(NamedTuple):
 
 
 class Planner:
-    """Makes the plans of one stream."""
-
     def __init__(
         self,
         executable: Executable,
@@ -356,12 +342,10 @@ class Planner:
         self._works: dict[object, Work] = {}
 
     def plan(self, record: InstructionRecord, row: Row) -> Plan:
-        """Return the plan of an instruction with fixed patterns."""
         memo = self._copies if row.copies else self._plans
         return self._shared(memo, record, row, self._planned)
 
     def work(self, record: InstructionRecord, row: Row) -> Work:
-        """Return the work of an instruction with fixed patterns."""
         return self._shared(self._works, record, row, self._decoded)
 
     def _shared(

@@ -116,7 +116,6 @@ class RaceDetector(Hook):
             self.tokens[runner.core, semaphore].append(after)
 
     def meet(self, runners: Sequence[Runner]) -> None:
-        """Merge the clocks of all participants of a rendezvous."""
         for runner in runners:
             self._join(runner, runner.item)
         streams = [runner.index - self.first for runner in runners]
@@ -213,7 +212,6 @@ MODES = {(mode.reads, mode.writes): mode for mode in Access}
 
 
 def _uses(tensor: int, granules: GranulesOf, mode: Access) -> Iterator[_Use]:
-    """Yield the read first, then the write."""
     if mode.reads:
         yield _Use(tensor, granules, False)
     if mode.writes:
@@ -221,12 +219,10 @@ def _uses(tensor: int, granules: GranulesOf, mode: Access) -> Iterator[_Use]:
 
 
 def _fixed(granules: Granules) -> Granules:
-    """Return the granules of an access at a fixed address."""
     return granules
 
 
 def _current(place: IndirectOperand, windows: Granules) -> Granules:
-    """Return the granules of an access at a run-time address, for the current offsets."""
     indices = place.indices()
     inside = indices[place.good(indices)]
     count = None if place.pattern.kind == "vector" else 1
@@ -234,14 +230,11 @@ def _current(place: IndirectOperand, windows: Granules) -> Granules:
 
 
 class _Numbers:
-    """The indices of the granules of HBM tensors, in the layout of `Shadow`'s flags."""
-
     def __init__(self, shadow: Shadow) -> None:
         self.flags = shadow.flags
         self._all: dict[int, Granules] = {}
 
     def window(self, pattern: PatternRecord) -> Granules:
-        """Return the granule indices of an access."""
         flags, size = self.flags[pattern.tensor], pattern.dtype.size
         if pattern.tensor not in self._all:
             self._all[pattern.tensor] = np.arange(flags.array.size)

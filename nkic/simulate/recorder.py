@@ -117,7 +117,6 @@ class Recorder(Hook):
         return self.events[access.before].stream == number
 
     def _holder(self, runner: Runner, number: int) -> _Bound:
-        """Return the previous holder of the stream."""
         if not runner.is_dma:
             return self._holders.get((runner.unit, runner.record.engine), _NOTHING)
         previous = self._previous[number]
@@ -174,6 +173,5 @@ class Recorder(Hook):
             self._tokens[runner.unit, semaphore].append(signal)
 
     def trace(self, end: int) -> Trace:
-        """Return the trace of the run until `end`."""
         streams = tuple(runner.record for runner in self.runners)
         return Trace(self.executable, self.target, streams, tuple(self.events), end, self.complete)

@@ -53,15 +53,11 @@ def may_be_fixed(executable: Executable) -> bool:
     """
     if executable.registers:
         return False
-    return all(_is_plain(stream.items) for stream in executable.streams)
-
-
-def _is_plain(items: Sequence[object]) -> bool:
+    items = (item for stream in executable.streams for item in stream.items)
     return all(type(item) is InstructionRecord and not is_dynamic(item) for item in items)
 
 
 def has_collectives(runners: Sequence[Runner]) -> bool:
-    """Return whether some item is a collective of several ranks."""
     items = [item for runner in runners for item in runner.items]
     return any(
         isinstance(item, Item) and item.rendezvous is not None and item.rendezvous.group is not None
@@ -84,7 +80,6 @@ class Order(Machine):
         self.holders = [*range(len(self.executable.tensors))]  # the tensor in each slot
 
     def _run(self, runner: Runner, item: Item) -> None:
-        """Record that the item, whose addresses are fixed, ran."""
         if self.shadow is not None:
             self._check(self.shadow, item, item.reads)
         remarks = self._author_remarks(runner, item) if item.authors else ()
@@ -111,7 +106,6 @@ class Order(Machine):
                 self.holders[slot], is_initialised[tensor] = tensor, True
 
     def _trade(self, runners: Sequence[Runner]) -> None:
-        """Record a rendezvous."""
         if any(self._missing[runner.index] is not None for runner in runners):
             raise NotFixed
         remarks: list[Remark] = []
@@ -196,7 +190,6 @@ class Rerun:
         self.is_new = True  # the memory still has the decoded inputs of the first run
 
     def run(self, contents: Contents, rounded: bool, watch: Watch | None = None) -> Result:
-        """Return the result of the program on these inputs."""
         self._begin(contents)
         for first in range(0, len(self.actions), WATCH_INTERVAL):
             actions = self.actions[first : first + WATCH_INTERVAL]
@@ -272,7 +265,6 @@ def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:
 
 
 def _last(ran: Sequence[Executed]) -> dict[int, int]:
-    """Return the index in `ran` of each tensor's last use."""
     last: dict[int, int] = {}
     for number, (items, _) in enumerate(ran):
         for item in items:
@@ -331,7 +323,6 @@ def take(executable: Executable, options: RunOptions) -> CachedProgram:
 
 
 def put(entry: CachedProgram) -> None:
-    """Put an entry back after a run, and evict others if necessary."""
     if entry.rerun is not None and entry.rerun.bytes > MAX_BYTES:
         entry.rerun = None
     _cache.append(entry)

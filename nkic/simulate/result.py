@@ -39,7 +39,6 @@ class Recorded:
     can_repeat: bool
 
     def again(self, change: Change = UNCHANGED) -> int:
-        """Return the time of the run with that change, in picoseconds."""
         executable = self.trace.executable
         rank, options = Rank([*self._runners(change)]), RunOptions(check_init=False)
         machine = Machine(executable, [rank], options, self.trace.target)
@@ -92,12 +91,12 @@ class _ReplayedStream(Runner):
 
 
 def _without_step(item: Item) -> Item:
-    """Return the item without its step."""
     copy = Item(item.record, None, item.timing, item.bytes)
     copy.follows = item.follows
     copy.table = item.table
     if item.is_rendezvous:
-        copy.meet(Rendezvous(_nothing, _ignore))
+        copy.is_rendezvous = True
+        copy.rendezvous = Rendezvous(lambda: None, lambda contributions: None)
     return copy
 
 
@@ -111,14 +110,6 @@ def _dependences(
         signals[signaller].append(number)
         waits[waiter].append((number, 1))
     return waits, signals
-
-
-def _nothing() -> None:
-    """A rendezvous without contributions."""
-
-
-def _ignore(brought: Any) -> None:
-    """Accept nothing."""
 
 
 # --------------------------------------------------------------------------------------------------

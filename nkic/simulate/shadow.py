@@ -45,7 +45,6 @@ class Flags:
         self.only: Check | None = self.array.item if self.array.size == 1 else None
 
     def window(self, pattern: PatternRecord, on_chip: bool) -> Mask:
-        """Return the flags of an access."""
         size, unit = pattern.dtype.size, self.columns
         shape, strides = flags_of(pattern.dims, size, unit)
         first = pattern.offset * size // unit
@@ -57,7 +56,6 @@ class Flags:
         return np.ndarray(shape, np.bool_, self.array, first, strides)
 
     def elements(self, pattern: PatternRecord, on_chip: bool) -> Mask:
-        """Return which elements of an access are initialised, as a flat array."""
         blocks = self.window(pattern, on_chip)
         rows = blocks.repeat(self.rows, axis=0) if on_chip else blocks
         mask = _regrouped(rows, self.columns, pattern.dtype.size)
@@ -141,7 +139,7 @@ class Shadow:
     """
 
     def __init__(self, executable: Executable, memory: Memory) -> None:
-        self.executable = executable
+        self._tensors = executable.tensors
         self.memory = memory
         self.homes = memory.homes
         self.initial: set[int] = set()  # HBM tensors with initial contents
@@ -163,11 +161,9 @@ class Shadow:
             self.is_initialised[number] = True
         # Not a method of this object: in a cycle, memory would stay until the next collection.
         self.flags = _AllFlags(partial(_flags_of, executable, memory, self.is_initialised))
-        self._rows = [tensor.shape[0] for tensor in executable.tensors]  # partitions, on the chip
         self._segments = _segments(executable, memory)
 
     def is_accessed(self, tensor: int) -> bool:
-        """Return whether any instruction accesses the tensor."""
         return _is_accessed(self.memory, tensor)
 
     def fill(self, tensor: int) -> None:
@@ -189,7 +185,6 @@ class Shadow:
         return check
 
     def is_written(self, pattern: PatternRecord) -> bool:
-        """Return whether all bytes of the access are initialised; fast for repeated patterns."""
         if self.is_initialised[pattern.tensor]:
             return True
         check = self._checks.get(id(pattern)) or self._check(pattern)
@@ -202,7 +197,10 @@ class Shadow:
             return
         if not self.owns_bytes[number]:
             self._move_in(number)
-        if self._has_one_flag(number) or self._is_all(pattern):
+        # every access covers all of the tensor, or this one does
+        use, home, tensor = self.memory.uses[number], self.homes[number], self._tensors[number]
+        has_one_flag = use.columns >= home.pitch and use.rows >= tensor.shape[0]
+        if has_one_flag or (pattern.dtype is tensor.dtype and is_whole(pattern, tensor.shape)):
             self.is_initialised[number] = True
             if number in self.flags:
                 self.flags[number].array.fill(True)
@@ -215,22 +213,11 @@ class Shadow:
         if window.size >= array.size and array.all():
             self.is_initialised[number] = True
 
-    def _has_one_flag(self, number: int) -> bool:
-        """Return whether every access to an on-chip tensor covers all of it."""
-        use, home = self.memory.uses[number], self.homes[number]
-        return use.columns >= home.pitch and use.rows >= self._rows[number]
-
-    def _is_all(self, pattern: PatternRecord) -> bool:
-        """Return whether the access covers a whole on-chip tensor."""
-        tensor = self.executable.tensors[pattern.tensor]
-        return pattern.dtype is tensor.dtype and is_whole(pattern, tensor.shape)
-
     def is_noted(self, tensor: int) -> bool:
         """Return whether writes to a tensor matter: it is read, or is a result."""
         return tensor not in self.unread and tensor not in self.initial
 
     def reader(self, pattern: PatternRecord) -> Check:
-        """Return a check whether all bytes of the access are initialised."""
         flags = self.flags[pattern.tensor]
         if flags.only is not None:
             return flags.only
@@ -243,11 +230,9 @@ class Shadow:
         return partial(self.note, pattern)
 
     def window(self, pattern: PatternRecord) -> Mask:
-        """Return the flags of an access."""
         return self.flags[pattern.tensor].window(pattern, self.homes[pattern.tensor].on_chip)
 
     def move_in(self, tensor: int) -> None:
-        """Let the tensor take over its bytes."""
         if not self.owns_bytes[tensor]:
             self._move_in(tensor)
 
@@ -286,12 +271,10 @@ class Shadow:
         return (pattern.partitions if on_chip else 1, prod(num for _, num in pattern.dims))
 
     def elements(self, pattern: PatternRecord) -> Mask:
-        """Return which elements of the access are initialised."""
         mask = self.flags[pattern.tensor].elements(pattern, self.homes[pattern.tensor].on_chip)
         return mask.reshape(self.shape_of(pattern))
 
     def zeros(self, pattern: PatternRecord) -> Mask:
-        """Return which elements of the access are zero."""
         mask: Mask = self.memory.window(pattern).reshape(self.shape_of(pattern)) == 0
         return mask
 
@@ -342,7 +325,6 @@ def _is_accessed(memory: Memory, tensor: int) -> bool:
 def _flags_of(
     executable: Executable, memory: Memory, is_initialised: list[bool], number: int
 ) -> Flags:
-    """Return the flags of a tensor, which some instruction accesses."""
     if not _is_accessed(memory, number):
         raise KeyError(number)
     home = memory.homes[number]

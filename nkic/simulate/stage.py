@@ -250,7 +250,6 @@ def _passed(
 
 
 def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.generic]]:
-    """Return the contents of inputs and constants, by tensor."""
     contents = {p.tensor: inputs[p.name] for p in executable.inputs}
     for number, raw in executable.constants.items():
         contents[number] = np.frombuffer(raw, storage(executable.tensors[number].dtype))

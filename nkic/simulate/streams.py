@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from nkic.artifact.pace import Clock
 from nkic.artifact.records import (
@@ -48,36 +48,22 @@ MAX_ELEMENTS = 1 << 20  # elements of a band
 Offsets = tuple[int, ...]  # the offset of each piece in its tensor
 
 
-class BandItem(Protocol):
-    """The part of a stream's item (`streams.Item`) that is used here."""
-
-    record: InstructionRecord
-
-    def bind(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
-        """Bind the item to `work` over these operands."""
-
-    def bind_idle(self, step: Step) -> None:
-        """Bind the item to `step`, which does nothing."""
-
-
 class _Member(NamedTuple):
     """An item, the width of its pieces in columns, and their offsets."""
 
-    item: BandItem
+    item: Item
     width: int
     offsets: Offsets
 
 
 class Bands:
-    """The bands of one stream."""
-
     def __init__(self, planner: Planner) -> None:
         self.planner = planner
         self.tensors = planner.executable.tensors
         self.pieces = planner.memory.in_place
         self._rows: dict[tuple[object, ...], list[_Member]] = defaultdict(list)
 
-    def offer(self, item: BandItem, plan: Plan) -> None:
+    def offer(self, item: Item, plan: Plan) -> None:
         """Add an elementwise item that may be part of a band: all of its tiles are pieces of
         inputs and results, of the same shape.
         """
@@ -104,7 +90,6 @@ class Bands:
             self._rows[tuple(key)].append(_Member(item, shape[1], tuple(offsets)))
 
     def _piece(self, operand: PatternRecord, is_written: bool) -> Piece | None:
-        """Return the piece that an operand covers, or None."""
         pieces = self.pieces.stored if is_written else self.pieces.loaded
         piece = pieces.get(operand.tensor)
         if piece is None or operand is piece.tile:
@@ -135,7 +120,8 @@ class Bands:
             work = self.planner.work(record._replace(operands=operands), record.row)
             first.item.bind(work, operands)
             for member in band[1:]:
-                member.item.bind_idle(_nothing)
+                # the leftmost item of the band computes this one
+                member.item.step, member.item.windows, member.item.work = nothing, (), None
 
     def _widened(self, operand: OperandRecord, width: int) -> OperandRecord:
         """Return an operand as a piece of its HBM tensor, with `width` columns."""
@@ -150,10 +136,6 @@ def _extends(member: _Member, band: list[_Member]) -> bool:
     width, count = member.width, len(band)
     expected = tuple([offset + width * count for offset in band[0].offsets])
     return member.offsets == expected and (count + 1) * width * PARTITIONS <= MAX_ELEMENTS
-
-
-def _nothing() -> None:
-    """Do nothing: the leftmost item of the band computes this one."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -200,22 +182,12 @@ class Item:
         self.table = ""
 
     def patterns(self, numbers: tuple[int, ...]) -> list[PatternRecord]:
-        """Return the operands with these indices."""
         return [self.record.operands[i] for i in numbers]  # type: ignore[misc]
 
-    def meet(self, rendezvous: Rendezvous | None) -> None:
-        """Let all cores run the item together; `rendezvous` is this core's part."""
-        self.is_rendezvous, self.rendezvous = True, rendezvous
-
     def bind(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
-        """Bind the item to `work` over these operands."""
         self.work, self.operands, self.step = work, operands, work.step
         if work.is_placed:
             self.windows = work.windows(operands)
-
-    def bind_idle(self, step: Step) -> None:
-        """Bind the item to `step`, which does nothing."""
-        self.step, self.windows, self.work = step, (), None
 
 
 class _LoopFrame(NamedTuple):
@@ -365,7 +337,6 @@ def prepare(
     rank: int = 0,
     remarks: Remarks | None = None,
 ) -> list[Runner]:
-    """Return every stream of the file, prepared to run as that rank."""
     remarks = remarks if remarks is not None else Remarks()
     builder = _Builder(executable, target, decoder, shadow, prints, rank, remarks)
     first = rank * len(executable.streams)
@@ -437,7 +408,6 @@ class _Builder:
     def item(
         self, record: InstructionRecord, before: list[int], planner: Planner, bands: Bands
     ) -> tuple[Item, list[int]]:
-        """Return the item and the tensors that it writes; `before` are the previous item's."""
         if record.row is None:
             return Item(record, None, *self.clock.of(record, planner.engine, planner.queue)), before
         if is_dynamic(record):
@@ -451,7 +421,7 @@ class _Builder:
             if row.maps:
                 bands.offer(item, plan)
             elif plan.work.rendezvous is not None:
-                item.meet(plan.work.rendezvous)
+                item.is_rendezvous, item.rendezvous = True, plan.work.rendezvous
         if plan.fills and self.psum_writes is not None:
             self.psum_writes.offer(item, planner.engine, plan.fills)
         if planner.engine is Engine.DMA:
@@ -471,7 +441,7 @@ class _Builder:
         item.follows = True
         item.dynamic = dynamic
         if dynamic.row.is_rendezvous:
-            item.meet(dynamic.rendezvous)
+            item.is_rendezvous, item.rendezvous = True, dynamic.rendezvous
         item.table = activation_table(dynamic.row, record.attributes, planner.engine)
         if self.shadow is not None:
             item.checks = dynamic.watch(self.shadow)

@@ -137,7 +137,6 @@ class Tile:
         return Sink(lambda: out, lambda: self._put(view(), inner), False)
 
     def bit_sink(self, sizes: Sizes) -> Sink:
-        """Return a sink for raw elements, (partitions, *sizes); `sizes` refine the tile's own."""
         return Sink(self.seen_as(sizes), _nothing, True)
 
     def _put(self, window: NDArray[Any], values: Array) -> None:
@@ -159,7 +158,6 @@ class Tile:
             self.notes.stored(values, self.dtype)
 
     def put(self, values: Array) -> None:
-        """Store float32 of any shape, rounded to the element type."""
         self._put(self.window, values.reshape(self.shape))
 
     def bits(self) -> NDArray[np.generic]:
@@ -171,14 +169,12 @@ class Tile:
         )
 
     def put_bits(self, bits: NDArray[np.generic]) -> None:
-        """Store elements of the storage type."""
         if self.grid is None:
             np.copyto(self.window, bits.reshape(self.shape))
         else:
             np.copyto(self.window, decode(bits, self.grid).reshape(self.shape))
 
     def overlaps(self, other: Tile) -> bool:
-        """Return whether the tile may share bytes with `other`."""
         return self.memory.may_overlap(self.pattern, other.pattern)
 
     def straddles(self, others: Iterable[Tile]) -> bool:

@@ -109,7 +109,6 @@ def _elementwise(sources: list[Source], shape: Shape, facts: Facts) -> Mask | No
 
 
 def _by_partition(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    """An element depends on all of its partition."""
     mask = np.ones(shape, np.bool_)
     for source in sources:
         if source.mask.shape[0] != shape[0]:
@@ -249,7 +248,6 @@ class Unwritten:
         return None
 
     def note(self, runner: Runner, item: Item) -> None:
-        """Mark the bytes that the item writes as initialised."""
         shadow = self.shadows[runner.rank]
         if shadow is not None:
             operands, is_initialised = item.record.operands, shadow.is_initialised
@@ -283,7 +281,6 @@ class Unwritten:
         return unset < total or pattern.tensor in shadow.origins
 
     def prepare(self, runner: Runner, item: Item) -> None:
-        """Zero uninitialised factors: they may be NaN, but their products with 0 are defined."""
         row, shadow = item.record.row, self.shadows[runner.rank]
         if row is not None and row.depends is Depends.PRODUCT and shadow is not None:
             for pattern in (*item.patterns(item.reads), *(p for _, p in item.checks)):
@@ -291,7 +288,6 @@ class Unwritten:
                     shadow.clear(pattern)
 
     def follow(self, runner: Runner, item: Item, missing: PatternRecord) -> None:
-        """Record which parts of the results are uninitialised."""
         shadow, record = self.shadows[runner.rank], item.record
         if shadow is None:
             return

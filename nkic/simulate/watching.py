@@ -79,8 +79,6 @@ class Resume(Enum):
 
 
 class Transfer(NamedTuple):
-    """A transfer that has started."""
-
     item: Item
     start: int
     done: int
@@ -115,7 +113,6 @@ class Debugger(Observer):
             self.check("--break", point)
 
     def check(self, option: str, point: Breakpoint) -> None:
-        """Raise `UsageFailed` if there is no instruction at the breakpoint."""
         lines = self._lines_of_files()
         paths = [path for path in lines if _is_path(path, point.path)]
         subject = f"{option} {clean(str(point))}"
@@ -169,7 +166,6 @@ class Debugger(Observer):
         return self._stops_left <= 0
 
     def after(self, execution: Execution) -> None:
-        """Record the last writes, and the transfers in flight."""
         scene, runner, item, start, done = execution
         for write in self._writes[scene.rank].of(execution):
             self.written[scene.rank, write.tensor] = write
@@ -239,10 +235,9 @@ class Dumps(Observer):
         self.by_rank.append([])
 
     def after(self, execution: Execution) -> None:
-        """Dump the selected writes."""
         scene = execution.scene
         for write in self._writes[scene.rank].of(execution):
-            if self._is_wanted(write):
+            if self._is_chosen(write) or (write.name, write.line) in self.taps:
                 array = scene.tensors.contents(write.tensor)
                 self._count(array.nbytes)
                 missing = int((~scene.tensors.written(write.tensor)).sum())
@@ -268,9 +263,6 @@ class Dumps(Observer):
         """Return the dumps of a tap, in program order."""
         dumps = [dump for dump in self.by_rank[rank] if (dump.write.name, dump.write.line) == tap]
         return sorted(dumps, key=lambda dump: dump.time)
-
-    def _is_wanted(self, write: Write) -> bool:
-        return self._is_chosen(write) or (write.name, write.line) in self.taps
 
     def _is_chosen(self, write: Write) -> bool:
         low, high = self.lines or (write.line, write.line)
@@ -301,8 +293,6 @@ class Changed(NamedTuple):
 
 
 class Watches(Observer):
-    """Reports every change of `parts`."""
-
     def __init__(self, parts: Sequence[Part], tell: Callable[[Changed], object]) -> None:
         self.parts = parts
         self.tell = tell
@@ -319,7 +309,6 @@ class Watches(Observer):
         self._writes.append(writes)
 
     def after(self, execution: Execution) -> None:
-        """Compare what was written with the previous contents."""
         for write in self._writes[execution.scene.rank].of(execution):
             for watched in self.parts:
                 if watched.name == write.name:
@@ -342,7 +331,6 @@ def _bits(array: Stored) -> Stored:
 
 
 def text(changed: Changed) -> str:
-    """Format a change as a line."""
     write, stats = changed.write, changed.stats
     row = write.record.row.name if write.record.row else ""
     iterations = f" iteration {', '.join(map(str, write.iterations))}" if write.iterations else ""
@@ -365,7 +353,6 @@ EDGE = 4
 
 
 def microseconds(time: int) -> str:
-    """Format a time in picoseconds."""
     return f"{time / 1e6:.3f} us"
 
 
@@ -376,7 +363,6 @@ def place(scene: Scene, record: InstructionRecord) -> str:
 
 
 def header(stop: Execution) -> Iterator[str]:
-    """Yield a line on where the run has stopped, and the line of source."""
     scene, runner, item, start, _ = stop
     row = item.record.row
     iterations = (
@@ -448,7 +434,6 @@ def _signallers(scene: Scene, runner: Runner, semaphore: int) -> list[str]:
 
 
 def engines(stop: Execution) -> Iterator[str]:
-    """Yield the current and the next instruction of every stream."""
     for runner in stop.scene.runners:
         yield f"  {runner.name:<16} {plural(runner.count, 'instruction'):>18} started  " + _doing(
             stop, runner
@@ -513,7 +498,6 @@ def queues(debugger: Debugger, stop: Execution) -> Iterator[str]:
 
 
 def tensors(debugger: Debugger, stop: Execution) -> Iterator[str]:
-    """Yield all tensors: type, address, and last writer."""
     scene = stop.scene
     for number, tensor in enumerate(scene.executable.tensors):
         sizes = ", ".join(map(str, tensor.shape))

@@ -146,7 +146,6 @@ def reduced_over_partitions(operation: Operation) -> Errors | None:
 
 
 def _folded(op: str, rows: Bounded) -> Bounded | None:
-    """Return the reduction of each row."""
     if op in ("add", "subtract"):
         return total(rows)
     if op == "average":
@@ -206,7 +205,6 @@ def product(operation: Operation) -> Errors | None:
 
 
 def _contracted(operation: Operation, name: str) -> Bounded:
-    """Return an operand as (rows of the contraction, columns)."""
     operand = operation.get(name)
     if operation.attributes["perf_mode"] != "double_row":
         return operand
@@ -277,7 +275,6 @@ def _moments(data: Bounded) -> Doubles:
 
 
 def _quotient(dividend: Bounded, divisor: Doubles | int) -> Bounded:
-    """Return the dividend divided by an exact number."""
     return rounded(Bounded(dividend.value / divisor, dividend.error / divisor))
 
 
@@ -306,8 +303,6 @@ def _named(name: str, bounds: Bounded | None) -> Errors | None:
 
 
 class Transfer:
-    """A copy that gathers or scatters rows, and the bounds of the rows."""
-
     def __init__(self, resolved: Resolved, memory: Memory, store: Store) -> None:
         self.resolved, self.memory, self.store = resolved, memory, store
         self.dst, self.src = _tile(resolved, DST), _tile(resolved, SRC)
@@ -333,7 +328,6 @@ class Transfer:
         return self._scatter(errors, target) if target is not None else self._fill(errors)
 
     def _cast(self, errors: Doubles, target: Rows | None) -> Doubles | None:
-        """Return the bounds after conversion to dst's type."""
         if not self.is_cast:
             return errors
         values = self.values if target is not None else values_of(self.memory, self.dst)
@@ -415,7 +409,6 @@ class Bounds(Follower):
         self._lose(record, operation, self.executable.written(record, self.target, engine))
 
     def of_output(self, tensor: int) -> Doubles:
-        """Return the bounds of a tensor in HBM, in its shape."""
         return self.store.whole(tensor).reshape(self.executable.tensors[tensor].shape).copy()
 
     def _result_errors(self, operation: Operation) -> Errors | None:
@@ -453,7 +446,6 @@ class Bounds(Follower):
         return not any(self.store.whole(p.tensor).any() for p in patterns)
 
     def _check_registers(self, record: InstructionRecord) -> None:
-        """Check whether rounding may have changed the register that the instruction writes."""
         into = any(type(operand) is Register for operand in record.operands[:1])
         tiles = [p for p in record.operands if type(p) is PatternRecord]
         if into and not self._are_exact(tiles):

@@ -8,6 +8,7 @@ half a unit in the last place of float32.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from nkic.machine.operators import ALU
 from nkic.simulate.beside import Operands, RecordStore, values_of
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import ARITHMETIC, FUNCTIONS
+from nkic.simulate.plans import registering
 from nkic.simulate.semantics.tensor import mx_numbers
 from nkic.simulate.tile import Tile
 
@@ -44,17 +46,14 @@ class Bounded(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether all errors are zero."""
         return not self.error.any()
 
 
 def exact(value: Doubles) -> Bounded:
-    """Return values without error."""
     return Bounded(value, np.zeros(value.shape))
 
 
 def rounded(result: Bounded) -> Bounded:
-    """Return the value rounded to float32, unbounded if it overflows."""
     size = np.abs(result.value)
     step = np.where(np.isinf(size), 0.0, UNIT * size + TINY)  # an infinity comes from an operand
     return Bounded(result.value, fitting(size, result.error + step))
@@ -179,8 +178,6 @@ _UNITS = {
 
 
 class Store(RecordStore):
-    """Bounds by tensor."""
-
     def __init__(self, executable: Executable) -> None:
         super().__init__(executable, np.float64)
 
@@ -216,12 +213,10 @@ class Operation(Operands):
         self._store, self.lanes = store, lanes
 
     def dtype(self, name: str) -> DType:
-        """Return the element type of a tile, or float32 for any other operand."""
         operand = self.pattern(name)
         return operand.dtype if operand is not None else FLOAT32
 
     def get_error(self, name: str) -> Doubles:
-        """Return the bounds of a tile of any element type."""
         operand = self.pattern(name)
         return self._store.read(operand) if operand is not None else np.zeros((1, 1))
 
@@ -245,14 +240,5 @@ BoundRule = Callable[[Operation], Errors | None]
 RULES: dict[str, BoundRule] = {}
 
 
-def bounded(*names: str) -> Callable[[BoundRule], BoundRule]:
-    """Register a rule for the bounds of rows' results; it returns None if it cannot bound them."""
-
-    def register(rule: BoundRule) -> BoundRule:
-        for name in names:
-            if name in RULES:
-                raise ValueError(f"two rules for {name}")
-            RULES[name] = rule
-        return rule
-
-    return register
+# A rule for the bounds of rows' results returns None if it cannot bound them.
+bounded = partial(registering, RULES)

@@ -96,7 +96,6 @@ class Field(Follower):
         return values_of(self.memory, pattern).reshape(self.store.shape(pattern))
 
     def of_output(self, tensor: int) -> Elements:
-        """Return the elements of a tensor in HBM, flat."""
         return elements_of(self.store.whole(tensor).reshape(-1), self.store.size(tensor))
 
     def knows_offsets(self, record: InstructionRecord) -> bool:
@@ -229,12 +228,10 @@ def _patterns(record: InstructionRecord) -> list[PatternRecord]:
 
 
 def _bits(pattern: PatternRecord) -> int:
-    """Return the significant bits of a float type."""
     return pattern.dtype.mantissa_bits + 1 if pattern.dtype.is_float else 24
 
 
 def _only_moves(record: InstructionRecord, dst: PatternRecord) -> bool:
-    """Return whether values already have the type of dst."""
     moves = record.row is not None and record.row.moves
     return moves and all(p.dtype is dst.dtype or not p.dtype.is_float for p in _patterns(record))
 
@@ -309,7 +306,6 @@ class Equality:
 
     @property
     def text(self) -> str:
-        """The answer in words."""
         found = self.counterexample
         first = {
             "equal": f"equal: the same functions of their inputs, with an error below "
@@ -327,7 +323,6 @@ class Equality:
         return "".join(f"{text}\n" for text in texts if text)
 
     def as_json(self) -> dict[str, Any]:
-        """The answer for programs."""
         found = self.counterexample
         return {
             "verdict": self.verdict,
@@ -343,8 +338,6 @@ class Equality:
 
 
 class _Pair(NamedTuple):
-    """An input or output of both programs."""
-
     first: ArrayParameter
     second: ArrayParameter
 
@@ -364,8 +357,6 @@ def equal(
 
 
 class _Comparing:
-    """The trials of two programs."""
-
     def __init__(self, first: Executable, second: Executable, given: Arrays, seed: int) -> None:
         self.programs, self.given, self.seed = (first, second), given, seed
         signatures = [signature_of(program) for program in self.programs]
@@ -400,11 +391,9 @@ class _Comparing:
 
     @property
     def _bits(self) -> float:
-        """The bits of certainty that one trial gives: a polynomial has few zeros."""
         return max(BITS - log2(max(self.size.top + self.size.bottom, 1.0)), 1.0)
 
     def _trial(self, seed: int) -> list[Field]:
-        """Run both programs once on the same random elements."""
         runs = []
         for number, program in enumerate(self.programs):
             names = {pair[number].name: pair.first.name for pair in self.inputs}
@@ -451,7 +440,6 @@ class _Comparing:
         return arrays
 
     def _lines(self, fields: Sequence[Field]) -> list[str]:
-        """Return the instructions that the answer depends on."""
         found: dict[str, None] = {}
         for program, field, places in zip(self.programs, fields, self.wrong, strict=True):
             for place in sorted(places | field.wholly):
@@ -483,7 +471,6 @@ def _compared(pair: _Pair, results: Sequence[Result], caution: float) -> Compari
 
 
 def _run(program: Executable, arrays: Arrays, names: Mapping[str, str], seed: int) -> Field:
-    """Run a program over the field."""
     options, fields = RunOptions(), []
 
     def follow(memory: Memory) -> Field:

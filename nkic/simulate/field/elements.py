@@ -49,7 +49,6 @@ def reduced(values: Integers) -> Integers:
 
 
 def power(base: Integers, exponent: int, prime: int) -> Integers:
-    """Return base^exponent for exponent >= 0."""
     result, square = np.ones_like(base), base
     while exponent:
         if exponent & 1:
@@ -227,7 +226,6 @@ class Size(NamedTuple):
     depth: int = 0
 
     def joined(self, other: Size) -> Size:
-        """Return bounds on elements of both tiles."""
         top, bottom = max(self.top, other.top), max(self.bottom, other.bottom)
         return Size(top, bottom, max(self.depth, other.depth))
 
@@ -265,11 +263,9 @@ class Elements(NamedTuple):
         return Elements(rows, move(self.value), move(self.origin), move(self.loose), self.size)
 
     def at(self, index: Any) -> Elements:
-        """Return the elements at an index of NumPy's."""
         return self.moved(lambda x: x[index])
 
     def spread(self, shape: tuple[int, ...]) -> Elements:
-        """Return the elements broadcast to a shape."""
         return self.moved(lambda x: np.broadcast_to(x, shape))
 
     @property
@@ -289,7 +285,6 @@ class Elements(NamedTuple):
 
 
 def made(residues: Integers, value: Doubles, size: Size, *sources: Elements) -> Elements:
-    """Return elements with the notes of their sources."""
     shape = residues.shape[1:]
     origin = loose = np.zeros(shape, np.int32)
     for source in sources:
@@ -318,7 +313,6 @@ def variables(state: np.random.Generator, shape: tuple[int, ...]) -> Elements:
 
 
 def choose(mask: Mask, a: Elements, b: Elements) -> Elements:
-    """Return a where the mask is set, else b."""
     return Elements(
         np.where(mask, a.residues, b.residues),
         np.where(mask, a.value, b.value),
@@ -329,7 +323,6 @@ def choose(mask: Mask, a: Elements, b: Elements) -> Elements:
 
 
 def join(parts: list[Elements], axis: int) -> Elements:
-    """Return the parts side by side."""
     size = parts[0].size
     for part in parts[1:]:
         size = size.joined(part.size)
@@ -375,7 +368,6 @@ def invert(a: Elements, place: int = 0) -> Elements:
 
 
 def sum_of(a: Elements, place: int = 0) -> Elements:
-    """Return the sums of the rows of (P, N)."""
     residues = reduced(a.residues.sum(axis=-1))
     result = made(residues, a.value.sum(axis=-1), a.size.sums(a.value.shape[-1]), _rows(a))
     return result.undecided(place, np.isinf(a.value).any(axis=-1))
@@ -399,18 +391,13 @@ def matmul(left: Elements, right: Elements, place: int = 0) -> Elements:
     )
     values = np.where(varies, np.nan, a.T @ b)
     result = made(
-        product(left.residues, right.residues),
-        values,
-        size.sums(count),
-        column,
-        _rows(right, 0),
+        product(left.residues, right.residues), values, size.sums(count), column, _rows(right, 0)
     )
     infinite = _any(np.isinf(left.value))[:, None] | _any(np.isinf(right.value))
     return result.undecided(place, infinite)
 
 
 def _any(mask: Mask) -> Mask:
-    """Return where any row is set."""
     found: Mask = np.any(mask, axis=0)
     return found
 
@@ -445,7 +432,6 @@ def greatest(a: Elements, place: int, sign: int = 1) -> Elements:
 
 
 def is_true(a: Elements) -> Mask:
-    """Return where elements are not zero."""
     truth: Mask = a.residues[TOP] != 0
     return truth
 

@@ -7,6 +7,7 @@ simulate/semantics. Rows in `UNDECIDED` have no meaning over the field.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from nkic.simulate.field.elements import (
 )
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import INTEGERS
+from nkic.simulate.plans import registering
 from nkic.simulate.semantics.binding import swaps
 from nkic.simulate.semantics.dma import PERMUTATIONS
 from nkic.simulate.semantics.gpsimd import CORE, indices
@@ -54,8 +56,6 @@ RECORD = np.dtype(
 
 
 class Store(RecordStore):
-    """Elements by tensor, and their size."""
-
     def __init__(self, executable: Executable) -> None:
         super().__init__(executable, RECORD)
         self._sizes: dict[int, Size] = {}
@@ -95,14 +95,12 @@ class Store(RecordStore):
 
 
 def elements_of(records: Any, size: Size) -> Elements:
-    """Return records as elements."""
     residues = np.moveaxis(records["residues"], -1, 0).copy()
     parts = [records[name].copy() for name in ("value", "origin", "loose")]
     return Elements(residues, parts[0], parts[1], parts[2], size)
 
 
 def records_of(elements: Elements) -> Records:
-    """Return elements as records."""
     records = np.empty(elements.value.shape, RECORD)
     records["residues"] = np.moveaxis(elements.residues, 0, -1)
     records["value"], records["origin"], records["loose"] = elements[1:4]
@@ -115,8 +113,6 @@ Lanes = dict[str, Elements]  # accumulators of an engine, (128, 1)
 
 
 class Operation(Operands):
-    """An instruction before it runs."""
-
     def __init__(
         self, record: InstructionRecord, memory: Memory, store: Store, lanes: Lanes
     ) -> None:
@@ -124,17 +120,14 @@ class Operation(Operands):
         self._store, self.lanes = store, lanes
 
     def dtype(self, name: str) -> DType | None:
-        """Return the element type of a tile."""
         operand = self.pattern(name)
         return operand.dtype if operand is not None else None
 
     def is_on_chip(self, name: str) -> bool:
-        """Return whether the operand is a tile in SBUF or PSUM."""
         operand = self.pattern(name)
         return operand is not None and self._store.is_on_chip(operand.tensor)
 
     def get(self, name: str, default: float = 0.0) -> Elements:
-        """Return a tile as (partitions, elements), or a number as (1, 1)."""
         operand = self.operands.get(name)
         if type(operand) is PatternRecord:
             found = self._store.read(operand)
@@ -162,19 +155,8 @@ RULES: dict[str, FieldRule] = {}
 UNDECIDED: dict[str, str] = {}
 
 
-def over_field(*names: str) -> Callable[[FieldRule], FieldRule]:
-    """Register a rule for the results of rows; it returns None if the field has no meaning for
-    them.
-    """
-
-    def register(rule: FieldRule) -> FieldRule:
-        for name in names:
-            if name in RULES:
-                raise ValueError(f"two rules for {name}")
-            RULES[name] = rule
-        return rule
-
-    return register
+# A rule for the results of rows returns None if the field has no meaning for them.
+over_field = partial(registering, RULES)
 
 
 def undecided(why: str, *names: str) -> None:
@@ -197,7 +179,6 @@ undecided("quantises", "quantize_mx", "nc_matmul_mx")
 
 
 def rule_of(row: Row) -> FieldRule | None:
-    """Return the rule of a row."""
     if row.stages:
         return staged
     return copied if row.copies else RULES.get(row.name)

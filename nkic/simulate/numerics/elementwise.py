@@ -54,7 +54,6 @@ def _nodes() -> _Nodes:
 
 
 def erf(x: Doubles) -> Doubles:
-    """Return the error function."""
     node, difference = _from_node(np.clip(x, -_LIMIT, _LIMIT))
     difference += np.take(_nodes().erf, node, mode="clip")
     return np.copysign(difference, x)  # of -0 too
@@ -267,7 +266,6 @@ def _single(ufunc: np.ufunc) -> Function:
 
 
 def _double(ufunc: np.ufunc) -> Function:
-    """Wrap a function that NumPy computes in float64."""
     return lambda x, out, parameter: ufunc(x, out=out, dtype=np.float64, casting="same_kind")
 
 
@@ -350,7 +348,6 @@ def power(a: Array, b: Array, out: Array) -> None:
 
 
 def bypass(a: Array, b: Array, out: Array) -> None:
-    """Copy a."""
     np.copyto(out, a)
 
 

@@ -171,7 +171,6 @@ def _has_contiguous_rows(values: Array) -> bool:
 
 
 def _padded(slot: str, operand: Factor, columns: int, kind: type[np.generic]) -> Array:
-    """Return the operand in the type `kind`, padded with zeros to `columns`."""
     rows, used = operand.shape
     wide = scratch(slot, (rows, columns), kind)
     if used == columns:
@@ -210,7 +209,6 @@ def _inside(left: Array, right: Array, out: Array) -> None:
 
 
 def _loop(left: Doubles, right: Doubles, out: Doubles) -> None:
-    """Compute the definition, row by row."""
     out[...] = 0
     term = np.empty_like(out)
     for column, row in zip(left, right, strict=True):

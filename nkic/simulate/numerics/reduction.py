@@ -216,7 +216,6 @@ def reduce(
 
 
 def reduce_bits(op: str, raw: Array, out: Array, keep: int = 1) -> None:
-    """Reduce unsigned integers by a bitwise operator, as `reduce`."""
     ufunc = {
         "bitwise_and": np.bitwise_and,
         "bitwise_or": np.bitwise_or,
@@ -393,12 +392,7 @@ def nonzero_with_count(values: NDArray[Any], offset: int, padding: int) -> Indic
 # rows of a transposed copy.
 
 # Sequential in NumPy: ufunc.accumulate(x)[i] is op(accumulate(x)[i - 1], x[i]), in float32.
-_ACCUMULATE = {
-    "add": np.add,
-    "multiply": np.multiply,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-}
+_ACCUMULATE = {"add": np.add, "multiply": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
 
 
 def tensor_tensor_scan(

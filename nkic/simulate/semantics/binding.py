@@ -15,12 +15,13 @@ from nkic.simulate.numerics.elementwise import ARITHMETIC
 from nkic.simulate.numerics.matmul import Factor, by_identity, matmul
 from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.outcome import Remark, Remarks
-from nkic.simulate.plans import NOT_MEASURED, Decoded
+from nkic.simulate.plans import NOT_MEASURED, Decoded, Step
 from nkic.simulate.tile import Load, Sink, Sizes, Tile, View, refined
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
 Binary = Callable[[Floats, Floats, Floats], Any]
+NO_PARAMETER = np.zeros((), np.float32)  # functions with a parameter are rejected
 
 
 def shape_of(decoded: Decoded, *names: str) -> Sizes | None:
@@ -63,7 +64,6 @@ def swaps(op: str, reverse: bool) -> bool:
 
 
 def is_bitvec(op: str) -> bool:
-    """Return whether the operator works on bit patterns."""
     return ALU[op].group == "bitvec"
 
 
@@ -89,8 +89,6 @@ _SMALL = 2.0**128
 
 
 class Reduction:
-    """The reductions of one instruction."""
-
     def __init__(
         self, decoded: Decoded, op: str, measured: Mapping[str, SummationOrder] = NOT_MEASURED
     ) -> None:
@@ -110,8 +108,6 @@ class Reduction:
 
 
 class Product:
-    """The matrix products of one instruction."""
-
     def __init__(self, decoded: Decoded) -> None:
         self.order = decoded.order()
         self._row, self._remarks = decoded.row.name, decoded.state.remarks
@@ -135,7 +131,6 @@ class Product:
 
 
 def _squares(values: Array) -> float:
-    """Return the sum of squares, in the type of the values."""
     flat = values.reshape(-1)
     return float(np.dot(flat, flat))
 
@@ -255,3 +250,35 @@ class Fresh:
                 "reduces",
             )
         )
+
+
+def registers(decoded: Decoded, command: str, op: str) -> Callable[[Floats], Step]:
+    """Return a function that applies a `reduce_cmd` to the results and returns the read-out step.
+
+    The 128 reduce registers are indexed by the partition of the data.
+    """
+    data, taker = decoded.tile("data"), decoded.maybe("reduce_res")
+    registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
+    lanes = registers[data.first : data.first + data.partitions]
+    total, sink = decoded.scratch.floats(lanes.shape), taker.sink() if taker else None
+    reduce = Reduction(decoded, op)
+    fresh = Fresh(decoded, data)
+    asks = "adds to" if command == "reduce" else "reads" if taker is not None else ""
+
+    def read_out() -> None:
+        if sink is not None:
+            np.copyto(sink.out(), lanes[:, None])
+            sink.store()
+
+    def accumulate(values: Floats) -> Step:
+        fresh.note(command)
+        if asks:
+            fresh.ask(asks)
+        if command.startswith("reset"):
+            lanes[...] = ALU[op].identity
+        if command.endswith("reduce"):
+            reduce(values, total)
+            ARITHMETIC[op](lanes, total, lanes)
+        return read_out
+
+    return accumulate

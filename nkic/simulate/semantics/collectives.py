@@ -39,12 +39,10 @@ def _before(decoded: Decoded, steps: int = 1) -> int:
 
 
 def _floats(tile: Tile) -> Array:
-    """Return the elements as a flat float32 array."""
     return np.array(tile.load(tile.sizes)(), np.float32).reshape(-1)
 
 
 def _bits(tile: Tile) -> Array:
-    """Return the elements as a flat array of the storage type."""
     return tile.bits().reshape(-1).copy()
 
 

@@ -137,5 +137,4 @@ def _storing(decoded: Decoded, source: str) -> Step:
 
 
 def _word(tile: Tile) -> np.dtype[Any]:
-    """Return the type in which a register reads an element."""
     return np.dtype(f"{'i' if tile.dtype.kind == 'int' else 'u'}{tile.dtype.size}")

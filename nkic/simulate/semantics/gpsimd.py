@@ -214,7 +214,6 @@ def _states(decoded: Decoded) -> States:
 
 
 def _lanes(decoded: Decoded, tile: Tile) -> States:
-    """Return a view of the states of the partitions of `tile`."""
     return _states(decoded)[tile.first : tile.first + tile.partitions]
 
 

@@ -10,21 +10,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nkic.machine.targets import PARTITIONS
 from nkic.simulate.numerics.elementwise import FUNCTIONS
 from nkic.simulate.plans import Decoded, Step, semantics
 from nkic.simulate.semantics.binding import (
+    NO_PARAMETER,
     Floats,
-    Fresh,
-    Reduction,
     in_range,
+    registers,
     result,
     shape_of,
     vector,
 )
 
 Compute = Callable[[], Floats]
-NO_PARAMETER = np.zeros((), np.float32)  # functions with a parameter are rejected
 
 
 @semantics("activation")
@@ -74,27 +72,11 @@ def _activating(decoded: Decoded) -> tuple[Compute, Step]:
 
 def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> Step:
     """Store dst first, so that an overlapping `reduce_res` keeps the sum."""
-    data, taker = decoded.tile("data"), decoded.maybe("reduce_res")
-    registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
-    lanes = registers[data.first : data.first + data.partitions]
-    total = decoded.scratch.floats(lanes.shape)
-    read_out, fresh = taker.sink() if taker is not None else None, Fresh(decoded, data)
-    asks = "adds to" if command == "reduce" else "reads" if read_out is not None else ""
-    reduce = Reduction(decoded, "add")
+    accumulate = registers(decoded, command, "add")
 
     def step() -> None:
-        values = compute()
-        fresh.note(command)
-        if asks:
-            fresh.ask(asks)
-        if command.startswith("reset"):
-            lanes[...] = 0
-        if command.endswith("reduce"):
-            reduce(values, total)
-            np.add(lanes, total, out=lanes)
+        read_out = accumulate(compute())
         store()
-        if read_out is not None:
-            read_out.out()[...] = lanes[:, None]
-            read_out.store()
+        read_out()
 
     return step

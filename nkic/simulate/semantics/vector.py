@@ -24,6 +24,7 @@ from nkic.simulate.numerics.reduction import bn_stats as statistics
 from nkic.simulate.numerics.reduction import tensor_tensor_scan as scan
 from nkic.simulate.plans import Decoded, Step, semantics
 from nkic.simulate.semantics.binding import (
+    NO_PARAMETER,
     Floats,
     Fresh,
     Reduction,
@@ -31,6 +32,7 @@ from nkic.simulate.semantics.binding import (
     binary,
     in_range,
     is_bitvec,
+    registers,
     result,
     shape_of,
     swaps,
@@ -145,7 +147,6 @@ def _bits(decoded: Decoded, name: str, sizes: Sizes, kind: np.dtype[Any]) -> Cal
 
 
 def _signed(decoded: Decoded, name: str, sizes: Sizes) -> Callable[[], Array]:
-    """Return a function that loads an operand as integers."""
     tile = decoded.maybe(name)
     if tile is not None:
         load = tile.seen_as(sizes if tile.free > 1 else (1,) * len(sizes))
@@ -214,7 +215,6 @@ class Accumulator:
             ARITHMETIC[self.op](self.lanes, self._total, self.lanes)
 
     def read_out(self) -> None:
-        """Store the accumulators to reduce_res, after dst, so that they win if the two overlap."""
         if self._sink is None:
             return
         out = self._sink.out()
@@ -579,8 +579,6 @@ def nc_stream_shuffle(decoded: Decoded) -> Step:
 
 # ---- Semantics of the vector and scalar engines' rows from NeuronCore-v4 on ---------------------
 
-NO_PARAMETER = np.zeros((), np.float32)
-
 
 @semantics("exponential")
 def exponential(decoded: Decoded) -> Step:
@@ -611,7 +609,8 @@ def activate2(decoded: Decoded) -> Step:
         vector(decoded, "relu_param", sizes),
     )
     function = FUNCTIONS[decoded.attributes["op"]]
-    accumulate, watch = _registers(decoded), in_range(decoded)
+    command, op = decoded.attributes["reduce_cmd"], decoded.attributes["reduce_op"] or "add"
+    accumulate, watch = registers(decoded, command, op), in_range(decoded)
 
     def step() -> None:
         result, values = out(), inner()
@@ -642,36 +641,3 @@ def _inner(decoded: Decoded, sizes: Sizes | None, shape: tuple[int, ...]) -> Loa
         return values
 
     return load
-
-
-def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
-    """Return a function that applies `reduce_cmd` to the results and returns the read-out step.
-
-    The reduce registers are those of `activation`, with the same behaviour.
-    """
-    data, taker = decoded.tile("data"), decoded.maybe("reduce_res")
-    command, op = decoded.attributes["reduce_cmd"], decoded.attributes["reduce_op"] or "add"
-    registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
-    lanes = registers[data.first : data.first + data.partitions]
-    total, sink = decoded.scratch.floats(lanes.shape), taker.sink() if taker else None
-    reduce = Reduction(decoded, op)
-    fresh = Fresh(decoded, data)
-    asks = "adds to" if command == "reduce" else "reads" if taker is not None else ""
-
-    def read_out() -> None:
-        if sink is not None:
-            np.copyto(sink.out(), lanes[:, None])
-            sink.store()
-
-    def accumulate(values: Floats) -> Step:
-        fresh.note(command)
-        if asks:
-            fresh.ask(asks)
-        if command.startswith("reset"):
-            lanes[...] = ALU[op].identity
-        if command.endswith("reduce"):
-            reduce(values, total)
-            ARITHMETIC[op](lanes, total, lanes)
-        return read_out
-
-    return accumulate
