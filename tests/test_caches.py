@@ -91,9 +91,7 @@ KEPT = {
         (
             *(f"evaluate/library/{n}.py:MODULE" for n in ("abcs", "forms", "itertools", "maths")),
             "evaluate/library/functions.py:OPERATOR",
-            *(f"simulate/plans.py:{name}" for name in ("RENDEZVOUS", "SEMANTICS")),
-            "simulate/bounds/values.py:RULES",
-            *(f"simulate/field/rules.py:{name}" for name in ("RULES", "UNDECIDED")),
+            "simulate/field/rules.py:UNDECIDED",
         ),
         "definitions",
     ),

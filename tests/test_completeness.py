@@ -143,7 +143,7 @@ def test_a_row_is_documented(name: str) -> None:
 # Files that may name rows: the instruction table, the semantics and the error bounds, kernel
 # source, and the tables of versions.
 SPEAKS_OF_ROWS = (
-    *("machine/", "simulate/semantics/", "simulate/bounds/follow.py", "stdlib/", "stubs/"),
+    *("machine/", "simulate/semantics/", "simulate/bounds.py", "stdlib/", "stubs/"),
     "simulate/field/rules.py",
     *("language/versions/", "language/beta1/"),  # other forms of instructions
     "compiler/check.py",  # what to write instead
@@ -164,10 +164,10 @@ HOMONYMS = {
     "language/names.py": {"tile_size"},
     "language/isa.py": {"scalar_compute"},  # which no kernel calls by name
     "report/measured.py": {"activation"},
-    "simulate/bounds/values.py": {"reciprocal"},
+    "simulate/bounds.py": {"reciprocal"},
     "simulate/field/decide.py": {"iota"},
     "simulate/field/elements.py": {"reciprocal"},
-    "simulate/unwritten.py": {"shuffle_mask"},
+    "simulate/shadow.py": {"shuffle_mask"},
     "simulate/inputs.py": {"iota"},
     "specialise/outputs.py": {"dge_mode"},  # as the binder spells it
     "specialise/numpy.py": {"integer"},

@@ -47,7 +47,6 @@ FENCES = {
     "nkic.cli.nkic": "the command, which lists its options for scripts",
     "nkic.compiler.like": "NumPy, for `--like` alone",
     "nkic.nki.finder": "the hooks of Python's import, set when a script asks for them",
-    "nkic.simulate.bounds": "the room's page on bounds",
     "nkic.simulate.numerics": "the page of its functions, and what all run under",
     "nkic.simulate.semantics": "loads all modules of its folder",
     "nkic.specialise.beta1": "kernels of Beta 1 alone",

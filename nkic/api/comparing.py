@@ -20,11 +20,11 @@ from nkic.program.program import Returned
 from nkic.report.compare import Ranking, Timed, ranked
 from nkic.simulate import compare
 from nkic.simulate.compare import Comparison, ToleranceSettings
+from nkic.simulate.expectations import transposed_input
 from nkic.simulate.field.decide import Equality
 from nkic.simulate.field.decide import equal as decided
 from nkic.simulate.inputs import ArrayParameter, Numbers, bind, numbers, to_storage, unpacked_shape
 from nkic.simulate.outcome import RunOptions
-from nkic.simulate.transposed import transposed_input
 
 
 def compared(

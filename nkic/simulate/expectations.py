@@ -1,31 +1,36 @@
-"""Comparison of tensors, after source lines have written them, with a reference."""
+"""What was expected: tensors after source lines have written them, and inputs read transposed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nkic.artifact.archive import opened
 from nkic.artifact.arrays import Offer, read_npz
-from nkic.artifact.records import TensorRecord, source_of
+from nkic.artifact.records import Executable, TensorRecord, source_of
 from nkic.base.diagnostics import (
     Diagnostic,
     InputFailed,
     Label,
     LimitHit,
+    NkicError,
     bad_value,
     code,
     make,
     suggestion,
 )
 from nkic.base.text import clean, grouped, plural
+from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.compare import EVERY, Comparison, ToleranceSettings, compare, diagnostic
 from nkic.simulate.inputs import Numbers, numbers_of, shape_as
 from nkic.simulate.observed import Execution, Observer, Scene, Stored, Write, Writes
+from nkic.simulate.outcome import RunOptions
 from nkic.simulate.shadow import Mask
+from nkic.simulate.stage import simulate
 
 MAX_BYTES = 1 << 30  # limit on a file read from a pipe, and on all compared tensors
 Offers = Mapping[str, Offer]  # arrays by the tensor's name
@@ -227,3 +232,55 @@ def _refuse(name: str, expected: Expected, problem: str) -> None:
     text = f"--expect-at {expected.line}: `{clean(name)}` of `{clean(expected.path)}` {problem}"
     help = "--dump NAME@LINE=FILE.npz writes arrays of the expected shape"
     raise InputFailed([make("expected-does-not-fit", text, help=help)])
+
+
+# ---- Inputs that a kernel should have read transposed: a mistake that no shape shows -------------
+# nc_matmul computes `stationary.T @ moving`. A kernel that forgets to transpose a square tile
+# compiles and gives other numbers; it gives the right ones if the input is transposed instead.
+
+Arrays = Mapping[str, NDArray[Any]]
+_LIMIT = 20_000  # instructions of all these runs
+
+
+def transposed_input(
+    executable: Executable,
+    inputs: Arrays,
+    instructions: int,
+    options: RunOptions,
+    is_expected: Callable[[Arrays], bool],
+) -> str:
+    """Return a sentence that names the input whose transpose gives what is expected, or "".
+
+    The run on `inputs`, whose outputs differ from that, executed so many `instructions`.
+    """
+    if not any(stream.engine is Engine.TENSOR for stream in executable.streams):
+        return ""
+    others = [(what, name, array) for name in inputs for what, array in _turned(name, inputs[name])]
+    if instructions * len(others) > _LIMIT:
+        return ""
+    plain = replace(options, trace=0, timeline=0, watch=None, report_bounds=False)
+    for what, name, array in others:
+        try:
+            outputs = simulate(executable, {**inputs, name: array}, plain).outputs
+        except NkicError:
+            continue
+        if is_expected(outputs):
+            return (
+                f"with {what} transposed, the kernel computes what was expected: "
+                "nc_matmul computes `stationary.T @ moving`, so the operand on the left is "
+                "loaded transposed"
+            )
+    return ""
+
+
+def _turned(name: str, array: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield the array transposed, and with each of its tiles transposed."""
+    if array.ndim != 2 or array.shape[0] == 1:
+        return
+    rows, columns = array.shape
+    if rows == columns:
+        yield f"`{clean(name)}`", np.ascontiguousarray(array.T)
+    if max(rows, columns) > PARTITIONS and not (rows % PARTITIONS or columns % PARTITIONS):
+        tiles = array.reshape(rows // PARTITIONS, PARTITIONS, columns // PARTITIONS, PARTITIONS)
+        what = f"each {PARTITIONS} x {PARTITIONS} tile of `{clean(name)}`"
+        yield what, tiles.swapaxes(1, 3).reshape(array.shape)

@@ -27,9 +27,8 @@ from nkic.simulate import lost
 from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import RunOptions, called_from, fault
 from nkic.simulate.plans import Refused, Rendezvous, UnsetRegister
-from nkic.simulate.shadow import Shadow
+from nkic.simulate.shadow import Shadow, Unwritten
 from nkic.simulate.streams import Hook, Item, Runner, nothing, unlimited
-from nkic.simulate.unwritten import Unwritten
 
 # ------------------------------------------------------------------------------------------------
 # The deadlock report: the cycle of waiting streams, and cores that wait at a rendezvous.

@@ -29,9 +29,8 @@ from nkic.simulate.races import RaceDetector
 from nkic.simulate.recorder import Recorder
 from nkic.simulate.rerun import NotFixed, Order, has_collectives, may_be_fixed
 from nkic.simulate.result import Busy, EngineUse, Result, recorded
-from nkic.simulate.shadow import Shadow
+from nkic.simulate.shadow import Shadow, never_written
 from nkic.simulate.streams import Hook, Item, Runner, prepare
-from nkic.simulate.unwritten import never_written
 
 Arrays = Mapping[str, NDArray[np.generic]]
 

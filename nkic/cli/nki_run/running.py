@@ -34,6 +34,7 @@ from nkic.report.run_report import RunReport
 from nkic.report.verdict import QUESTION_EVENTS, Insight, insight
 from nkic.simulate import Result, RunOptions, compare, simulate_ranks
 from nkic.simulate.compare import Comparison
+from nkic.simulate.expectations import transposed_input
 from nkic.simulate.inputs import (
     BoundInputs,
     Numbers,
@@ -46,7 +47,6 @@ from nkic.simulate.inputs import (
 )
 from nkic.simulate.memory import check_memory
 from nkic.simulate.outcome import MAX_ITERATIONS
-from nkic.simulate.transposed import transposed_input
 from nkic.simulate.watching import Quit
 
 if TYPE_CHECKING:
