@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from math import fsum, isfinite, isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -369,8 +369,8 @@ def stats_of(stored: NDArray[Any], dtype: DType) -> Stats:
     # a block at a time: float64 takes eight times the bytes of a narrow type
     blocks = [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]
     parts = [_part(numbers(block, dtype)) for block in blocks]
-    finite = [part for part in parts if part.count]
-    count = sum(part.count for part in finite)
+    finite = [part for part in parts if part.size]
+    count = sum(part.size for part in finite)
     return Stats(
         min((part.minimum for part in finite), default=None),
         fsum(part.total for part in finite) / count if count else None,
@@ -381,12 +381,11 @@ def stats_of(stored: NDArray[Any], dtype: DType) -> Stats:
     )
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     minimum: float
     total: float
     maximum: float
-    count: int
+    size: int
     nan: int
     inf: int
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -32,6 +32,9 @@ from nkic.simulate.outcome import Remark, Remarks, fault
 from nkic.simulate.plans import Planner, Rendezvous
 from nkic.simulate.shadow import Check, Mark, Shadow
 from nkic.simulate.tile import Tile
+
+if TYPE_CHECKING:
+    from nkic.simulate.streams import Item
 
 # ---- Operands at run-time addresses, as one window over all their possible addresses ------------
 # The outermost dimension of the window runs over the offsets that stay inside the tensor. The
@@ -168,15 +171,8 @@ class Written(NamedTuple):
     shifts: Shifts
 
 
-class Author(Protocol):
-    """The part of a stream's item (`streams.Item`) that is used here."""
-
-    record: InstructionRecord
-    authors: tuple[Mark, ...]
-
-
 # An item, whether it is a matmul, and one of its writes to PSUM.
-_Candidate = tuple[Author, bool, PatternRecord, bool, Shifts]
+_Candidate = tuple["Item", bool, PatternRecord, bool, Shifts]
 Fills = tuple[tuple[int, bool], ...]  # operands in PSUM that are written, and whether added to
 
 
@@ -188,21 +184,20 @@ class PsumWrites:
     """
 
     def __init__(self, executable: Executable, remarks: Remarks) -> None:
-        self.executable = executable
-        self.remarks = remarks
+        self.executable, self.remarks = executable, remarks
         self.histories: dict[int, History[tuple[str, int]]] = defaultdict(History)
-        self._fixed: list[tuple[Author, Engine, Fills]] = []
+        self._fixed: list[tuple[Item, Engine, Fills]] = []
         self._candidates: list[_Candidate] = []
         self._accumulated: set[int] = set()
         self._foreign: set[int] = set()
 
-    def offer(self, item: Author, engine: Engine, fills: Fills) -> None:
+    def offer(self, item: Item, engine: Engine, fills: Fills) -> None:
         """Offer the writes of an item at fixed addresses; most programs have no use for them."""
         self._fixed.append((item, engine, fills))
 
     def register(
         self,
-        item: Author,
+        item: Item,
         engine: Engine,
         pattern: PatternRecord,
         adds: bool,
@@ -301,9 +296,7 @@ class Dynamic:
         row = record.row
         if row is None:
             raise TypeError("an empty slot has no places")
-        self.executable = executable
-        self.record = record
-        self.row = row
+        self.executable, self.record, self.row = executable, record, row
         self.remarks = planner.state.remarks
         self.rendezvous: Rendezvous | None = None
         self.places: list[IndirectOperand] = []

@@ -75,8 +75,7 @@ class Expectations(Observer):
     """
 
     def __init__(self, expected: Sequence[Sequence[Expected]], settings: ToleranceSettings) -> None:
-        self.expected = expected
-        self.settings = settings
+        self.expected, self.settings = expected, settings
         self.judged: list[list[Judged]] = []
         self._executable: Any = None
         self._writes: list[Writes] = []

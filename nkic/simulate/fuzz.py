@@ -316,8 +316,7 @@ class Fuzz:
     def __init__(
         self, executable: Executable, inputs: Sequence[Arrays], options: RunOptions, seed: int
     ) -> None:
-        self.executable = executable
-        self.inputs = inputs
+        self.executable, self.inputs = executable, inputs
         # Other orders split a transfer into parts, which the race detector does not follow; its
         # vector clocks find the races of every order in the normal run.
         self.options = replace(

@@ -191,8 +191,7 @@ class Region:
     __slots__ = ("array", "grid")
 
     def __init__(self, array: NDArray[np.generic], grid: DType | None) -> None:
-        self.array = array
-        self.grid = grid
+        self.array, self.grid = array, grid
 
 
 _NO_BYTES = np.empty((1, 0), np.uint8)  # of regions whose values are elsewhere
@@ -223,9 +222,7 @@ class Home:
     ) -> None:
         self.region = region
         self.array = region.array
-        self.kind = kind
-        self.partition = partition
-        self.byte = byte
+        self.kind, self.partition, self.byte = kind, partition, byte
         self.pitch = pitch  # bytes of the tensor in each partition; in HBM, all bytes
         self.on_chip = kind.on_chip
         grid = region.grid  # `first`: the byte on the host
@@ -243,8 +240,7 @@ class WindowForm:
     def __init__(
         self, kind: WindowLayout, dtype: DType, first: int, partitions: int, dims: Dims
     ) -> None:
-        self.kind = kind
-        self.dtype = dtype
+        self.kind, self.dtype = kind, dtype
         self.first = first  # absolute partition
         self.dims = dims
         self.storage = storage(dtype) if kind.grid is None else _FLOAT32

@@ -45,9 +45,7 @@ class Tensors:
     def __init__(
         self, executable: Executable, memory: Memory, shadow: Shadow | None, precise: bool
     ) -> None:
-        self.executable = executable
-        self.memory = memory
-        self.shadow = shadow
+        self.executable, self.memory, self.shadow = executable, memory, shadow
         self.precise = precise
         self.named: dict[str, list[int]] = defaultdict(list)
         for number, tensor in enumerate(executable.tensors):

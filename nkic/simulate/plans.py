@@ -57,8 +57,7 @@ class Registers:
     """
 
     def __init__(self, shared: list[int], unset: set[int] | None = None) -> None:
-        self.shared = shared
-        self.unset = unset
+        self.shared, self.unset = shared, unset
         self.counters: dict[int, int] = {}
 
     def __getitem__(self, number: int) -> int:
@@ -93,9 +92,7 @@ class EngineState:
         rank: int = 0,
         remarks: Remarks | None = None,
     ) -> None:
-        self.rank = rank
-        self.registers = registers
-        self.core = core
+        self.rank, self.registers, self.core = rank, registers, core
         self.prints = prints if prints is not None else Prints()
         self.remarks = remarks if remarks is not None else Remarks()
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -220,31 +217,13 @@ class Decoder:
         precise: bool,
         accumulate: SummationOrder | None = None,
     ) -> None:
-        self.memory = memory
-        self.target = target
-        self.precise = precise
+        self.memory, self.target, self.precise = memory, target, precise
         self.accumulate = accumulate
 
-    def step(
+    def decode(
         self, record: InstructionRecord, engine: Engine, state: EngineState
-    ) -> tuple[Step, Tiles]:
-        """Return the callable that executes `record`, which has a row, and its tiles."""
-        decoded, tiles = self._decoded(record, engine, state)
-        step = SEMANTICS[decoded.row.name](decoded)
-        return lost.watched(
-            step, decoded.row, decoded.operands, decoded.attributes, state.remarks
-        ), tiles
-
-    def rendezvous(
-        self, record: InstructionRecord, engine: Engine, state: EngineState
-    ) -> tuple[Rendezvous, Tiles]:
-        """Return a core's part in `record`, which all cores run together, and its tiles."""
-        decoded, tiles = self._decoded(record, engine, state)
-        return RENDEZVOUS[decoded.row.name](decoded), tiles
-
-    def _decoded(
-        self, record: InstructionRecord, engine: Engine, state: EngineState
-    ) -> tuple[Decoded, Tiles]:
+    ) -> tuple[Step, Rendezvous | None, Tiles]:
+        """Return the step of `record`, or the core's part in a rendezvous, and its tiles."""
         row = record.row
         if row is None:
             raise TypeError("an empty slot has no step")
@@ -257,17 +236,12 @@ class Decoder:
         }
         attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
         lost.note(row, operands, state.remarks)
-        decoded = Decoded(
-            row,
-            self.target,
-            engine,
-            operands,
-            attributes,
-            state,
-            self.memory.scratch,
-            self.accumulate,
-        )
-        return decoded, tiles
+        scratch, order = self.memory.scratch, self.accumulate
+        decoded = Decoded(row, self.target, engine, operands, attributes, state, scratch, order)
+        if row.is_rendezvous:
+            return _nothing, RENDEZVOUS[row.name](decoded), tiles
+        step = SEMANTICS[row.name](decoded)
+        return lost.watched(step, row, operands, attributes, state.remarks), None, tiles
 
 
 # --------------------------------------------------------------------------------------------------
@@ -329,14 +303,9 @@ class Planner:
         """`copies` holds the plans of plain copies, and may be shared by planners of queues that
         the same engine triggers: such a step keeps no state of its stream.
         """
-        self.executable = executable
-        self.target = target
-        self.decoder = decoder
+        self.executable, self.target, self.decoder = executable, target, decoder
         self.memory = decoder.memory
-        self.clock = clock
-        self.engine = engine
-        self.queue = queue
-        self.state = state
+        self.clock, self.engine, self.queue, self.state = clock, engine, queue, state
         self._plans: dict[object, Plan] = {}
         self._copies = self._plans if copies is None else copies
         self._works: dict[object, Work] = {}
@@ -412,11 +381,7 @@ class Planner:
         return self.executable.tensors[pattern.tensor].buffer is Buffer.PSUM
 
     def _decoded(self, record: InstructionRecord, row: Row) -> Work:
-        step, rendezvous = _nothing, None
-        if row.is_rendezvous:
-            rendezvous, tiles = self.decoder.rendezvous(record, self.engine, self.state)
-        else:
-            step, tiles = self.decoder.step(record, self.engine, self.state)
+        step, rendezvous, tiles = self.decoder.decode(record, self.engine, self.state)
         numbers = [(record.operands.index(pattern), tile) for pattern, tile in tiles.items()]
         return Work(step, tuple(numbers), rendezvous, not self.memory.is_separate)
 

@@ -79,8 +79,7 @@ class RaceDetector(Hook):
     def __init__(
         self, executable: Executable, target: Target, runners: Sequence[Runner], shadow: Shadow
     ) -> None:
-        self.executable = executable
-        self.target = target
+        self.executable, self.target = executable, target
         self.numbers = _Numbers(shadow)
         self.first = runners[0].index if runners else 0
         streams = len(runners)
@@ -199,7 +198,7 @@ class RaceDetector(Hook):
                 is_operand = number < len(row.operands)  # those after are offsets
                 mode = row.access_of(row.operands[number], facts) if is_operand else MODE_OF_OFFSETS
                 granules = self.numbers.window(operand).reshape(-1)
-                yield from _uses(operand.tensor, partial(_fixed, granules), mode)
+                yield from _uses(operand.tensor, partial(np.asarray, granules), mode)
         for place in item.dynamic.places if item.dynamic is not None else ():
             if (tensor := place.pattern.tensor) in self.shared:
                 windows = flag_windows(self.numbers, place.pattern, place.size)
@@ -216,10 +215,6 @@ def _uses(tensor: int, granules: GranulesOf, mode: Access) -> Iterator[_Use]:
         yield _Use(tensor, granules, False)
     if mode.writes:
         yield _Use(tensor, granules, True)
-
-
-def _fixed(granules: Granules) -> Granules:
-    return granules
 
 
 def _current(place: IndirectOperand, windows: Granules) -> Granules:

@@ -41,11 +41,9 @@ class Recorder(Hook):
     def __init__(
         self, executable: Executable, target: Target, runners: Sequence[Runner], limit: int
     ) -> None:
-        self.executable = executable
-        self.target = target
+        self.executable, self.target = executable, target
         self.semaphore_ps = semaphore_ps(target)
-        self.runners = runners
-        self.limit = limit
+        self.runners, self.limit = runners, limit
         self.events: list[Event] = []
         self.items: list[Item] = []  # of each event
         self.complete = True

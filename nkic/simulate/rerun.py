@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.dynamic import is_dynamic
@@ -135,22 +135,6 @@ Borrowed = Sequence[tuple[Tile, PatternRecord]]
 Watch = Callable[[int], object]
 
 
-class Ordered(NamedTuple):
-    """A run of one kernel without its values.
-
-    It holds the items that `ran`, in order, the memory, and the parts of the result that are the
-    same in all runs.
-    """
-
-    executable: Executable
-    memory: Memory
-    runners: Sequence[Runner]
-    prints: Prints
-    remarks: Remarks
-    ran: Sequence[Executed]
-    result: Result
-
-
 def with_values(
     passed: Result,
     executable: Executable,
@@ -177,15 +161,15 @@ _Action = tuple[Step, Owned, Borrowed, tuple[Remark, ...], int]
 class Rerun:
     """Computes the values of a program any number of times."""
 
-    def __init__(self, ordered: Ordered) -> None:
-        self.executable, self.memory = ordered.executable, ordered.memory
-        self.prints, self.remarks = ordered.prints, ordered.remarks
-        self.states: list[EngineState] = [runner.state for runner in ordered.runners]
+    def __init__(self, order: Order, prints: Prints, remarks: Remarks, result: Result) -> None:
+        """`result` has what is the same in all runs."""
+        self.executable, self.memory = order.executable, order.ranks[0].memory
+        self.prints, self.remarks, self.result = prints, remarks, result
+        self.states: list[EngineState] = [runner.state for runner in order.runners]
         self.compact = Compact(self.memory)
-        self.actions = _actions(self.compact, ordered.ran)
+        self.actions = _actions(self.compact, order.ran)
         lent = [action[2] for action in self.actions if action[2]]
         self.borrowed_tiles = {tile for borrowed in lent for tile, _ in borrowed}
-        self.result = ordered.result
         self.bytes = 0  # of all memories that are kept; set after the first run
         self.is_new = True  # the memory still has the decoded inputs of the first run
 

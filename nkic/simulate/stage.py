@@ -192,11 +192,8 @@ def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> rer
         order.run()
     except (ProgramFault, LimitHit, NotFixed):
         return None
-    memory, prints, remarks = rank.memory, rank.prints, rank.remarks
     result = _passed(rank, executable, order, target, timeline.of(0))
-    return rerun.Rerun(
-        rerun.Ordered(executable, memory, rank.runners, prints, remarks, order.ran, result)
-    )
+    return rerun.Rerun(order, rank.prints, rank.remarks, result)
 
 
 def _ended(

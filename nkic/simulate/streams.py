@@ -162,9 +162,7 @@ class Item:
     def __init__(
         self, record: InstructionRecord, step: Step | None, timing: Timing, size: int
     ) -> None:
-        self.record = record
-        self.step = step
-        self.timing = timing
+        self.record, self.step, self.timing = record, step, timing
         self.bytes = size
         self.waits = record.waits
         self.signals = record.signals
@@ -357,14 +355,10 @@ class _Builder:
         rank: int,
         remarks: Remarks,
     ) -> None:
-        self.rank = rank
-        self.executable = executable
-        self.target = target
-        self.decoder = decoder
+        self.rank, self.executable, self.target, self.decoder = rank, executable, target, decoder
         self.shadow = shadow
         self.clock = Clock(executable, target)
-        self.prints = prints
-        self.remarks = remarks
+        self.prints, self.remarks = prints, remarks
         self.psum_writes = (
             PsumWrites(executable, remarks) if restricts_accumulation(target) else None
         )

@@ -55,9 +55,7 @@ class Tile:
     window: NDArray[Any]
 
     def __init__(self, memory: Memory, pattern: PatternRecord, precise: bool = True) -> None:
-        self.memory = memory
-        self.pattern = pattern
-        self.precise = precise
+        self.memory, self.pattern, self.precise = memory, pattern, precise
         self.notes: Notes | None = None  # files remarks on numbers that are lost
         self.form = memory.form(pattern)
         self.dtype = pattern.dtype

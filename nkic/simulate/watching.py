@@ -92,8 +92,7 @@ class Debugger(Observer):
     """
 
     def __init__(self, points: list[Breakpoint], talk: Callable[[Debugger], object]) -> None:
-        self.points = points
-        self.talk = talk
+        self.points, self.talk = points, talk
         self.stop: Execution | None = None
         self.point: Breakpoint | None = None  # the one it has stopped at
         self.scenes: list[Scene] = []
@@ -220,8 +219,7 @@ class Dumps(Observer):
         lines: tuple[int, int] | None = None,
     ) -> None:
         self.taps = tuple(taps)
-        self.everything = everything
-        self.lines = lines
+        self.everything, self.lines = everything, lines
         self.bytes = 0
         self.by_rank: list[list[Dump]] = []  # by rank, in order of the writes
         self._writes: list[Writes] = []
@@ -294,8 +292,7 @@ class Changed(NamedTuple):
 
 class Watches(Observer):
     def __init__(self, parts: Sequence[Part], tell: Callable[[Changed], object]) -> None:
-        self.parts = parts
-        self.tell = tell
+        self.parts, self.tell = parts, tell
         self._writes: list[Writes] = []
         self._contents: dict[tuple[int, int, Part], Stored] = {}  # by rank, tensor and part
 
