@@ -357,16 +357,14 @@ def _run(
         bound = [bind(artifact.signature, wanted(arrays, fill, cast)) for arrays in inputs]
         warning_levels = call_options.get("levels") or DEFAULT
         input_remarks = [_reported(executable, b.remarks, warning_levels, NkicError) for b in bound]
-        inspection = Inspection(call_options, len(inputs))
-        results = simulate_ranks(
-            executable, [b.arrays for b in bound], settings, inspection.observers
-        )
-        inspection.judge(len(inputs))
+        seen = Inspection(call_options, len(inputs))
+        results = simulate_ranks(executable, [b.arrays for b in bound], settings, seen.observers)
+        seen.judge(len(inputs))
         run_remarks = [
             _reported(executable, r.remarks, warning_levels, ProgramFault) for r in results
         ]
     return [
-        replace(_result(artifact, b, r, settings, (*before, *after)), dumps=inspection.dumped(rank))
+        replace(_result(artifact, b, r, settings, (*before, *after)), dumps=seen.dumped(rank))
         for rank, (b, r, before, after) in enumerate(
             zip(bound, results, input_remarks, run_remarks, strict=True)
         )

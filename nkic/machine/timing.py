@@ -10,9 +10,9 @@ be triggered while earlier transfers of its queue move their data; data move in 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush, heappushpop
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from nkic.machine.costs import dma_trigger
 from nkic.machine.operands import AttributeKind, Facts, Row
@@ -44,8 +44,15 @@ def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
     if engine is not Engine.DMA:
         hold = round(cost.interval * 1_000_000 / target.clock_mhz[engine])
         cold = round(cost.cold_interval * 1_000_000 / target.clock_mhz[engine])
-        exclusive = _exclusive(facts, engine)
-        return Timing(hold, latency, exclusive=exclusive, cold=cold, use=_use(facts, engine))
+        # the memories that it accesses, and that the target lets few engines share
+        accessed = {tile.buffer for tile in facts.tiles.values()}
+        rules = (Buffer.SBUF, target.sbuf_exclusive), (Buffer.PSUM, target.psum_exclusive)
+        exclusive = tuple(b for b, engines in rules if engine in engines and b in accessed)
+        use = 1.0
+        if engine is Engine.TENSOR:  # its operands have a partition for each row at work
+            rows = (tile.partitions for name, tile in facts.tiles.items() if name != "dst")
+            use = max(rows, default=PARTITIONS) / PARTITIONS
+        return Timing(hold, latency, exclusive=exclusive, cold=cold, use=use)
     busy = _ps(cost.busy_ns)
     share = busy * (cost.dma_engines or target.dma_engines) // target.dma_engines
     if row.is_rendezvous:  # a rendezvous of cores has prepared descriptors and occupies no engine
@@ -53,22 +60,6 @@ def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
     trigger = dma_trigger(facts, target.queue_engines[queue % target.dma_queues])
     start, trigger_ps = _ps(trigger.start_ns), _ps(trigger.busy_ns)
     return Timing(busy, latency, start, share, trigger_ps, trigger.engine)
-
-
-def _exclusive(facts: Facts, engine: Engine) -> tuple[Buffer, ...]:
-    """The memories that this instruction accesses, and that the target lets few engines share."""
-    target = facts.target
-    accessed = {tile.buffer for tile in facts.tiles.values()}
-    rules = (Buffer.SBUF, target.sbuf_exclusive), (Buffer.PSUM, target.psum_exclusive)
-    return tuple(b for b, engines in rules if engine in engines and b in accessed)
-
-
-def _use(facts: Facts, engine: Engine) -> float:
-    """The share of the tensor engine's rows at work: its operands have a partition for each."""
-    if engine is not Engine.TENSOR:
-        return 1.0
-    rows = (tile.partitions for name, tile in facts.tiles.items() if name != "dst")
-    return max(rows, default=PARTITIONS) / PARTITIONS
 
 
 def _ps(ns: float) -> int:
@@ -85,7 +76,6 @@ def overlaps_commands(engine: Engine) -> bool:
 
 
 def semaphore_ps(target: Target) -> int:
-    """Return the time from a signal to the start of the waiting stream, in picoseconds."""
     return _ps(target.figures["issue.semaphore_ns"])
 
 
@@ -97,13 +87,10 @@ class Tables:
         self.load = _ps(target.figures["scalar.table_ns"])
 
     def missing(self, table: str) -> int:
-        """Return the time to load `table`, in picoseconds (0 if it is loaded already)."""
         return 0 if table == self.held or not table else self.load
 
     def loading(self, table: str) -> int:
-        """Load `table` and return the time it takes, in picoseconds (0 if it is loaded already)."""
-        load = self.missing(table)
-        if load:
+        if load := self.missing(table):
             self.held = table
         return load
 
@@ -126,7 +113,6 @@ class Warmth:
         self.used = 0.0  # in the present window
 
     def duration(self, start: int, timing: Timing) -> int:
-        """Return the actual duration of an instruction that starts at `start`."""
         hold, cold = timing.hold, timing.cold
         if not self.up:
             return hold
@@ -167,12 +153,6 @@ def activation_table(row: Row, attributes: tuple[Any, ...], engine: Engine) -> s
 # other engine's access is complete and a semaphore has signalled it (assumed).
 
 
-class Timed(Protocol):
-    """The stream of a compute engine. `granted` is when its next item may access memory."""
-
-    granted: int | None
-
-
 class Exclusive:
     """The last access to each memory of each core, granted or made."""
 
@@ -180,36 +160,26 @@ class Exclusive:
         self.signal_ps = signal_ps
         self.last: dict[tuple[int, Buffer], tuple[Engine, int]] = {}  # its engine and its end
 
-    def grant(
-        self, stream: Timed, core: int, engine: Engine, timing: Timing, ready: int, load: int
-    ) -> int:
+    def grant(self, line: Line, timing: Timing, ready: int, load: int) -> int:
         """Return when an item that is `ready` may start, in picoseconds. Its accesses are granted
         once; `load` is the time that the engine needs for an activation table.
         """
-        if stream.granted is None:
+        if line.granted is None:
             start = ready
             for buffer in timing.exclusive:
-                last = self.last.get((core, buffer))
-                if last is not None and last[0] is not engine:
+                last = self.last.get((line.unit, buffer))
+                if last is not None and last[0] is not line.engine:
                     start = max(start, last[1] + self.signal_ps)
-            stream.granted = start
+            line.granted = start
+            end = start + load + timing.hold + timing.latency
             for buffer in timing.exclusive:
-                self.last[core, buffer] = engine, start + load + timing.hold + timing.latency
-        return max(ready, stream.granted)
+                self.last[line.unit, buffer] = line.engine, end
+        return max(ready, line.granted)
 
 
 # ---- Timing of DMA queues: when transfers are triggered and when their data move ----------------
-# The event loop of a run and the compiler's estimate share this model.
 
 Key = tuple[int, Engine]  # a core, and one of its engines
-
-
-class Progress(Protocol):
-    """A stream of an engine or a queue, and its progress."""
-
-    free: int
-    triggered: int | None
-    moved: int
 
 
 class _Commander:
@@ -217,7 +187,7 @@ class _Commander:
 
     __slots__ = ("held", "overlaps", "stream", "until")
 
-    def __init__(self, engine: Engine, stream: Progress | None) -> None:
+    def __init__(self, engine: Engine, stream: Line | None) -> None:
         self.stream = stream
         self.overlaps = overlaps_commands(engine)
         self.until = 0  # when it ends its last trigger
@@ -227,7 +197,7 @@ class _Commander:
 class Rings:
     """The queues of all cores. `engines` are the engine streams, for engines that have one."""
 
-    def __init__(self, cores: int, engines: Mapping[Key, Progress]) -> None:
+    def __init__(self, cores: int, engines: Mapping[Key, Line]) -> None:
         self.dma_free = [0] * cores  # when the DMA engines can take another transfer
         self.commanders = [
             {engine: _Commander(engine, engines.get((core, engine))) for engine in Engine}
@@ -236,7 +206,7 @@ class Rings:
 
     @property
     def held(self) -> dict[Key, int]:
-        """The time that each engine was busy only with triggers, if it was."""
+        """The time that engines were busy only with triggers."""
         return {
             (core, engine): commander.held
             for core, commanders in enumerate(self.commanders)
@@ -244,14 +214,13 @@ class Rings:
             if commander.held
         }
 
-    def trigger(self, queue: Progress, core: int, timing: Timing, start: int) -> int:
+    def trigger(self, queue: Line, timing: Timing, start: int) -> int:
         """Return when a transfer that could start at `start` is triggered.
 
-        Engines handle triggers in the order in which transfers become ready, and are busy with
-        each.
+        Engines handle triggers in the order in which transfers become ready, busy with each.
         """
         if queue.triggered is None:
-            by, trigger = self.commanders[core][timing.by], timing.trigger
+            by, trigger = self.commanders[queue.unit][timing.by], timing.trigger
             free, stream = by.until, by.stream
             if stream is not None and not by.overlaps and stream.free > free:
                 free = stream.free
@@ -264,7 +233,7 @@ class Rings:
             by.held += trigger
         return queue.triggered
 
-    def enqueue(self, queue: Progress, core: int, timing: Timing, start: int) -> None:
+    def enqueue(self, queue: Line, timing: Timing, start: int) -> None:
         """Add a transfer to its ring at `start`; the ring can then take another one.
 
         Its data move when the core's DMA engines are available, after the data of earlier transfers
@@ -273,6 +242,7 @@ class Rings:
         queue.triggered = None
         queue.free = start + timing.trigger
         if timing.pool:
+            core = queue.unit
             if self.dma_free[core] > start:
                 start = self.dma_free[core]
             self.dma_free[core] = start + timing.pool
@@ -317,25 +287,19 @@ class Entry(NamedTuple):
 class Line:
     """A stream and its progress. `unit` is its core's index over all ranks.
 
-    `item` is the next item to run, an `Entry` or what has its fields, once `next` has found it.
+    `items` yields entries, or what has their fields; `item` is the next one, once it is found.
     """
 
     __slots__ = (
-        *("busy", "done", "engine", "entries", "free", "granted", "index", "is_dma", "is_ready"),
-        *("is_tensor", "item", "moved", "queue", "tables", "triggered", "unit", "warmth"),
+        *("busy", "done", "engine", "free", "granted", "index", "is_dma", "is_ready"),
+        *("is_tensor", "item", "items", "moved", "queue", "tables", "triggered", "unit", "warmth"),
     )
 
     def __init__(
-        self,
-        index: int,
-        unit: int,
-        engine: Engine,
-        queue: int,
-        entries: Iterator[Any],
-        target: Target,
+        self, index: int, unit: int, engine: Engine, queue: int, items: Any, target: Target
     ) -> None:
         self.index, self.unit, self.engine, self.queue = index, unit, engine, queue
-        self.entries = entries
+        self.items = items
         self.is_dma, self.is_tensor = engine is Engine.DMA, engine is Engine.TENSOR
         self.tables, self.warmth = Tables(target), Warmth(target)
         self.item: Any = None
@@ -348,8 +312,7 @@ class Line:
         self.busy = 0
 
     def next(self) -> Any:
-        """Find the next item, and return it; None at the end."""
-        self.item = item = next(self.entries, None)
+        self.item = item = next(self.items, None)
         return item
 
 
@@ -409,10 +372,10 @@ class EventLoop:
                 return start
             if line.is_dma:
                 if timing.trigger:
-                    start = self.rings.trigger(line, line.unit, timing, start)
+                    start = self.rings.trigger(line, timing, start)
             elif timing.exclusive:
                 load = line.tables.missing(item.table)
-                start = self.exclusive.grant(line, line.unit, line.engine, timing, start, load)
+                start = self.exclusive.grant(line, timing, start, load)
             if start > now and queue and start > queue[0][0]:
                 return start
             if not item.is_rendezvous:
@@ -441,7 +404,7 @@ class EventLoop:
         timing = item.timing
         hold, latency, lead, *_ = timing
         if line.is_dma:
-            self.rings.enqueue(line, line.unit, timing, start)
+            self.rings.enqueue(line, timing, start)
             done = line.moved + lead + latency
         else:
             if line.is_tensor:
@@ -500,4 +463,4 @@ class EventLoop:
         return (line.engine, line.queue), self.units
 
     def _exchange(self, lines: Sequence[Any]) -> None:
-        """Exchange the data of a rendezvous."""
+        """Exchange data: here there are none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -71,15 +71,21 @@ class RecordStore:
         return accessed.size == own.size
 
 
-class Operands:
-    """An instruction before it runs."""
+Store = TypeVar("Store", bound=RecordStore)
+Lanes = TypeVar("Lanes")
 
-    def __init__(self, record: InstructionRecord, memory: Memory) -> None:
+
+class Operands(Generic[Store, Lanes]):
+    """An instruction before it runs; `lanes` are the accumulators of its engine."""
+
+    def __init__(
+        self, record: InstructionRecord, memory: Memory, store: Store, lanes: Lanes
+    ) -> None:
         row = record.row
         if row is None:
             raise TypeError("an empty slot has no operands")
         self.row, self.place = row, record.place
-        self._memory = memory
+        self._memory, self._store, self.lanes = memory, store, lanes
         self.operands = dict(zip(row.operand_index, record.operands, strict=False))
         self.attributes: Mapping[str, Any] = dict(
             zip(row.attribute_index, record.attributes, strict=True)

@@ -223,14 +223,8 @@ class Store(RecordStore):
 Lanes = dict[str, Bounded]  # accumulators of an engine: 128 magnitudes and bounds
 
 
-class Operation(Operands):
+class Operation(Operands[Store, Lanes]):
     """An instruction before it runs."""
-
-    def __init__(
-        self, record: InstructionRecord, memory: Memory, store: Store, lanes: Lanes
-    ) -> None:
-        super().__init__(record, memory)
-        self._store, self.lanes = store, lanes
 
     def dtype(self, name: str) -> DType:
         operand = self.pattern(name)

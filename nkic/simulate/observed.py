@@ -69,14 +69,7 @@ class Tensors:
         is_noted = tensor.buffer.on_chip or (shadow is not None and shadow.is_noted(number))
         if shadow is None or not shadow.is_accessed(number) or not is_noted:
             return np.ones(tensor.shape, np.bool_)
-        flags = shadow.flags[number]
-        partitions, size = flags.shape
-        every: Mask = flags.array.repeat(flags.rows, axis=0)[:partitions]
-        every = every.repeat(flags.columns, axis=1)[:, :size]
-        if flags.parts is not None:
-            every = every | flags.parts.repeat(flags.grain, axis=1)[:, :size]
-        mask: Mask = every.reshape(-1, tensor.dtype.size).all(axis=1).reshape(tensor.shape)
-        return mask
+        return shadow.flags[number].whole(tensor.dtype.size).reshape(tensor.shape)
 
 
 def whole(number: int, tensor: TensorRecord) -> PatternRecord:

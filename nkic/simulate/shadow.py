@@ -79,15 +79,16 @@ class Flags:
         return mask
 
     def whole(self, size: int) -> Mask:
-        """Return which elements, of `size` bytes, of a whole HBM tensor are initialised.
+        """Return which elements, of `size` bytes, of a whole tensor are initialised, flat.
 
         Bytes that no access touches may end within a block, so no access pattern describes the
         whole.
         """
-        total = self.shape[1]
-        flags: Mask = self.array.ravel().repeat(self.columns)[:total]
+        partitions, total = self.shape
+        flags: Mask = self.array.repeat(self.rows, axis=0)[:partitions]
+        flags = flags.repeat(self.columns, axis=1)[:, :total]
         if self.parts is not None:
-            np.logical_or(flags, self.parts.ravel().repeat(self.grain)[:total], out=flags)
+            flags = flags | self.parts.repeat(self.grain, axis=1)[:, :total]
         written: Mask = np.logical_and.reduce(flags.reshape(-1, size), axis=1)
         return written
 

@@ -205,7 +205,7 @@ class Runner(Line):
     """
 
     __slots__ = (
-        *("bytes", "core", "count", "items", "iterations", "loops", "max_iterations"),
+        *("bytes", "core", "count", "iterations", "loops", "max_iterations"),
         *("next_index", "on_iteration", "on_limit", "rank", "record", "state"),
     )
 
@@ -219,8 +219,8 @@ class Runner(Line):
         cores: int,
     ) -> None:
         unit = state.rank * cores + record.core
-        super().__init__(index, unit, record.engine, record.queue, iter(()), target)
-        self.record, self.items, self.state = record, items, state
+        super().__init__(index, unit, record.engine, record.queue, items, target)
+        self.record, self.state = record, state
         self.rank, self.core = state.rank, record.core
         self.next_index = 0
         self.bytes = self.count = 0  # bytes moved by transfers, instructions executed
@@ -236,6 +236,7 @@ class Runner(Line):
         return f"rank{self.rank}.{self.record.name}" if self.rank else self.record.name
 
     item: Any
+    items: list[Item | LoopRecord]
 
     @property
     def place(self) -> int:

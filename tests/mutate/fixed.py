@@ -99,9 +99,9 @@ FIXED = (
     ),
     Fixed(
         "signals take no time in the runner",
-        "nkic/simulate/machine.py",
-        "                signalled = queued[count - 1] + self.semaphore_ps",
-        "                signalled = queued[count - 1]",
+        "nkic/machine/timing.py",
+        "        return latest + self.semaphore_ps",
+        "        return latest",
         (EXACT,),
     ),
     Fixed(

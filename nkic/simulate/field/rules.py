@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
+from nkic.artifact.records import Executable, PatternRecord
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
@@ -39,7 +39,6 @@ from nkic.simulate.field.elements import (
     prelu,
     reduction,
 )
-from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.plans import registering
 from nkic.simulate.semantics.binding import swaps
@@ -112,13 +111,7 @@ def records_of(elements: Elements) -> Records:
 Lanes = dict[str, Elements]  # accumulators of an engine, (128, 1)
 
 
-class Operation(Operands):
-    def __init__(
-        self, record: InstructionRecord, memory: Memory, store: Store, lanes: Lanes
-    ) -> None:
-        super().__init__(record, memory)
-        self._store, self.lanes = store, lanes
-
+class Operation(Operands[Store, Lanes]):
     def dtype(self, name: str) -> DType | None:
         operand = self.pattern(name)
         return operand.dtype if operand is not None else None

@@ -11,7 +11,7 @@ the order, except for the sign of zero, which is made positive.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from math import inf, prod, sqrt
 from typing import Any
 
@@ -251,8 +251,7 @@ def _accumulated(
         np.copyto(out[rows], result.reshape(part.shape[:keep]), casting="same_kind")
 
 
-def _add(rows: Array, result: Array, order: SummationOrder) -> None:
-    fold(np.add, rows, result, order)
+_add = partial(fold, np.add)
 
 
 def _subtract(rows: Array, result: Array, order: SummationOrder) -> None:
@@ -265,22 +264,13 @@ def _subtract(rows: Array, result: Array, order: SummationOrder) -> None:
     fold(np.add, rows, result, order)
 
 
-def _multiply(rows: Array, result: Array, order: SummationOrder) -> None:
-    fold(np.multiply, rows, result, order)
-
-
 def _average(rows: Array, result: Array, order: SummationOrder) -> None:
     fold(np.add, rows, result, order)
     np.divide(result, rows.shape[1], out=result)
 
 
-def _maximum(values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
-    np.maximum.reduce(values, axis=axes, out=out)
-    np.add(out, np.float32(0), out=out)
-
-
-def _minimum(values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
-    np.minimum.reduce(values, axis=axes, out=out)
+def _extreme(extreme: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
+    extreme.reduce(values, axis=axes, out=out)
     np.add(out, np.float32(0), out=out)
 
 
@@ -298,15 +288,20 @@ def _truth(ufunc: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...]) 
     np.copyto(out, ufunc.reduce((values != 0).view(np.uint8), axis=axes))
 
 
-_SUMS = {"add": _add, "subtract": _subtract, "multiply": _multiply, "average": _average}
+_SUMS: dict[str, Total] = {
+    "add": _add,
+    "subtract": _subtract,
+    "multiply": partial(fold, np.multiply),
+    "average": _average,
+}
 _OTHERS: dict[str, Callable[[Floats, Floats, tuple[int, ...]], None]] = {
-    "maximum": _maximum,
-    "minimum": _minimum,
-    "abs_max": lambda v, o, a: _signed(np.maximum, v, o, a),
-    "abs_min": lambda v, o, a: _signed(np.minimum, v, o, a),
-    "logical_and": lambda v, o, a: _truth(np.bitwise_and, v, o, a),
-    "logical_or": lambda v, o, a: _truth(np.bitwise_or, v, o, a),
-    "logical_xor": lambda v, o, a: _truth(np.bitwise_xor, v, o, a),
+    "maximum": partial(_extreme, np.maximum),
+    "minimum": partial(_extreme, np.minimum),
+    "abs_max": partial(_signed, np.maximum),
+    "abs_min": partial(_signed, np.minimum),
+    "logical_and": partial(_truth, np.bitwise_and),
+    "logical_or": partial(_truth, np.bitwise_or),
+    "logical_xor": partial(_truth, np.bitwise_xor),
 }
 OPERATORS = frozenset(_SUMS) | frozenset(_OTHERS)
 
