@@ -19,6 +19,11 @@ from nkic.machine.machine_file import MachineFile
 from nkic.machine.targets import TRN2, Engine
 from nkic.machine.timing import Entry, EventLoop, Line, Timing, Warmth
 from nkic.simulate import RunOptions, simulate
+from nkic.simulate.machine import Machine, Rank
+from nkic.simulate.memory import Memory
+from nkic.simulate.outcome import Prints
+from nkic.simulate.plans import Decoder
+from nkic.simulate.streams import Hook, Item, Runner, prepare
 from tests.programs import copy, declare, load, op, program
 
 TILE, HBM = "[0+128, 0; 1x64]", "[0; 64x128, 1x64]"
@@ -295,3 +300,40 @@ def test_the_same_run_twice_takes_the_same_time() -> None:
     body += [copy(6 + i, f"%{8 + i}{TILE}", f"%{2 + i}{TILE}") for i in range(6)]
     found = [simulate(build(*body, chip=12), {"x": DATA}) for _ in range(2)]
     assert found[0].time_ns == found[1].time_ns and found[0].engines == found[1].engines
+
+
+class Told(Hook):
+    def __init__(self, name: str, told: list[tuple[str, int]]) -> None:
+        self.name, self.told = name, told
+
+    def begin(self, runner: Runner, item: Item, start: int) -> None:
+        self.told.append((f"{self.name} begins", start))
+
+    def end(self, runner: Runner, item: Item, start: int) -> None:
+        self.told.append((f"{self.name} ends", runner.done))
+
+
+def test_hooks_are_nested_and_see_the_time_of_an_item() -> None:
+    executable, told = build(fetch(0, 2)), list[tuple[str, int]]()
+    decoder = Decoder(Memory(executable, {0: DATA}), TRN2, True)
+    runners = prepare(executable, TRN2, decoder, None, Prints())
+    rank = Rank(runners, None, [Told("outer", told), Hook(), Told("inner", told)])
+    machine = Machine(executable, [rank], RunOptions(check_init=False), TRN2)
+    end = machine.run()
+    assert end == round(1000 * transfer("prepared"))
+    assert told == [
+        ("outer begins", 0),
+        ("inner begins", 0),
+        ("inner ends", end),
+        ("outer ends", end),
+    ]
+
+
+def test_a_run_without_hooks_calls_none() -> None:
+    """What a run was not asked for costs nothing: there is nothing to call at an item."""
+    executable = build(fetch(0, 2))
+    decoder = Decoder(Memory(executable, {0: DATA}), TRN2, True)
+    rank = Rank(prepare(executable, TRN2, decoder, None, Prints()), None, [Hook()])
+    machine = Machine(executable, [rank], RunOptions(check_init=False), TRN2)
+    machine._choose()
+    assert (machine.begins, machine.ends, machine.after) == ([()], [()], None)
