@@ -218,7 +218,8 @@ class PsumWrites:
         if self._candidates or (adds and not all(by_matmul for by_matmul, _ in kinds)):
             for item, engine, fills in self._fixed:
                 for i, adds in fills:
-                    self.register(item, engine, item.record.operands[i], adds)  # type: ignore[arg-type]
+                    pattern: PatternRecord = item.record.operands[i]  # type: ignore[assignment]
+                    self.register(item, engine, pattern, adds)
         self._fixed.clear()
         mixed = self._accumulated & self._foreign
         for item, by_matmul, pattern, adds, shifts in self._candidates if mixed else ():
