@@ -57,7 +57,6 @@ class _Text:
         self.all = [*walk(parse(source))]
 
     def of(self, span: Span) -> str:
-        """Return the text of a span."""
         start, end = self._offset(span.line, span.column), self._offset(*span[3:])
         return self.source.text[start:end]
 
@@ -65,7 +64,6 @@ class _Text:
         return sum(map(len, self.lines[: line - 1])) + column - 1
 
     def replaced(self, edits: Sequence[Edit]) -> str:
-        """Return the text with these edits, which do not overlap."""
         text = self.source.text
         for span, new in sorted(edits, reverse=True):
             start, end = self._offset(span.line, span.column), self._offset(*span[3:])
@@ -124,7 +122,6 @@ class _Text:
             yield self.replaced(self._joined(edits))
 
     def _joined(self, edits: list[Edit]) -> list[Edit]:
-        """Join what is inserted at one place."""
         joined: dict[Span, str] = {}
         for span, text in edits:
             joined[span] = joined.get(span, "") + text
@@ -274,7 +271,6 @@ def advise(text: str, compile: Compile) -> Advised:
 def _tries(
     now: _Ran, first: _Ran, compile: Compile, fill: str, refused: set[str]
 ) -> Iterator[tuple[Step, _Ran]]:
-    """Yield the advice that was tried, up to the first that is taken."""
     for answer in now.advice:
         if answer.name in refused:
             continue

@@ -36,7 +36,6 @@ def row_of(name: str) -> Row | None:
 
 
 def keyword_of(argument: cst.Arg) -> str:
-    """Return the keyword of an argument; "" for a positional one."""
     return argument.keyword.value if argument.keyword is not None else ""
 
 
@@ -46,12 +45,10 @@ def is_plain(call: cst.Call) -> bool:
 
 
 def keyword(call: cst.Call, name: str) -> cst.Arg | None:
-    """Return the keyword argument `name` of a call."""
     return next((argument for argument in call.args if keyword_of(argument) == name), None)
 
 
 def keyword_value(call: cst.Call, name: str) -> cst.BaseExpression | None:
-    """Return the value of the keyword argument `name` of a call."""
     argument = keyword(call, name)
     return argument.value if argument is not None else None
 
@@ -76,43 +73,35 @@ def mask_argument(call: cst.Call) -> cst.BaseExpression | None:
 
 
 def named(name: str, value: cst.BaseExpression) -> cst.Arg:
-    """Return the argument `name=value`."""
     return cst.Arg(value, keyword=cst.Name(name), equal=_BY_NAME)
 
 
 def with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
-    """Return the call with other arguments; the last has a comma only if the old one had."""
+    """Return the call with other arguments; the last has a comma only if the old one had, and the
+    whitespace of the old one before the parenthesis.
+    """
     commas = [argument.comma for argument in call.args]
-    last = commas[-1] if commas else cst.MaybeSentinel.DEFAULT
     between = next((c for c in commas[:-1] if isinstance(c, cst.Comma)), COMMA)
     separated = [
         a if isinstance(a.comma, cst.Comma) else a.with_changes(comma=between) for a in args[:-1]
     ]
-    separated += [args[-1].with_changes(comma=last)] if args else []
-    return call.with_changes(args=_closed(call, separated))
+    if args:
+        last = args[-1].with_changes(comma=commas[-1] if commas else cst.MaybeSentinel.DEFAULT)
+        after = call.args[-1].whitespace_after_arg if call.args else last.whitespace_after_arg
+        separated.append(last.with_changes(whitespace_after_arg=after))
+    return call.with_changes(args=separated)
 
 
 def without(call: cst.Call, removed: cst.Arg) -> cst.Call:
-    """Return the call without one of its arguments."""
     return with_args(call, [argument for argument in call.args if argument is not removed])
 
 
 def replaced(call: cst.Call, old: cst.Arg, new: cst.Arg) -> cst.Call:
-    """Return the call with one argument replaced."""
     return call.with_changes(args=[new if arg is old else arg for arg in call.args])
 
 
 def with_value(call: cst.Call, argument: cst.Arg, value: cst.BaseExpression) -> cst.Call:
-    """Return the call with another value of one argument."""
     return replaced(call, argument, argument.with_changes(value=value))
-
-
-def _closed(call: cst.Call, args: list[cst.Arg]) -> list[cst.Arg]:
-    """Give the last argument the whitespace between the old last one and the parenthesis."""
-    if args and call.args:
-        after = call.args[-1].whitespace_after_arg
-        args[-1] = args[-1].with_changes(whitespace_after_arg=after)
-    return args
 
 
 def whole_numbers(value: cst.BaseExpression) -> list[int]:
@@ -138,13 +127,11 @@ def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         name = parameter_of(argument, position, row.parameters)
         member = _member(row, name, argument.value)
         if member:
-            value, current = sheet.nisa(member), call.args[position]
-            call = with_value(call, current, value)
+            call = with_value(call, call.args[position], sheet.parsed(f"nisa.{member}"))
     return call if call is not new else None
 
 
 def _member(row: Row, name: str, value: cst.BaseExpression) -> str:
-    """Return the enumeration member whose value a literal is; "" for everything else."""
     kind = OF_ATTRIBUTE.get(name)
     is_choice = name == "engine" or any(
         attribute.name == name and attribute.kind is AttributeKind.CHOICE
@@ -200,17 +187,16 @@ def whole_fill(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
 def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
     """Warn that `axis=1` of `tensor_reduce` in 0.2 may mean the last of several dimensions."""
     row = row_of(sheet.name_of(old.func))
-    if row is None or row.name not in rewritten.LAST_AXIS or not sheet.is_before(ORDER_SINCE):
+    data = rewritten.LAST_AXIS.get(row.name) if row is not None else None
+    if data is None or not sheet.is_before(ORDER_SINCE):
         return
-    if any(len(view.shape) > 2 for view in _views(sheet, old, rewritten.LAST_AXIS[row.name])):
+    if any(len(view.shape) > 2 for view in _views(sheet, old, data)):
         text = "NKI 0.2 took axis=1 of a tile with more than two dimensions for its last dimension"
         sheet.leave(old, text, "write the intended axis; NKI 0.3 takes it literally", sure=False)
 
 
 def _views(sheet: Sheet, call: cst.Call, operand: str) -> list[View]:
-    """Return the evaluated views of the operand."""
-    instructions = sheet.instructions(call)
-    values = (instruction.operand(operand) for instruction in instructions)
+    values = (instruction.operand(operand) for instruction in sheet.instructions(call))
     return [value for value in values if isinstance(value, View)]
 
 
@@ -230,13 +216,19 @@ def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         return None
     args = [arg for position, arg in enumerate(new.args) if position != moved.place]
     if moved.swap is None or moved.swap >= placed:
-        return _reordered(new, [*args, named(moved.name, new.args[moved.place].value)])
-    args.insert(moved.swap, new.args[moved.place])
-    return _reordered(new, args)
+        args.append(named(moved.name, new.args[moved.place].value))
+    else:
+        args.insert(moved.swap, new.args[moved.place])
+    # Commas and layout keep their positions.
+    shapes = [(arg.comma, arg.whitespace_after_arg) for arg in new.args]
+    reordered = [
+        argument.with_changes(comma=comma, whitespace_after_arg=after)
+        for argument, (comma, after) in zip(args, shapes, strict=True)
+    ]
+    return new.with_changes(args=reordered)
 
 
 def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
-    """Whether the call is written in the order of the former version."""
     if placed <= moved.shown or moved.shown == moved.place:
         by_name = keyword(old, moved.named) is not None
         if by_name or placed <= moved.shown:
@@ -248,21 +240,11 @@ def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
     return certain or sheet.is_before(ORDER_SINCE)
 
 
-def _reordered(call: cst.Call, args: list[cst.Arg]) -> cst.Call:
-    """Return the arguments in another order; commas and layout keep their positions."""
-    shapes = [(arg.comma, arg.whitespace_after_arg) for arg in call.args]
-    reordered = [
-        argument.with_changes(comma=comma, whitespace_after_arg=after)
-        for argument, (comma, after) in zip(args, shapes, strict=True)
-    ]
-    return call.with_changes(args=reordered)
-
-
 def _literal(value: cst.BaseExpression) -> float | None:
-    """Return the value of a numeric literal, signed or not."""
-    if isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus):
-        inner = _literal(value.expression)
-        return None if inner is None else -inner
+    match value:
+        case cst.UnaryOperation(cst.Minus(), inner):
+            number = _literal(inner)
+            return None if number is None else -number
     return float(value.evaluated_value) if isinstance(value, cst.Float | cst.Integer) else None
 
 
@@ -277,9 +259,7 @@ def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         today = rewritten.OPERATORS.get(name, name)
         foreign = module == "numpy" or (module == "nki.language" and today != name)
         if foreign and today in OPERATORS and position < len(call.args):
-            value = sheet.nl(today)
-            current = call.args[position]
-            call = with_value(call, current, value)
+            call = with_value(call, call.args[position], sheet.nl(today))
     return call if call is not new else None
 
 
@@ -339,18 +319,17 @@ def counted(sheet: Sheet, old: cst.For, new: cst.For) -> Made | None:
         return None
     obstacle = _refusal(sheet, old) or _of_counter(sheet, old)
     if obstacle or not is_plain(call):
-        sheet.leave(
-            call, f"this loop cannot become a function: {obstacle}", deprecated.DYNAMIC_FOR.instead
-        )
+        text = f"this loop cannot become a function: {obstacle}"
+        sheet.leave(call, text, deprecated.DYNAMIC_FOR.instead)
         return None
     assert isinstance(new.iter, cst.Call)
-    assert isinstance(old.target, cst.Name)
+    start, stop, step = (find(new.iter, _RANGE[1], name) for name in _RANGE[1])
+    assert start is not None
+    bounds = ("0", code(start.value)) if stop is None else (code(start.value), code(stop.value))
     name = sheet.fresh("body")
-    args = [*_bounds(new.iter), cst.Arg(cst.Name(name)), *_step(new.iter)]
-    counter = old.target.value
-    start = _function(name, cst.Name(counter), new, _carried(sheet, old, counter))
-    start = _spaced(sheet, old, start)
-    return _pair(start, cst.Call(sheet.nl("fori_loop"), args))
+    texts = [*bounds, name, *([code(step.value)] if step is not None else [])]
+    loop = sheet.parsed("nl.fori_loop({})", ", ".join(texts))
+    return _pair(sheet, old, new, name, code(old.target), loop)
 
 
 def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
@@ -367,11 +346,8 @@ def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
         return None
     register = old.test.value
     name = sheet.fresh("body")
-    start = _function(name, cst.Name(register), new, _carried(sheet, old, register))
-    last = cst.SimpleStatementLine([cst.Return(cst.Name(register))])
-    start = _spaced(sheet, old, start.with_changes(body=_with_last(start.body, last)))
-    args = [cst.Arg(cst.Name(register)), cst.Arg(cst.Name(name))]
-    return _pair(start, cst.Call(sheet.nl("while_loop"), args))
+    loop = sheet.parsed("nl.while_loop({}, {})", register, name)
+    return _pair(sheet, old, new, name, register, loop, f"return {register}")
 
 
 # ---- obstacles -----------------------------------------------------------------------------------
@@ -439,12 +415,9 @@ def _set_anew(sheet: Sheet, loop: cst.For | cst.While, name: str) -> bool:
     inside = set(map(id, walk(loop)))
     uses = [n for n in names_in(scope) if n.value == name and id(n) not in inside]
     heads = [head for head in walk(scope) if isinstance(head, cst.For) and head is not loop]
-    redefined = {id(node) for head in heads if _counts(head, name) for node in walk(head)}
+    again = [head for head in heads if code(head.target) == name]
+    redefined = {id(node) for head in again for node in walk(head)}
     return all(id(use) in redefined for use in uses)
-
-
-def _counts(head: cst.For, name: str) -> bool:
-    return isinstance(head.target, cst.Name) and head.target.value == name
 
 
 def _is_register(sheet: Sheet, loop: cst.While) -> bool:
@@ -455,16 +428,12 @@ def _is_register(sheet: Sheet, loop: cst.While) -> bool:
     if sheet.facts.is_evaluated or scope is None or not isinstance(loop.test, cst.Name):
         return False
     assignments = (node for node in walk(scope) if isinstance(node, cst.Assign))
-    values = [node.value for node in assignments if _assigns(node, loop.test.value)]
+    name = loop.test.value
+    values = [n.value for n in assignments if name in (code(t.target) for t in n.targets)]
     return bool(values) and all(
         isinstance(v, cst.Call) and sheet.name_of(v.func) == "nki.isa.register_alloc"
         for v in values
     )
-
-
-def _assigns(node: cst.Assign, name: str) -> bool:
-    targets = (assign_target.target for assign_target in node.targets)
-    return any(isinstance(target, cst.Name) and target.value == name for target in targets)
 
 
 def _nodes_of_body(body: cst.CSTNode, *, loops: bool = False) -> Iterator[cst.CSTNode]:
@@ -479,68 +448,39 @@ def _nodes_of_body(body: cst.CSTNode, *, loops: bool = False) -> Iterator[cst.CS
 # ---- new code ------------------------------------------------------------------------------------
 
 
-def _carried(sheet: Sheet, loop: cst.For | cst.While, parameter: str) -> list[str]:
-    """Return the names of the enclosing function that the body sets; they become nonlocal."""
-    scope = scope_of(sheet, loop)
+def _pair(
+    sheet: Sheet,
+    old: cst.For | cst.While,
+    new: cst.For | cst.While,
+    name: str,
+    parameter: str,
+    loop: cst.BaseExpression,
+    last: str = "",
+) -> Made:
+    """Return the body as a function and the loop as a call, with a blank line between.
+
+    A blank line comes before the function, unless it begins a block or has one. The names of the
+    enclosing function that the body sets become nonlocal.
+    """
+    scope = scope_of(sheet, old)
     assert scope is not None
-    assigned = bound(loop.body) & bound(scope, outside=(id(loop),)) & read_in(scope)
-    return sorted(assigned - {parameter})
-
-
-def _function(
-    name: str, parameter: cst.Name, loop: cst.For | cst.While, carried: list[str]
-) -> cst.FunctionDef:
-    body = loop.body
-    if carried:
-        names = [cst.NameItem(cst.Name(outer_name)) for outer_name in carried]
-        body = _with_first(body, cst.SimpleStatementLine([cst.Nonlocal(names)]))
-    parameters = cst.Parameters([cst.Param(parameter)])
-    return cst.FunctionDef(cst.Name(name), parameters, body, leading_lines=loop.leading_lines)
-
-
-def _spaced(sheet: Sheet, loop: cst.For | cst.While, function: cst.FunctionDef) -> cst.FunctionDef:
-    """Add a blank line before the function, unless it begins a block or has one."""
-    block = next(sheet.parents(loop))
-    first = isinstance(block, cst.IndentedBlock) and block.body[0] is loop
-    lines = function.leading_lines
-    if first or any(line.comment is None for line in lines):
-        return function
-    return function.with_changes(leading_lines=[cst.EmptyLine(indent=False), *lines])
-
-
-def _with_first(body: cst.BaseSuite, line: cst.SimpleStatementLine) -> cst.BaseSuite:
-    block = _block(body)
-    return block.with_changes(body=[line, *block.body])
-
-
-def _with_last(body: cst.BaseSuite, line: cst.SimpleStatementLine) -> cst.BaseSuite:
-    block = _block(body)
-    return block.with_changes(body=[*block.body, line])
-
-
-def _block(body: cst.BaseSuite) -> cst.IndentedBlock:
-    """Return the body on lines of its own."""
-    if isinstance(body, cst.SimpleStatementSuite):
+    assigned = bound(old.body) & bound(scope, outside=(id(old),)) & read_in(scope)
+    carried = sorted(assigned - {parameter})
+    texts = ([f"nonlocal {', '.join(carried)}"] if carried else [], [last] if last else [])
+    first, ending = ([cst.parse_statement(text) for text in part] for part in texts)
+    body = new.body
+    if isinstance(body, cst.SimpleStatementSuite) and (first or ending):  # on lines of its own
         line = cst.SimpleStatementLine(body.body, trailing_whitespace=body.trailing_whitespace)
-        return cst.IndentedBlock([line])
-    assert isinstance(body, cst.IndentedBlock)
-    return body
-
-
-def _bounds(call: cst.Call) -> list[cst.Arg]:
-    first, second = find(call, _RANGE[1], "start"), find(call, _RANGE[1], "stop")
-    assert first is not None
-    zero = cst.Arg(cst.Integer("0"))
-    bounds = [zero, first] if second is None else [first, second]
-    return [cst.Arg(bound.value) for bound in bounds]
-
-
-def _step(call: cst.Call) -> list[cst.Arg]:
-    arg = find(call, _RANGE[1], "step")
-    return [] if arg is None else [cst.Arg(arg.value)]
-
-
-def _pair(function: cst.FunctionDef, call: cst.Call) -> Made:
-    """Return the body as a function and the loop as a call, with a blank line between."""
-    line = cst.SimpleStatementLine([cst.Expr(call)], leading_lines=[cst.EmptyLine(indent=False)])
-    return cst.FlattenSentinel([function, line])
+        body = cst.IndentedBlock([line])
+    body = body.with_changes(body=[*first, *body.body, *ending])
+    lines = new.leading_lines
+    block = next(sheet.parents(old))
+    begins = isinstance(block, cst.IndentedBlock) and block.body[0] is old
+    if not begins and all(line.comment is not None for line in lines):
+        lines = [cst.EmptyLine(indent=False), *lines]
+    parameters = cst.Parameters([cst.Param(cst.Name(parameter))])
+    function = cst.FunctionDef(cst.Name(name), parameters, body, leading_lines=lines)
+    blank = [cst.EmptyLine(indent=False)]
+    return cst.FlattenSentinel(
+        [function, cst.SimpleStatementLine([cst.Expr(loop)], leading_lines=blank)]
+    )

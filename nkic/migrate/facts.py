@@ -7,10 +7,10 @@ that made it. A place that the evaluation did not reach has no facts.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from nkic.base.diagnostics import Level, NkicError, code
 from nkic.base.source import CallChain, SourceFile, Span
@@ -18,12 +18,11 @@ from nkic.compiler import pipeline
 from nkic.compiler.compiled import Compiled, CompileOptions
 from nkic.program.program import Body, Instruction, Item, Loop, Program, Tensor, View, instructions
 from nkic.source.bind import Load
-from nkic.specialise.request import Request, TensorType
+from nkic.specialise.request import Request
 
 # ------------------------------------------------------------------------------------------------
 # The shapes for which a migration is verified: the given ones, and sizes around them.
 
-Types = Mapping[str, TensorType]
 MAX_SIZES = 3  # the largest ones, which are varied
 _CHANGES: tuple[Callable[[int], int], ...] = (
     lambda size: size // 2,
@@ -41,20 +40,13 @@ def variants(request: Request) -> Iterator[Request]:
     yield request
     types = {**request.like, **request.args}
     sizes = {size for kind in types.values() for size in kind.shape or () if size > 1}
-    largest = sorted(sizes, reverse=True)[:MAX_SIZES]
     for change in _CHANGES:
-        for size in largest:
-            yield replace(request, args=_resized(types, size, change(size)))
-
-
-def _resized(types: Types, old: int, new: int) -> dict[str, TensorType]:
-    return {
-        name: replace(kind, shape=_changed(kind.shape, old, new)) for name, kind in types.items()
-    }
-
-
-def _changed(shape: tuple[int, ...] | None, old: int, new: int) -> tuple[int, ...] | None:
-    return None if shape is None else tuple(new if size == old else size for size in shape)
+        for old in sorted(sizes, reverse=True)[:MAX_SIZES]:
+            args = {}
+            for name, kind in types.items():
+                shape = tuple(change(old) if size == old else size for size in kind.shape or ())
+                args[name] = kind if kind.shape is None else replace(kind, shape=shape)
+            yield replace(request, args=args)
 
 
 # ---- Tiles that a kernel of Beta 1 returns from the chip ----------------------------------------
@@ -82,7 +74,8 @@ def kept_tiles(program: Program) -> Kept:
         if output.name in named and output.tensor.at in call_chains
     }
     copies = [*_copies(program, outputs)] if outputs else []
-    numbers = {outputs[t.number] for t in _written(copies) if t.number in outputs}
+    written = (t.number for copy in copies if (t := _tensor(copy, "dst")) is not None)
+    numbers = {outputs[number] for number in written if number in outputs}
     return Kept(frozenset(numbers), frozenset(map(id, copies)))
 
 
@@ -103,17 +96,9 @@ def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instructio
                 sources |= {source.number} if source.at != dst.at else set()
 
 
-def _written(copies: Sequence[Instruction]) -> Iterator[Tensor]:
-    for instruction in copies:
-        dst = _tensor(instruction, "dst")
-        if dst is not None:
-            yield dst
-
-
 def _tensor(instruction: Instruction, operand: str) -> Tensor | None:
-    if operand not in instruction.row.operand_index:
-        return None
-    value = instruction.operand(operand)
+    has_one = operand in instruction.row.operand_index
+    value = instruction.operand(operand) if has_one else None
     return value.tensor if isinstance(value, View) else None
 
 
@@ -158,7 +143,6 @@ def dst_of(instruction: Instruction) -> View | None:
 
 
 def spot(span: Span) -> Spot:
-    """Return the place without its file."""
     return span[1:]
 
 
@@ -195,11 +179,15 @@ def with_others(facts: Facts, source: SourceFile, request: Request, load: Load) 
 
 def merged(first: Facts, second: Facts) -> Facts:
     """Merge the facts of two evaluations of a file: of two kernels or for other arguments."""
+
+    def joined(a: Mapping[Spot, tuple[T, ...]], b: Mapping[Spot, tuple[T, ...]]) -> Any:
+        return {at: (*a.get(at, ()), *b.get(at, ())) for at in {**a, **b}}
+
     return Facts(
         first.is_evaluated or second.is_evaluated,
         first.errors,
-        _joined(first.instructions, second.instructions),
-        _joined(first.tensors, second.tensors),
+        joined(first.instructions, second.instructions),
+        joined(first.tensors, second.tensors),
         first.conditions | second.conditions,
         first.outputs | second.outputs,
         first.kept | second.kept,
@@ -209,21 +197,20 @@ def merged(first: Facts, second: Facts) -> Facts:
     )
 
 
-def _joined(
-    first: Mapping[Spot, tuple[T, ...]], second: Mapping[Spot, tuple[T, ...]]
-) -> dict[Spot, tuple[T, ...]]:
-    return {at: (*first.get(at, ()), *second.get(at, ())) for at in {**first, **second}}
-
-
 MAX_VARIANTS, MAX_TRIED = 2, 12  # accepted shapes to collect, and shapes to try
 MAX_INSTRUCTIONS = 5_000  # instructions above which only the given shapes are evaluated
 
 
 def _facts(program: Program, path: str, errors: int) -> Facts:
+    def place(at: CallChain) -> Spot | None:
+        return spot(at.primary) if at.primary.path == path else None
+
     instructions: defaultdict[Spot, list[Instruction]] = defaultdict(list)
     conditions: set[Spot] = set()
     copied = kept_tiles(program)
-    for at, item in _items_of_file(program, path):
+    for item in (item for body in program.cores for item in _items(body)):
+        if (at := place(item.at)) is None:
+            continue
         if isinstance(item, Instruction):
             if id(item) not in copied.copies:
                 instructions[at].append(item)
@@ -231,9 +218,9 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
             conditions.add(at)
     tensors: defaultdict[Spot, list[Tensor]] = defaultdict(list)
     for tensor in program.tensors:
-        if at_tensor := _spot_in_file(tensor.at, path):
-            tensors[at_tensor].append(tensor)
-    returned = (_spot_in_file(output.tensor.at, path) for output in program.outputs)
+        if (at := place(tensor.at)) is not None:
+            tensors[at].append(tensor)
+    returned = (place(output.tensor.at) for output in program.outputs)
     return Facts(
         True,
         errors,
@@ -245,22 +232,9 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
     )
 
 
-def _items_of_file(program: Program, path: str) -> Iterator[tuple[Spot, Item]]:
-    """Yield every instruction and loop that was recorded in the file at `path`."""
-    for body in program.cores:
-        for item in _items(body):
-            if (at := _spot_in_file(item.at, path)) is not None:
-                yield at, item
-
-
 def _items(body: Body) -> Iterator[Item]:
+    """Yield every instruction and loop."""
     for item in body:
         yield item
         if isinstance(item, Loop):
             yield from _items(item.body)
-
-
-def _spot_in_file(at: CallChain, path: str) -> Spot | None:
-    """Return the place, if it is in the file."""
-    span = at.primary
-    return spot(span) if span.path == path else None

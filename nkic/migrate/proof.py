@@ -7,7 +7,8 @@ first differing instruction is named.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -69,7 +70,6 @@ class Proof(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether something was compared, and nothing differed."""
         right = ("bits", "rounding")
         return bool(self.findings) and all(finding.verdict in right for finding in self.findings)
 
@@ -82,12 +82,6 @@ class _Ran(NamedTuple):
     dtypes: Mapping[str, DType]
     cycles: int
     fill: str
-    spills: bool
-
-
-class _Compiled(NamedTuple):
-    program: Program
-    executable: Executable
     spills: bool
 
 
@@ -115,28 +109,26 @@ def _ran_on_some(text: Text, request: Request) -> _Ran:
     """Run a text on the first inputs that it accepts. Raises `NkicError`."""
     compiled = _compiled(text, request)
     for fill in FILLS[:-1]:
-        try:
-            return _ran(compiled, fill)
-        except NkicError:
-            continue
-    return _ran(compiled, FILLS[-1])
+        with suppress(NkicError):
+            return _ran(*compiled, fill)
+    return _ran(*compiled, FILLS[-1])
 
 
-def _compiled(text: Text, request: Request, may_spill: bool = False) -> _Compiled:
-    """Compile a text; `spills` if SBUF has no room for all its tiles and some wait in HBM.
+def _compiled(
+    text: Text, request: Request, may_spill: bool = False
+) -> tuple[Program, Executable, bool]:
+    """Compile a text, and tell whether SBUF has no room for all its tiles and some wait in HBM.
 
     Beta 1 spills by itself, later versions if they may.
     """
     spoken = replace(request, profile=text.profile)
     options = CompileOptions(spill=may_spill)
     compiled = pipeline.compile_source(text.source, spoken, text.load, options)
-    program: Program = compiled.results["lower"]
     spills = any(diagnostic.code is OVERFLOW for diagnostic in compiled.warnings)
-    return _Compiled(program, load(compiled.data), spills)
+    return compiled.results["lower"], load(compiled.data), spills
 
 
-def _ran(compiled: _Compiled, fill: str) -> _Ran:
-    program, executable, spills = compiled
+def _ran(program: Program, executable: Executable, spills: bool, fill: str) -> _Ran:
     signature = signature_of(executable)
     bound = bind(signature, Wanted(fill=parse_fill(fill)))
     result = simulate(executable, bound.arrays, RunOptions(max_cycles=MAX_CYCLES))
@@ -154,7 +146,9 @@ def _errors(failure: NkicError) -> tuple[Diagnostic, ...]:
 def _compared(before: _Ran, new: Text, request: Request) -> Finding:
     arguments = _arguments(before.program)
     try:
-        after = _ran(_compiled(new, _passed(new, request), before.spills), before.fill)
+        # A caller passes operators as they are in the text's version.
+        passed = request if new.profile is Profile.BETA1 else with_operators(request)
+        after = _ran(*_compiled(new, passed, before.spills), before.fill)
     except NkicError as failure:
         return Finding(arguments, "failed", errors=_errors(failure))
     cycles = (before.cycles, after.cycles)
@@ -163,11 +157,6 @@ def _compared(before: _Ran, new: Text, request: Request) -> Finding:
         return Finding(arguments, verdict, cycles, spills=after.spills)
     differs = _first_difference(before.program, after.program)
     return Finding(arguments, verdict, cycles, differs, spills=after.spills)
-
-
-def _passed(text: Text, request: Request) -> Request:
-    """Return the arguments as a caller passes them to a text of its version."""
-    return request if text.profile is Profile.BETA1 else with_operators(request)
 
 
 def _arguments(program: Program) -> str:
@@ -181,20 +170,15 @@ def _arguments(program: Program) -> str:
 
 def _first_difference(old: Program, new: Program) -> str:
     """Return the old and the new form of the first instruction that differs."""
-    for pair in zip_longest(_all(old), _all(new)):
+    every = ((i for body in program.cores for i in instructions(body)) for program in (old, new))
+    for pair in zip_longest(*every):
         before, after = map(_described, pair)
         if before != after:
             return f"{before} became {after}"
     return "the same instructions, at other addresses or in another order of time"
 
 
-def _all(program: Program) -> Iterator[Instruction]:
-    for body in program.cores:
-        yield from instructions(body)
-
-
 def _described(instruction: Instruction | None) -> str:
-    """Return the instruction with its tiles, without its place; "nothing" if there is none."""
     if instruction is None:
         return "nothing"
     operands = (

@@ -5,9 +5,10 @@ Sources: nkic/language/versions, which names the pages.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import libcst as cst
 
@@ -16,13 +17,14 @@ from nkic.language.enums import OPERATORS
 from nkic.language.provide import MODULES
 from nkic.language.versions import deprecated, removed, rewritten
 from nkic.language.versions.removed import Removal
-from nkic.language.versions.rewritten import DECORATORS, FRAMEWORKS, Chosen, Merged, Wrapped
+from nkic.language.versions.rewritten import DECORATORS, FRAMEWORKS, Merged
 from nkic.machine.operands import AttributeKind, Row
 from nkic.migrate.calls import (
     find,
     is_plain,
     keyword,
     keyword_of,
+    keyword_value,
     named,
     parameter_of,
     replaced,
@@ -59,7 +61,6 @@ def _today(value: Any) -> Any:
 
 
 def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """Rewrite `kernel(a, np.less)` to `kernel(a, nl.less)` if the kernel uses it as an operator."""
     function = _function(sheet, old)
     wanted = set(operator_parameters(sheet, function)) if function is not None else set()
     if function is None or not wanted:
@@ -70,20 +71,16 @@ def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
         parameter = parameter_of(argument, position, names)
         value = _written(sheet, argument.value) if parameter in wanted else None
         if value is not None:
-            current = call.args[position]
-            call = with_value(call, current, value)
+            call = with_value(call, call.args[position], value)
     return call if call is not new else None
 
 
 def _function(sheet: Sheet, call: cst.Call) -> cst.FunctionDef | None:
-    """Return the function of the file that is called, by its name or as `kernel[grid]`."""
     called = call.func.value if isinstance(call.func, cst.Subscript) else call.func
-    if not isinstance(called, cst.Name) or any(arg.star for arg in call.args):
+    if not isinstance(called, cst.Name) or not is_plain(call):
         return None
-    for statement in sheet.tree.body:
-        if isinstance(statement, cst.FunctionDef) and statement.name.value == called.value:
-            return statement
-    return None
+    functions = (node for node in sheet.tree.body if isinstance(node, cst.FunctionDef))
+    return next((f for f in functions if f.name.value == called.value), None)
 
 
 def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str]:
@@ -147,9 +144,7 @@ def move_import(sheet: Sheet, old: cst.Import, new: cst.Import) -> cst.Import | 
             sheet.leave(old, f"`nki` has no module `{name}`", "leave the import out")
             return None
     names = [_moved(imported) for imported in new.names]
-    if names == [*new.names]:
-        return None
-    return new.with_changes(names=names)
+    return new.with_changes(names=names) if names != [*new.names] else None
 
 
 def move_import_from(
@@ -164,7 +159,11 @@ def move_import_from(
         if today not in MODULES:
             sheet.leave(old, f"`nki` has no module `{today}`", "leave the import out")
             return None
-        return _without_decorators(sheet, new.with_changes(module=_parsed(today)), today)
+        new = new.with_changes(module=cst.parse_expression(today))
+        if today != "nki" or isinstance(new.names, cst.ImportStar):
+            return new
+        kept = [alias for alias in new.names if not _is_removed_decorator(sheet, alias)]
+        return _kept(new, kept, cst.MaybeSentinel.DEFAULT)
     if module != ROOT or isinstance(new.names, cst.ImportStar):
         return None
     if len(new.names) != 1 or code(new.names[0].name) != "nki":
@@ -176,19 +175,15 @@ def move_import_from(
     return cst.Import([_short(alias)])
 
 
-def _without_decorators(
-    sheet: Sheet, new: cst.ImportFrom, module: str
+def _kept(
+    new: cst.ImportFrom, aliases: Sequence[cst.ImportAlias], comma: cst.Comma | cst.MaybeSentinel
 ) -> cst.ImportFrom | cst.RemovalSentinel:
-    """Remove imports of removed decorators, whose uses another rule removes."""
-    if module != "nki" or isinstance(new.names, cst.ImportStar):
-        return new
-    aliases = [alias for alias in new.names if not _is_removed_decorator(sheet, alias)]
-    if len(aliases) == len(new.names):
+    """Return the import with some of its names."""
+    if len(aliases) == len(cast(Sequence[cst.ImportAlias], new.names)):
         return new
     if not aliases:
         return cst.RemoveFromParent()
-    aliases[-1] = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    return new.with_changes(names=aliases)
+    return new.with_changes(names=[*aliases[:-1], aliases[-1].with_changes(comma=comma)])
 
 
 def _is_removed_decorator(sheet: Sheet, alias: cst.ImportAlias) -> bool:
@@ -212,19 +207,12 @@ def _moved(alias: cst.ImportAlias) -> cst.ImportAlias:
     name = code(alias.name)
     if not f"{name}.".startswith(f"{PREFIX}."):
         return alias
-    return _short(alias.with_changes(name=_parsed(name.removeprefix(f"{ROOT}."))))
+    return _short(alias.with_changes(name=cst.parse_expression(name.removeprefix(f"{ROOT}."))))
 
 
 def _short(alias: cst.ImportAlias) -> cst.ImportAlias:
-    """Return `import nki` for `import nki as nki`."""
     same = alias.asname is not None and code(alias.asname.name) == code(alias.name)
     return alias.with_changes(asname=None) if same else alias
-
-
-def _parsed(name: str) -> cst.Name | cst.Attribute:
-    expression = cst.parse_expression(name)
-    assert isinstance(expression, cst.Name | cst.Attribute)
-    return expression
 
 
 def decorator(
@@ -303,13 +291,14 @@ def drop_import(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> objec
     if isinstance(new.names, cst.ImportStar) or old.module is None or old.relative:
         return None
     module = code(old.module)
-    aliases = [alias for alias in new.names if not _is_replaced(sheet, f"{module}.{_plain(alias)}")]
-    if len(aliases) == len(new.names):
-        return None
-    if not aliases:
-        return cst.RemoveFromParent()
-    aliases[-1] = aliases[-1].with_changes(comma=new.names[-1].comma)
-    return new.with_changes(names=aliases)
+    aliases = []
+    for alias in new.names:
+        name = alias.name.value if isinstance(alias.name, cst.Name) else ""
+        renaming = change(sheet, f"{module}.{name}")
+        if renaming is None or not (renaming.python or renaming.name):
+            aliases.append(alias)
+    kept = _kept(new, aliases, new.names[-1].comma)
+    return kept if kept is not new else None
 
 
 def _renamed(
@@ -332,34 +321,21 @@ def _renamed(
     return cst.parse_expression(f"{code(base)}.{renaming.name}")
 
 
-def _is_replaced(sheet: Sheet, qualified: str) -> bool:
-    renaming = change(sheet, qualified)
-    return renaming is not None and bool(renaming.python or renaming.name)
-
-
 def _is_part(sheet: Sheet, node: cst.CSTNode) -> bool:
-    """Whether the name is in an import, an assignment target, or an attribute's own name."""
+    """Whether the name is in an import, an assignment target, an attribute's own name, or a
+    decorator that another rule handles.
+    """
     parent = next(sheet.parents(node))
     if isinstance(parent, cst.Attribute):
         return parent.attr is node
-    if _is_decorator(sheet, node):
-        return True  # handled by another rule
-    return isinstance(parent, cst.ImportAlias | cst.AsName | cst.AssignTarget | cst.Param)
-
-
-def _plain(alias: cst.ImportAlias) -> str:
-    return alias.name.value if isinstance(alias.name, cst.Name) else ""
-
-
-def _is_decorator(sheet: Sheet, node: cst.CSTNode) -> bool:
-    """Whether the name is part of a decorator that another rule handles."""
     around = next((p for p in sheet.parents(node) if isinstance(p, cst.Decorator)), None)
-    if around is None:
-        return False
-    call = around.decorator
-    function = call.func if isinstance(call, cst.Call) else call
-    inside = any(inner is node for inner in walk(function))
-    return inside and sheet.name_of(function).removeprefix("nki.") in DECORATORS
+    if around is not None:
+        call = around.decorator
+        function = call.func if isinstance(call, cst.Call) else call
+        inside = any(inner is node for inner in walk(function))
+        if inside and sheet.name_of(function).removeprefix("nki.") in DECORATORS:
+            return True
+    return isinstance(parent, cst.ImportAlias | cst.AsName | cst.AssignTarget | cst.Param)
 
 
 def _is_called_plainly(sheet: Sheet, node: cst.CSTNode) -> bool:
@@ -393,93 +369,74 @@ def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | 
     for name in sorted(names, key=lambda name: (row.name, name) in rewritten.MERGED):
         removal = removed.parameter(row.name, name)
         if removal is not None and name not in row.parameters and sheet.due(removal.since):
-            call = _Former(sheet, row, old, name, removal).rewritten(call)
+            call = _without_former(sheet, row, old, call, name, removal)
     return call if call is not new else None
 
 
-class _Former:
-    """One argument of a call whose parameter was removed."""
-
-    def __init__(self, sheet: Sheet, row: Row, old: cst.Call, name: str, removal: Removal) -> None:
-        self.sheet = sheet
-        self.row = row
-        self.old = old
-        self.name = name
-        self.removal = removal
-
-    def rewritten(self, call: cst.Call) -> cst.Call:
-        """Return the call without it; unchanged if that is not certain."""
-        argument = keyword(call, self.name)
-        if argument is None:
-            return call  # removed together with another one
-        key = (self.row.name, self.name)
-        if key in rewritten.WRAPPED:
-            return self.wrapped(call, argument, rewritten.WRAPPED[key])
-        if key in rewritten.CHOSEN:
-            return self.chosen(call, argument, rewritten.CHOSEN[key])
-        if key in rewritten.MERGED:
-            return self.merged(call, argument, rewritten.MERGED[key])
-        if key in rewritten.WITH and keyword(call, rewritten.WITH[key]) is not None:
-            return call
-        return self.plain(call, argument)
-
-    def plain(self, call: cst.Call, argument: cst.Arg) -> cst.Call:
-        """Rename the argument, or leave it out."""
-        if self.removal.name:
-            renamed = argument.with_changes(keyword=cst.Name(self.removal.name))
-            return replaced(call, argument, renamed)
-        if self.removal.idle and _has_dst(call, self.row.parameters):
-            return without(call, argument)
-        since = self.removal.since.label
-        text = f"{self.row.called} has no parameter `{self.name}` since NKI {since}"
-        self.sheet.leave(self.old, text, self.removal.instead)
+def _without_former(
+    sheet: Sheet, row: Row, old: cst.Call, call: cst.Call, name: str, removal: Removal
+) -> cst.Call:
+    """Return the call without an argument whose parameter was removed; unchanged if that is not
+    certain, or if the argument was removed together with another one.
+    """
+    argument, key = keyword(call, name), (row.name, name)
+    own = partial(sheet.of_module, row.module)
+    if argument is None:
         return call
 
-    def wrapped(self, call: cst.Call, argument: cst.Arg, form: Wrapped) -> cst.Call:
-        """Rewrite `imm=42` to `src=nisa.register_alloc(42)`."""
-        function = self.sheet.of_module(self.row.module, form.by)
-        value = cst.Call(function, [cst.Arg(argument.value)])
-        new = argument.with_changes(keyword=cst.Name(form.name), value=value)
+    def renamed(name: str, value: cst.BaseExpression) -> cst.Call:
+        new = argument.with_changes(keyword=cst.Name(name), value=value)
         return replaced(call, argument, new)
 
-    def chosen(self, call: cst.Call, argument: cst.Arg, form: Chosen) -> cst.Call:
-        """Rewrite `use_gpsimd_dma=True` to `dma_engine=nisa.dma_engine.gpsimd_dma`."""
-        yes, no = (
-            self.sheet.of_module(self.row.module, f"{form.name}.{member}")
-            for member in (form.yes, form.no)
-        )
-        literal = argument.value.value if isinstance(argument.value, cst.Name) else ""
+    if wrapped := rewritten.WRAPPED.get(key):  # `imm=42` to `src=nisa.register_alloc(42)`
+        return renamed(wrapped.name, cst.Call(own(wrapped.by), [cst.Arg(argument.value)]))
+    if chosen := rewritten.CHOSEN.get(key):  # `use_gpsimd_dma=True` to `dma_engine=…`
+        yes, no = (own(f"{chosen.name}.{member}") for member in (chosen.yes, chosen.no))
         either = cst.IfExp(argument.value, yes, no, [cst.LeftParen()], [cst.RightParen()])
-        value = {"True": yes, "False": no}.get(literal, either)
-        new = argument.with_changes(keyword=cst.Name(form.name), value=value)
-        return replaced(call, argument, new)
-
-    def merged(self, call: cst.Call, argument: cst.Arg, form: Merged) -> cst.Call:
-        """Rewrite `dma_copy(dst, src, dst_rmw_op=op)` to `dma_compute(dst, [src, dst],
-        reduce_op=op)`.
-        """
-        if isinstance(argument.value, cst.Name) and argument.value.value == "None":
-            idle = {name for (_, name), main in rewritten.WITH.items() if main == self.name}
-            others = [arg for arg in call.args if keyword_of(arg) not in {self.name, *idle}]
-            return with_args(call, others)
-        dst, src = (find(call, self.row.parameters, name) for name in ("dst", "src"))
-        allowed = {"dst", "src", self.name, *form.kept, ""}
-        is_certain = is_plain(call) and not {keyword_of(arg) for arg in call.args} - allowed
-        operator = next(arg.value for arg in self.old.args if keyword_of(arg) == self.name)
-        if dst is None or src is None or not is_certain or not self.sheet.name_of(operator):
-            since = self.removal.since.label
-            text = f"`{self.name}` of {self.row.called} was removed in NKI {since}"
-            self.sheet.leave(self.old, text, self.removal.instead)
-            return call
-        sources = cst.List([cst.Element(src.value), cst.Element(dst.value)])
-        args = [cst.Arg(dst.value), cst.Arg(sources), named(form.operator, argument.value)]
-        args += [arg for arg in call.args if keyword_of(arg) in form.kept]
-        return call.with_changes(func=self.sheet.of_module(self.row.module, form.by), args=args)
+        value = {"True": yes, "False": no}.get(code(argument.value), either)
+        return renamed(chosen.name, value)
+    if merged := rewritten.MERGED.get(key):
+        return _merged(sheet, row, old, call, argument, merged, removal)
+    if key in rewritten.WITH and keyword(call, rewritten.WITH[key]) is not None:
+        return call
+    if removal.name:
+        return renamed(removal.name, argument.value)
+    # The destination determines the result, if the call names it.
+    if removal.idle and (row.parameters[0] != "dst" or find(call, row.parameters, "dst")):
+        return without(call, argument)
+    text = f"{row.called} has no parameter `{name}` since NKI {removal.since.label}"
+    sheet.leave(old, text, removal.instead)
+    return call
 
 
-def _has_dst(call: cst.Call, parameters: tuple[str, ...]) -> bool:
-    """Whether the call names its destination, which determines the result."""
-    return parameters[0] != "dst" or find(call, parameters, "dst") is not None
+def _merged(
+    sheet: Sheet,
+    row: Row,
+    old: cst.Call,
+    call: cst.Call,
+    argument: cst.Arg,
+    form: Merged,
+    removal: Removal,
+) -> cst.Call:
+    """Rewrite `dma_copy(dst, src, dst_rmw_op=op)` to `dma_compute(dst, [src, dst],
+    reduce_op=op)`.
+    """
+    name = keyword_of(argument)
+    if code(argument.value) == "None":
+        idle = {other for (_, other), main in rewritten.WITH.items() if main == name}
+        return with_args(call, [a for a in call.args if keyword_of(a) not in {name, *idle}])
+    dst, src = (find(call, row.parameters, operand) for operand in ("dst", "src"))
+    allowed = {"dst", "src", name, *form.kept, ""}
+    is_certain = is_plain(call) and not {keyword_of(arg) for arg in call.args} - allowed
+    operator = keyword_value(old, name)
+    if not (dst and src and is_certain and operator and sheet.name_of(operator)):
+        text = f"`{name}` of {row.called} was removed in NKI {removal.since.label}"
+        sheet.leave(old, text, removal.instead)
+        return call
+    sources = cst.List([cst.Element(src.value), cst.Element(dst.value)])
+    args = [cst.Arg(dst.value), cst.Arg(sources), named(form.operator, argument.value)]
+    args += [arg for arg in call.args if keyword_of(arg) in form.kept]
+    return call.with_changes(func=sheet.of_module(row.module, form.by), args=args)
 
 
 def hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -487,13 +444,13 @@ def hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     function = sheet.function(old)
     if function not in _HINTED:
         return None
-    args = [arg for arg in new.args if not _is_hint(sheet, function, keyword_of(arg))]
+    args = [
+        arg
+        for arg in new.args
+        if (removal := removed.own_parameter(function, keyword_of(arg))) is None
+        or not (removal.idle and sheet.due(removal.since))
+    ]
     return with_args(new, args) if len(args) < len(new.args) else None
-
-
-def _is_hint(sheet: Sheet, function: str, name: str) -> bool:
-    removal = removed.own_parameter(function, name)
-    return removal is not None and removal.idle and sheet.due(removal.since)
 
 
 def jit_options(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:

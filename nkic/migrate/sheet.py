@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
+from typing import Any, cast
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -25,17 +27,8 @@ from nkic.source.subset import ROOT
 
 # Layout: the prefixes of fields that do not affect the meaning of a source.
 _LAYOUT = ("whitespace", "lpar", "rpar", "leading", "trailing", "lines_after", "comma", "semicolon")
-_PUNCTUATION = {
-    "header",
-    "footer",
-    "equal",
-    "indent",
-    "dot",
-    "lbracket",
-    "rbracket",
-    "lbrace",
-    "rbrace",
-}
+_PUNCTUATION = {"header", "footer", "equal", "indent", "dot"}
+_PUNCTUATION |= {"lbracket", "rbracket", "lbrace", "rbrace"}
 
 
 @cache
@@ -45,7 +38,6 @@ def _child_fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
 
 
 def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield the direct children of a node, without layout."""
     for name in _child_fields(type(node)):
         value = getattr(node, name)
         if isinstance(value, cst.CSTNode):
@@ -55,14 +47,12 @@ def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield the node and all its descendants."""
     yield node
     for child in children(node):
         yield from walk(child)
 
 
 def names_in(node: cst.CSTNode) -> Iterator[cst.Name]:
-    """Yield all names in a node, those of attributes and keywords included."""
     return (inner for inner in walk(node) if isinstance(inner, cst.Name))
 
 
@@ -92,11 +82,6 @@ def bound(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
     return names
 
 
-def parents(tree: cst.Module) -> dict[int, cst.CSTNode]:
-    """Return the parent of each node, by the node's `id`."""
-    return {id(child): node for node in walk(tree) for child in children(node)}
-
-
 def names_set(node: cst.CSTNode) -> Iterator[str]:
     """Yield the names that a node itself sets, other than by an import."""
     if isinstance(node, cst.FunctionDef | cst.ClassDef):
@@ -110,7 +95,6 @@ def names_set(node: cst.CSTNode) -> Iterator[str]:
 
 
 def target_names(target: cst.CSTNode) -> Iterator[cst.Name]:
-    """Yield the names that an assignment target sets."""
     if isinstance(target, cst.Name):
         yield target
     elif isinstance(target, cst.Tuple | cst.List):
@@ -126,13 +110,10 @@ def only_target(statement: cst.CSTNode | None) -> cst.BaseExpression | None:
 
 
 def code(node: cst.CSTNode) -> str:
-    """Return the source text of a node."""
     return cst.Module([]).code_for_node(node)
 
 
 # ---- The meaning of names through imports: `nl.add` is `nki.language.add` -----------------------
-
-Scope = cst.FunctionDef | cst.Module
 
 
 class Imports:
@@ -145,7 +126,6 @@ class Imports:
         self._tree = tree
         self._around = around
         self._of: dict[int, Mapping[str, str]] = {}
-        self._set: dict[int, set[str]] = {}
 
     def meaning(self, node: cst.CSTNode) -> str:
         """Return the qualified name of an expression; "" if it is not imported."""
@@ -154,42 +134,22 @@ class Imports:
             return f"{owner}.{node.attr.value}" if owner else ""
         if not isinstance(node, cst.Name):
             return ""
-        for scope in self._scopes(node):
-            if node.value in self._imported(scope):
-                return self._imported(scope)[node.value]
-            if node.value in self._bound(scope):
-                return ""
-        return ""
+        return next((meant for meant in self._meanings(node) if meant is not None), "")
 
     def is_builtin(self, node: cst.CSTNode, name: str) -> bool:
-        """Whether the expression is Python's built-in `name`."""
-        return (
-            isinstance(node, cst.Name)
-            and node.value == name
-            and hasattr(builtins, name)
-            and not any(
-                name in self._imported(scope) or name in self._bound(scope)
-                for scope in self._scopes(node)
-            )
-        )
+        is_it = isinstance(node, cst.Name) and node.value == name and hasattr(builtins, name)
+        return is_it and all(meant is None for meant in self._meanings(cast(cst.Name, node)))
 
-    def _scopes(self, node: cst.CSTNode) -> Iterator[Scope]:
-        for parent in self._around(node):
-            if isinstance(parent, cst.FunctionDef | cst.Module):
-                yield parent
-
-    def _imported(self, scope: Scope) -> Mapping[str, str]:
-        if id(scope) not in self._of:
-            body = scope.body if isinstance(scope, cst.FunctionDef) else scope
-            self._of[id(scope)] = {
-                name: meant for node in visible(body) for name, meant in _imports(node)
-            }
-        return self._of[id(scope)]
-
-    def _bound(self, scope: Scope) -> set[str]:
-        if id(scope) not in self._set:
-            self._set[id(scope)] = bound(scope)
-        return self._set[id(scope)]
+    def _meanings(self, name: cst.Name) -> Iterator[str | None]:
+        """Yield what each scope around a name makes of it, the innermost first: None if nothing."""
+        for scope in self._around(name):
+            if not isinstance(scope, cst.FunctionDef | cst.Module):
+                continue
+            if id(scope) not in self._of:
+                body = scope.body if isinstance(scope, cst.FunctionDef) else scope
+                imported = (pair for node in visible(body) for pair in _imports(node))
+                self._of[id(scope)] = dict.fromkeys(bound(scope), "") | dict(imported)
+            yield self._of[id(scope)].get(name.value)
 
 
 def _imports(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
@@ -209,6 +169,7 @@ def _imports(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
 
 LANGUAGE = "nki.language"
 ALIASES = {"nki": "nki", LANGUAGE: "nl", "nki.isa": "nisa"}  # the customary aliases
+_MODULE_OF = {alias: module for module, alias in ALIASES.items()}
 
 
 class Sheet:
@@ -227,29 +188,23 @@ class Sheet:
         wrapper = MetadataWrapper(_parsed(source), unsafe_skip_copy=True)
         self.tree = wrapper.module
         self._positions = wrapper.resolve(PositionProvider)
-        self._parents = parents(self.tree)
+        self._parents = {id(child): node for node in walk(self.tree) for child in children(node)}
         self._imports = Imports(self.tree, self.parents)
         self._names = {node.value for node in names_in(self.tree)}
         self._modules = dict(_modules(self.tree))
 
-    # ---- places and names ------------------------------------------------------------------
-
     def span(self, node: cst.CSTNode) -> Span:
-        """Return the span of a node in the file as it was read."""
         positions = self._positions[node]
         start, end = positions.start, positions.end
         return Span(self.source.path, start.line, start.column + 1, end.line, end.column + 1)
 
     def spot(self, node: cst.CSTNode) -> Spot:
-        """Return the span as a key of `facts`."""
         return spot(self.span(node))
 
     def instructions(self, node: cst.CSTNode) -> tuple[Instruction, ...]:
-        """Return the instructions that were recorded at a node."""
         return self.facts.instructions.get(self.spot(node), ())
 
     def tensors(self, node: cst.CSTNode) -> tuple[Tensor, ...]:
-        """Return the tensors that were made at a node."""
         return self.facts.tensors.get(self.spot(node), ())
 
     def name_of(self, node: cst.CSTNode) -> str:
@@ -259,17 +214,14 @@ class Sheet:
         return self._imports.meaning(node).removeprefix(f"{ROOT}.")
 
     def is_builtin(self, node: cst.CSTNode, name: str) -> bool:
-        """Whether the expression is Python's built-in `name`."""
         return self._imports.is_builtin(node, name)
 
     def parents(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """Yield the nodes around one, the innermost first."""
         while not isinstance(node, cst.Module):
             node = self._parents[id(node)]
             yield node
 
     def fresh(self, base: str) -> str:
-        """Return a name that the file does not use."""
         name, count = base, 1
         while name in self._names:
             count += 1
@@ -281,30 +233,34 @@ class Sheet:
         """Return `module.name`, through the file's own import of the module, or one that is
         added.
         """
-        alias = self._modules.get(module)
-        if alias is None:
-            alias = self.fresh(ALIASES[module])
-            self._modules[module] = alias
+        return cst.parse_expression(f"{self._alias(module)}.{name}")
+
+    def _alias(self, module: str) -> str:
+        if module not in self._modules:
+            alias = self._modules[module] = self.fresh(ALIASES[module])
             self.wanted[alias] = module
-        return cst.parse_expression(f"{alias}.{name}")
+        return self._modules[module]
 
     def nl(self, name: str) -> cst.BaseExpression:
-        """Return `nl.name`."""
         return self.of_module(LANGUAGE, name)
 
-    def nisa(self, name: str) -> cst.BaseExpression:
-        """Return `nisa.name`."""
-        return self.of_module("nki.isa", name)
+    def text(self, template: str, *parts: object) -> str:
+        """Return the text of a template, `nl.copy({})`, through the file's imports of `nl` and
+        `nisa`; parts are expressions and texts.
+        """
+        texts = (code(part) if isinstance(part, cst.CSTNode) else part for part in parts)
+        own = re.sub(r"\b(nl|nisa)(?=\.)", lambda m: self._alias(_MODULE_OF[m[1]]), template)
+        return own.format(*texts)
+
+    def parsed(self, template: str, *parts: object) -> Any:
+        return cst.parse_expression(self.text(template, *parts))
 
     def function(self, call: cst.Call) -> str:
         """Return the name of the function of `nki.language` that is called; "" for others."""
         module, _, name = self.name_of(call.func).rpartition(".")
         return name if module == LANGUAGE else ""
 
-    # ---- rules and what they left ----------------------------------------------------------
-
     def due(self, since: Profile) -> bool:
-        """Whether a change of version `since` applies to the target version."""
         return since <= self.target
 
     def is_before(self, version: Profile) -> bool:
@@ -320,7 +276,6 @@ class Sheet:
 
 
 def _parsed(source: SourceFile) -> cst.Module:
-    """Return the tree. Raises `CompileFailed` for Python that libcst cannot parse."""
     try:
         return cst.parse_module(source.text)
     except cst.ParserSyntaxError as error:
@@ -346,8 +301,7 @@ def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
 
 
 def _alias(name: cst.ImportAlias) -> str:
-    bound = name.asname.name if name.asname else name.name
-    return _dotted(bound)
+    return _dotted(name.asname.name if name.asname else name.name)
 
 
 def _dotted(node: cst.CSTNode) -> str:
@@ -381,23 +335,15 @@ def _read(node: cst.CSTNode, outside: Collection[int]) -> Iterator[str]:
 
 def _read_children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     """Yield the children that are read: no assignment targets, attribute names, …"""
-    if isinstance(node, cst.Attribute):
+    if isinstance(node, cst.Attribute | cst.Arg):
         yield node.value
-    elif isinstance(node, cst.Arg | cst.Param | cst.FunctionDef | cst.ClassDef):
-        yield from (
-            child
-            for child in children(node)
-            if not isinstance(child, cst.Name) or child is _value(node)
-        )
+    elif isinstance(node, cst.Param | cst.FunctionDef | cst.ClassDef):
+        yield from (child for child in children(node) if not isinstance(child, cst.Name))
     elif isinstance(node, cst.AssignTarget | cst.For | cst.AnnAssign | cst.NamedExpr):
         yield from (child for child in children(node) if child is not node.target)
         yield from _read_by_setting(node.target)
     else:
         yield from children(node)
-
-
-def _value(node: cst.CSTNode) -> cst.CSTNode | None:
-    return node.value if isinstance(node, cst.Arg) else None
 
 
 def _read_by_setting(target: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -44,7 +44,6 @@ def moved_back(diagnostics: Sequence[Diagnostic], old: str, new: str) -> Iterato
 
 
 def _lines(old: list[str], new: list[str]) -> dict[int, int]:
-    """Return, for each line of `new` from 1, the line of `old` that it was, or that it replaced."""
     old_lines: dict[int, int] = {}
     for _, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
         for line in range(first, last):
@@ -78,13 +77,11 @@ def siblings(source: SourceFile, request: Request) -> Iterator[Request]:
 
 
 def _needed(function: cst.FunctionDef) -> set[str]:
-    """Return the parameters without defaults."""
     params = (node for node in walk(function.params) if isinstance(node, cst.Param))
     return {param.name.value for param in params if param.default is None and not param.star}
 
 
 def _cut(request: Request, kernel: str, names: set[str]) -> Request:
-    """Return the request for another kernel, with the arguments that it has."""
     args = {name: kind for name, kind in request.args.items() if name in names}
     consts = {name: value for name, value in request.consts.items() if name in names}
     return replace(request, kernel=kernel, args=args, consts=consts)
@@ -142,57 +139,50 @@ def with_siblings(facts: Facts, source: SourceFile, request: Request, load: Load
 
 
 # ---- The rules of a migration, by the version in which the new form was introduced --------------
-# A rule is tried on every node of its kinds, innermost first. The pages are sections of NKI's
-# migration guide (SDK documentation, nki/migration). What a rule must know of single names comes
-# from the tables of versions (nkic/language/versions) and of instructions.
+# A rule is tried on every node of its kinds, innermost first. Source: the sections of NKI's
+# migration guide (SDK documentation, nki/migration) up to that version. What a rule must know of
+# single names comes from the tables of versions (nkic/language/versions) and of instructions.
 
 BETA2, NKI_0_3, NKI_0_6 = Profile.BETA2, Profile.NKI_0_3, Profile.NKI_0_6
 
 
 class Rule(NamedTuple):
-    """One rule: its title, the version since which it applies, its documentation, its nodes, its
-    function.
-    """
+    """One rule: its title, the version since which it applies, its nodes, its function."""
 
     title: str
     since: Profile
-    page: str
     node: type[cst.CSTNode]
     write: Callable[[Sheet, Any, Any], Any]
 
 
-_TO_BETA2 = "NKI 0.1.0 to NKI 0.2.0"
-_TO_0_3 = "NKI 0.2.0 to NKI 0.3.0"
-_TO_0_6 = "NKI 0.5.0 to NKI 0.6.0"
-_EVERY = "all, by version"
 _NAMES = "a name that was replaced"
 _IMPORTS = "an import of neuronxcc"
 RULES = (
-    Rule(_IMPORTS, BETA2, _TO_BETA2, cst.Import, rules.move_import),
-    Rule(_IMPORTS, BETA2, _TO_BETA2, cst.ImportFrom, rules.move_import_from),
-    Rule(_IMPORTS, BETA2, _TO_BETA2, cst.Attribute, rules.move_name),
-    Rule("a decorator", BETA2, _TO_BETA2, cst.Attribute, rules.decorator_by_name),
-    Rule("a decorator", BETA2, _TO_BETA2, cst.Decorator, rules.decorator),
-    Rule("an operator by another name", BETA2, _TO_BETA2, cst.Call, calls.operators),
-    Rule(rules.PASSED, BETA2, _TO_BETA2, cst.Call, rules.passed),
-    Rule(rules.PASSED, BETA2, _TO_BETA2, cst.FunctionDef, rules.declared),
-    Rule("a hint", BETA2, _TO_BETA2, cst.Call, rules.hints),
-    Rule("a constant's element type", BETA2, _TO_BETA2, cst.Call, calls.converted),
-    Rule("a word by another name", BETA2, _TO_BETA2, cst.Call, calls.words),
-    Rule("what was not said", BETA2, _TO_BETA2, cst.Call, calls.defaults),
-    Rule("an option of nki.jit", NKI_0_3, _TO_0_3, cst.Call, rules.jit_options),
-    Rule("a parameter that is gone", BETA2, _EVERY, cst.Call, rules.former_parameters),
-    Rule("a number for an enumeration", NKI_0_3, _TO_0_3, cst.Call, calls.enumerations),
-    Rule("a buffer by name", NKI_0_3, _TO_0_3, cst.Call, calls.buffer_names),
-    Rule("an output in hbm", NKI_0_3, _TO_0_3, cst.Call, calls.shared_outputs),
-    Rule("a memset of integers", NKI_0_3, _TO_0_3, cst.Call, calls.whole_fill),
-    Rule("the order of arguments", NKI_0_3, _TO_0_3, cst.Call, calls.former_order),
-    Rule("an axis with another meaning", NKI_0_3, _TO_0_3, cst.Call, calls.reduced_axis),
-    Rule(_NAMES, BETA2, _EVERY, cst.Attribute, rules.rename_attribute),
-    Rule(_NAMES, BETA2, _EVERY, cst.Name, rules.rename_name),
-    Rule(_NAMES, BETA2, _EVERY, cst.ImportFrom, rules.drop_import),
-    Rule("a loop over nl.dynamic_range", NKI_0_6, _TO_0_6, cst.For, calls.counted),
-    Rule("a while loop over a register", NKI_0_6, _TO_0_6, cst.While, calls.conditional),
+    Rule(_IMPORTS, BETA2, cst.Import, rules.move_import),
+    Rule(_IMPORTS, BETA2, cst.ImportFrom, rules.move_import_from),
+    Rule(_IMPORTS, BETA2, cst.Attribute, rules.move_name),
+    Rule("a decorator", BETA2, cst.Attribute, rules.decorator_by_name),
+    Rule("a decorator", BETA2, cst.Decorator, rules.decorator),
+    Rule("an operator by another name", BETA2, cst.Call, calls.operators),
+    Rule(rules.PASSED, BETA2, cst.Call, rules.passed),
+    Rule(rules.PASSED, BETA2, cst.FunctionDef, rules.declared),
+    Rule("a hint", BETA2, cst.Call, rules.hints),
+    Rule("a constant's element type", BETA2, cst.Call, calls.converted),
+    Rule("a word by another name", BETA2, cst.Call, calls.words),
+    Rule("what was not said", BETA2, cst.Call, calls.defaults),
+    Rule("an option of nki.jit", NKI_0_3, cst.Call, rules.jit_options),
+    Rule("a parameter that is gone", BETA2, cst.Call, rules.former_parameters),
+    Rule("a number for an enumeration", NKI_0_3, cst.Call, calls.enumerations),
+    Rule("a buffer by name", NKI_0_3, cst.Call, calls.buffer_names),
+    Rule("an output in hbm", NKI_0_3, cst.Call, calls.shared_outputs),
+    Rule("a memset of integers", NKI_0_3, cst.Call, calls.whole_fill),
+    Rule("the order of arguments", NKI_0_3, cst.Call, calls.former_order),
+    Rule("an axis with another meaning", NKI_0_3, cst.Call, calls.reduced_axis),
+    Rule(_NAMES, BETA2, cst.Attribute, rules.rename_attribute),
+    Rule(_NAMES, BETA2, cst.Name, rules.rename_name),
+    Rule(_NAMES, BETA2, cst.ImportFrom, rules.drop_import),
+    Rule("a loop over nl.dynamic_range", NKI_0_6, cst.For, calls.counted),
+    Rule("a while loop over a register", NKI_0_6, cst.While, calls.conditional),
 )
 
 
@@ -219,51 +209,38 @@ def without_unused(source: SourceFile, like: Sheet) -> str:
 
 
 class _Remover(cst.CSTTransformer):
+    """Removes assignments that nothing reads, but keeps comments, except those about indices."""
+
     def __init__(self, removed: set[int]) -> None:
         super().__init__()
         self.gone = removed
         self.before: dict[int, list[cst.EmptyLine]] = {}
         self.comments: list[cst.EmptyLine] = []  # above removed statements, for the next
 
-    def leave_Assign(  # noqa: N802
-        self, original_node: cst.Assign, updated_node: cst.Assign
-    ) -> cst.Assign | cst.RemovalSentinel:
-        """Remove an assignment that nothing reads."""
-        return cst.RemoveFromParent() if id(original_node) in self.gone else updated_node
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.For):  # comments stay before the loop, not in it
+            self.before[id(node)], self.comments = self.comments, []
+        return True
 
-    def leave_SimpleStatementLine(  # noqa: N802
-        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
-        """Keep comments, except those about indices."""
-        if not updated_node.body:
-            lines = original_node.leading_lines
-            text = " ".join(empty_line.comment.value for empty_line in lines if empty_line.comment)
-            if text and not _OF_INDICES.search(text):
-                self.comments += lines
-            return cst.RemoveFromParent()
-        return self._with_comments(updated_node)
-
-    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:  # noqa: N802
-        """Restore the loop's own comments, and those before it."""
-        before = self.before.pop(id(original_node), [])
-        return updated_node.with_changes(leading_lines=[*before, *updated_node.leading_lines])
-
-    def visit_For(self, node: cst.For) -> None:  # noqa: N802
-        """Keep pending comments before the loop, not in it."""
-        self.before[id(node)], self.comments = self.comments, []
-
-    def leave_IndentedBlock(  # noqa: N802
-        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
-    ) -> cst.IndentedBlock:
-        """Put comments after the last statement of a block at its end."""
-        footer = [*self.comments, *updated_node.footer]
-        self.comments = []
-        return updated_node.with_changes(footer=footer)
-
-    def _with_comments(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
-        lines = [*self.comments, *line.leading_lines]
-        self.comments = []
-        return line.with_changes(leading_lines=lines)
+    def on_leave(self, old: Any, new: Any) -> Any:
+        match old:
+            case cst.Assign() if id(old) in self.gone:
+                return cst.RemoveFromParent()
+            case cst.SimpleStatementLine() if not new.body:
+                text = " ".join(line.comment.value for line in old.leading_lines if line.comment)
+                if text and not _OF_INDICES.search(text):
+                    self.comments += old.leading_lines
+                return cst.RemoveFromParent()
+            case cst.SimpleStatementLine():
+                lines, self.comments = [*self.comments, *new.leading_lines], []
+                return new.with_changes(leading_lines=lines)
+            case cst.For():
+                lines = [*self.before.pop(id(old)), *new.leading_lines]
+                return new.with_changes(leading_lines=lines)
+            case cst.IndentedBlock():  # those after its last statement
+                lines, self.comments = [*self.comments, *new.footer], []
+                return new.with_changes(footer=lines)
+        return new
 
 
 _OF_INDICES = re.compile(r"(?i)\bind(?:ex|exing|ices)\b|\barange\b|\bmgrid\b|\bmask")
@@ -279,15 +256,15 @@ def _is_read(sheet: Sheet, node: cst.Assign, removed: set[int]) -> bool:
 
 
 def _is_index(indices: Indices, node: cst.Assign) -> bool:
-    """Whether the value is made of indices without side effects."""
-    calls = [inner for inner in walk(node.value) if isinstance(inner, cst.Call)]
-    pure = all(_is_pure(indices.sheet, call.func) for call in calls)
+    """Whether the value is made of indices, and of calls without side effects."""
+    sheet = indices.sheet
+    functions = [inner.func for inner in walk(node.value) if isinstance(inner, cst.Call)]
+    pure = all(
+        sheet.name_of(function) in PURE
+        or any(sheet.is_builtin(function, name) for name in ("min", "max", "len"))
+        for function in functions
+    )
     return pure and indices.has_index(node.value)
-
-
-def _is_pure(sheet: Sheet, function: cst.BaseExpression) -> bool:
-    builtin = any(sheet.is_builtin(function, name) for name in ("min", "max", "len"))
-    return builtin or sheet.name_of(function) in PURE
 
 
 # --------------------------------------------------------------------------------------------------
@@ -309,36 +286,29 @@ def migrate(source: SourceFile, facts: Facts, start: Profile | None, target: Pro
     `start` is its version, None if unknown: then every rule applies whose old form is valid in no
     later version.
     """
-    former: tuple[Diagnostic, ...] = ()
-    skipped: tuple[Span, ...] = ()
+    left: list[Diagnostic] = []
+    skipped: list[Span] = []  # functions that are reported as a whole
     done: Counter[str] = Counter()
     text = source.text
     if start is Profile.BETA1:
         sheet = Sheet(source, facts, start, target)
         writer = Beta1Writer(sheet)
         module = writer.pending.restored(sheet.tree.visit(writer), sheet)
-        skipped = tuple(writer.skipped.values())
+        skipped = [*writer.skipped.values()]
         text = without_unused(SourceFile(source.path, _with_imports(module, sheet).code), sheet)
-        spilled = [_spilled(Span(source.path, *at)) for at in sorted(facts.spills)]
-        former, done, facts = (*sheet.left, *spilled), sheet.done, Facts()
+        for at in sorted(facts.spills):
+            reason = "SBUF has no room for all tiles of this kernel: Beta 1 spills some to HBM by"
+            help = "compile the new source with --spill, or use smaller blocks"
+            place, level = Span(source.path, *at), Level.WARNING
+            left.append(make("not-migrated", f"{reason} itself", place, help=help, level=level))
+        left = [*sheet.left, *left]
+        done, facts = sheet.done, Facts()
     sheet = Sheet(SourceFile(source.path, text), facts, start, target)
     module = sheet.tree.visit(_Writer(sheet))
     later = moved_back(sheet.left, source.text, text)
-    left = (*former, *(d for d in later if not _is_in(_place(d), skipped)))
+    left += [d for d in later if not any(s.line <= _place(d).line <= s.end_line for s in skipped)]
     new = with_version(_with_imports(module, sheet).code, target)
     return Migrated(new, done + sheet.done, tuple(sorted(left, key=_place)))
-
-
-def _spilled(kernel: Span) -> Diagnostic:
-    """Return a warning about tiles that Beta 1's compiler spills by itself."""
-    text = "SBUF has no room for all tiles of this kernel: Beta 1 spills some to HBM by itself"
-    help = "compile the new source with --spill, or use smaller blocks"
-    return make("not-migrated", text, kernel, help=help, level=Level.WARNING)
-
-
-def _is_in(place: Span, functions: Sequence[Span]) -> bool:
-    """Whether the place is in a function that has already been reported as a whole."""
-    return any(span.line <= place.line <= span.end_line for span in functions)
 
 
 def _place(diagnostic: Diagnostic) -> Span:
@@ -352,30 +322,26 @@ class _Writer(cst.CSTTransformer):
         super().__init__()
         self.sheet = sheet
 
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        """Return the node that replaces an old one."""
-        node = super().on_leave(original_node, updated_node)
-        for rule in _BY_NODE.get(type(original_node), ()):
-            if type(node) is not type(original_node) or not self.sheet.due(rule.since):
+    def on_leave(self, old: Any, new: Any) -> Any:
+        for rule in _BY_NODE.get(type(old), ()):
+            if type(new) is not type(old) or not self.sheet.due(rule.since):
                 continue
-            replacement = rule.write(self.sheet, original_node, node)
+            replacement = rule.write(self.sheet, old, new)
             if replacement is not None:
                 self.sheet.done[rule.title] += 1
-                node = replacement
-        return node
+                new = replacement
+        return new
 
 
 def _with_imports(tree: cst.Module, sheet: Sheet) -> cst.Module:
-    """Return the file with the imports that rules requested, after its own."""
     wanted = sheet.wanted
     if not wanted:
         return tree
     modules = (alias if name == alias else f"{name} as {alias}" for alias, name in wanted.items())
     lines = [cst.parse_statement(f"import {text}") for text in modules]
-    last = max((n for n, statement in enumerate(tree.body) if _imports(statement)), default=-1)
+    last = -1
+    for place, statement in enumerate(tree.body):
+        parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+        if any(isinstance(part, cst.Import | cst.ImportFrom) for part in parts):
+            last = place
     return tree.with_changes(body=[*tree.body[: last + 1], *lines, *tree.body[last + 1 :]])
-
-
-def _imports(statement: cst.CSTNode) -> bool:
-    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
-    return any(isinstance(part, cst.Import | cst.ImportFrom) for part in parts)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+from random import Random
+
 import pytest
 
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.migrate.beta1.indices import number
 from nkic.migrate.facts import Facts
 from nkic.migrate.stage import Migrated, migrate
 
@@ -32,6 +36,12 @@ def body_of(text: str) -> str:
         ("i = nl.arange(4)[None, :]; g(t[0, 2 * i + 1])", "g(t[0:1, 1:8:2])"),
         ("i = nl.arange(4)[None, :]; g(t[0, n * i])", "g(t[0:1, 0:n * 3 + 1:n])"),
         ("i = nl.arange(8)[:, None]; j = i + 8; g(t[j, 0])", "g(t[8:16, 0:1])"),
+        ("i = nl.arange(8); g(t[i[:, None], 3])", "g(t[0:8, 3:4])"),
+        ("i = nl.arange(0, 16, 2)[:, None]; g(t[i, 3])", "g(t[0:15:2, 3:4])"),
+        ("i = nl.arange(8)[:, None]; g(t[4 * i // 4, k % 4])", "g(t[0:8, k % 4:k % 4 + 1])"),
+        ("i = nl.arange(8)[None, :]; g(t[0, k - n + i + n])", "g(t[0:1, k:k + 8])"),
+        ("i = nl.arange(n - k)[:, None]; g(t[k + i, 0])", "g(t[k:n, 0:1])"),
+        ("i = nl.arange(8)[:, None]; g(t[k * \\\n        n + i, 0])", "g(t[nl.ds(k * n, 8), 0:1])"),
     ],
 )
 def test_indices_become_slices(old: str, new: str) -> None:
@@ -51,6 +61,11 @@ def test_indices_become_slices(old: str, new: str) -> None:
             "i = nl.arange(8)[:, None]; nl.store(t[i, 0], value=3, mask=(n >= i) & (i < k))",
             "nl.store(t[0:min(min(8, n + 1), min(8, k)), 0:1], value=3)",
         ),
+        (
+            "i = nl.arange(8)[:, None]; j = nl.arange(4, 12)[:, None]; "
+            "nl.store(t[j, 0], 3, mask=i < n)",
+            "nl.store(t[4:min(8, n) + 4, 0:1], 3)",
+        ),
     ],
 )
 def test_masks_become_extents(old: str, new: str) -> None:
@@ -67,6 +82,8 @@ def test_masks_become_extents(old: str, new: str) -> None:
         ("i, j = nl.mgrid[0:8, 0:4]; g(t[i, 5 * i + j])", "two axes are added"),
         ("i = nl.arange(8)[None, :]; g(t[0, 7 - i])", "runs backwards"),
         ("i, j = nl.mgrid[0:8, 0:4]; nl.store(t[i, j], 3, mask=i < j)", "is not a bound"),
+        ("i, j = nl.mgrid[0:8, 0:4]; x = nl.load(t[j, i], mask=4 * i + j < n)", "is not a bound"),
+        ("i = nl.arange(8)[:, None]; j = nl.arange(n)[:, None]; g(t[i + j, 0])", "is not a sum"),
         (
             "i = nl.arange(8)[:, None]; nl.store(t[i, 0], 3, mask=(i < n) | (i < 2))",
             "is not a bound",
@@ -117,3 +134,16 @@ def test_block_dimensions_come_behind(old: str, new: str) -> None:
 )
 def test_what_slices_do_not_say_is_a_pattern(old: str, new: str) -> None:
     assert new in migrated(old).text
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_text_of_a_number_has_its_value(seed: int) -> None:
+    random, names = Random(seed), {"a": 7, "b": -3, "n": 512}
+    texts = ("a", "b + 1", "n - a", "2 * n", "-a", "-b * a", "3", "0", "1", "-(a - 2)")
+    known = [(number(text), eval(text, {}, names)) for text in texts]
+    for _ in range(30):
+        (x, a), (y, b) = random.choice(known), random.choice(known)
+        apply = random.choice((operator.add, operator.sub, operator.mul))
+        known.append((apply(x, y), apply(a, b)))
+    for value, expected in known:
+        assert eval(str(value), {}, names) == expected, value

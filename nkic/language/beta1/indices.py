@@ -48,12 +48,10 @@ class Index:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the dimensions."""
         return tuple(dim.size for dim in self.dims)
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
         return len(self.dims)
 
     @property
@@ -280,6 +278,8 @@ def _without_ellipsis(parts: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 
 def _part(dim: Dim, part: Any) -> tuple[int, Dim | None]:
     """Return the offset that an index selects in a dimension, and the remaining dimension."""
+    if part == slice(None) and dim.size > 1:
+        return 0, dim
     if isinstance(part, slice):
         start, stop, step = part.indices(dim.size)
         if step < 1 or start >= stop:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 import libcst as cst
 
 from nkic.machine.targets import KIB, PSUM_BANK_BYTES, Buffer
-from nkic.migrate.beta1.indices import Indices, added, code, factor, times, tuple_of
+from nkic.migrate.beta1.indices import Indices, Number, Sum, code, factor, number, tuple_of
 from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript
 from nkic.migrate.calls import (
     COMMA,
@@ -42,19 +44,9 @@ _BASES = ("base_addr", "base_bank", "base_partition")
 _BUFFER = "buffer"
 
 
-def is_allocated(sheet: Sheet, call: cst.Call) -> bool:
-    """Whether the call chooses the addresses of its tensors."""
-    return _allocator(sheet, call) is not None
-
-
-def plain(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """Return a call that makes one tile, with its address. Raises `NotSlices`."""
-    return of_block(sheet, old, new, ())
-
-
-def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -> cst.Call:
-    """Return a call that makes the tile of a block, whose indices are the names `block`. Raises
-    `NotSlices`.
+def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str] = ()) -> cst.Call:
+    """Return a call that makes a tile, of the block whose indices are the names `block`, with its
+    address. Raises `NotSlices`.
     """
     allocator = _allocator(sheet, old)
     if allocator is None:
@@ -62,47 +54,25 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
     buffer = keyword(new, _BUFFER)
     assert buffer is not None
     callee = called(sheet, allocator)
-    if callee is None:
-        return _elsewhere(sheet, old, new, buffer, block)
-    memory, function = callee
-    assert isinstance(allocator, cst.Call) or function in ("", _ANY)
+    memory, function = callee or (sheet.tensors(old)[0].buffer, "")
     address = ""
-    if function == _MODULO:
-        assert isinstance(allocator, cst.Call)
-        address = _modulo(memory, _words(allocator), block, lambda: _tile(sheet, old, new))
-    elif function == _BY_FUNCTION:
-        assert isinstance(allocator, cst.Call)
-        address = _numbers(sheet, old, block) or _by_call(sheet, old, new, memory, allocator, block)
-    return _placed(sheet, new, buffer, memory, address)
-
-
-def _placed(
-    sheet: Sheet, call: cst.Call, buffer: cst.Arg, memory: Buffer, address: str
-) -> cst.Call:
-    args = []
-    for arg in call.args:
-        if arg is not buffer:
-            args.append(arg)
-            continue
-        value = sheet.nl(memory.value)
-        if not address:
-            args.append(arg.with_changes(value=value))
-            continue
-        args.append(arg.with_changes(value=value, comma=COMMA))
-        args.append(named("address", cst.parse_expression(address)).with_changes(comma=arg.comma))
-    return call.with_changes(args=args)
-
-
-def _elsewhere(
-    sheet: Sheet, old: cst.Call, new: cst.Call, buffer: cst.Arg, block: Sequence[str]
-) -> cst.Call:
-    """Return the call for a `buffer=` expression of the kernel's own, which now yields an
-    address.
-    """
-    if block:
-        raise NotSlices("the addresses of its blocks come from an expression of the kernel's own")
-    memory = sheet.tensors(old)[0].buffer
-    return _placed(sheet, new, buffer, memory, code(buffer.value))
+    match allocator:
+        case _ if callee is None:  # an expression of the kernel's own, which now yields an address
+            if block:
+                own = "the addresses of its blocks come from an expression of the kernel's own"
+                raise NotSlices(own)
+            address = code(buffer.value)
+        case cst.Call() if function == _MODULO:
+            address = _modulo(memory, allocator, block, lambda: _tile(sheet, old, new))
+        case cst.Call() if function == _BY_FUNCTION:
+            address = _numbers(sheet, old, block)
+            address = address or _by_call(sheet, old, new, memory, allocator, block)
+    placed = [buffer.with_changes(value=sheet.nl(memory.value))]
+    if address:
+        place = named("address", cst.parse_expression(address)).with_changes(comma=buffer.comma)
+        placed = [placed[0].with_changes(comma=COMMA), place]
+    at = new.args.index(buffer)
+    return new.with_changes(args=[*new.args[:at], *placed, *new.args[at + 1 :]])
 
 
 def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
@@ -131,16 +101,16 @@ def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None
 
 def aliases(sheet: Sheet) -> Mapping[str, str]:
     """Return the module-level aliases of allocator functions."""
-    names = {}
-    for statement in sheet.tree.body:
-        for assignment in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
-            if isinstance(assignment, cst.Assign) and is_alias(sheet, assignment):
-                names[code(assignment.targets[0].target)] = sheet.name_of(assignment.value)
-    return names
+    lines = (line.body for line in sheet.tree.body if isinstance(line, cst.SimpleStatementLine))
+    return {
+        code(part.targets[0].target): sheet.name_of(part.value)
+        for parts in lines
+        for part in parts
+        if isinstance(part, cst.Assign) and is_alias(sheet, part)
+    }
 
 
 def is_alias(sheet: Sheet, assignment: cst.Assign) -> bool:
-    """Whether an assignment is such an alias: `sb_mod = nki.compiler.sbuf.mod_alloc`."""
     name = sheet.name_of(assignment.value)
     at_top = not any(isinstance(p, cst.FunctionDef) for p in sheet.parents(assignment))
     return at_top and name.rpartition(".")[0] in _MODULES and len(assignment.targets) == 1
@@ -153,53 +123,43 @@ def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression
     allocator = called(sheet, old)
     if allocator is None or allocator[1] != _MODULO or not is_plain(old):
         return None
-    return cst.parse_expression(_modulo(allocator[0], _words(new), (), lambda: "0"))
-
-
-def _words(call: cst.Call) -> dict[str, cst.BaseExpression]:
-    names = ("base_addr",)
-    return {keyword_of(arg) or names[n]: arg.value for n, arg in enumerate(call.args)}
+    return cst.parse_expression(_modulo(allocator[0], new, (), lambda: 0))
 
 
 def _modulo(
-    memory: Buffer,
-    args: Mapping[str, cst.BaseExpression],
-    block: Sequence[str],
-    tile: Callable[[], str],
+    memory: Buffer, call: cst.Call, block: Sequence[str], tile: Callable[[], Number]
 ) -> str:
     """Return the address that mod_alloc gives a block; `tile` returns the block's bytes per
     partition.
     """
-    byte, bank, first = (code(args[n]) if n in args else "0" for n in _BASES)
+    args = {keyword_of(arg) or _BASES[n]: arg.value for n, arg in enumerate(call.args)}
+    byte, bank, first = (number(args[n]) if n in args else 0 for n in _BASES)
     banks, partitions, free = (_number(args.get(name), block) for name in _COUNTS)
-    if partitions != "0":
+    if partitions != 0:
         raise NotSlices("its blocks share partitions")
-    byte = added(byte, times(free, tile())) if free != "0" else byte
+    if free != 0:
+        byte = byte + free * tile()
     if memory is Buffer.PSUM:
-        byte = added(times(added(bank, banks), str(PSUM_BANK_BYTES)), byte)
+        byte = (bank + banks) * PSUM_BANK_BYTES + byte
     return f"({first}, {byte})"
 
 
-def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
+def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> Number:
     """Return the place of a block among `counts`, modulo each count."""
     if counts is None or not block:
-        return "0"
+        return 0
     if not isinstance(counts, cst.Tuple | cst.List):
         raise NotSlices(f"`{code(counts)}` is not a literal")
-    sizes = [code(element.value) for element in counts.elements]
-    text = "0"
+    sizes = [number(element.value) for element in counts.elements]
+    total: Number = 0
     for position, (counter, size) in enumerate(zip(block, sizes, strict=False)):
-        if size == "1":
-            continue
-        step = "1"
-        for later in sizes[position + 1 :]:
-            step = times(step, later)
-        term = f"{counter} % {factor(size)}"
-        text = added(text, term if step == "1" else f"({term}) * {factor(step)}")
-    return f"({text})" if " " in text else text
+        if size != 1:
+            step: Number = reduce(mul, sizes[position + 1 :], 1)
+            total = total + Sum(((1, f"{counter} % {factor(size)}"),)) * step
+    return total
 
 
-def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
+def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> Number:
     """Return the bytes per partition of one block.
 
     It is a number if all evaluations found the same one, else an expression from its shape.
@@ -209,15 +169,13 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
     tensors = [tensor for facts in evaluations for tensor in facts.tensors.get(at, ())]
     sizes = {prod(tensor.shape[1:]) * tensor.dtype.size for tensor in tensors}
     if len(sizes) == 1:
-        return str(sizes.pop())
+        return sizes.pop()
     types = {tensor.dtype.size for tensor in tensors}
     shape = find(new, ("shape",), "shape")
     if len(types) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
         raise NotSlices("its size is unknown, or changes from iteration to iteration")
-    text = "1"
-    for element in shape.value.elements[1:]:
-        text = times(text, code(element.value))
-    return times(text, str(types.pop()))
+    counts: list[Number] = [number(element.value) for element in shape.value.elements[1:]]
+    return reduce(mul, [*counts, types.pop()])
 
 
 def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
@@ -295,7 +253,6 @@ def place_of(
 
 
 def _loops(sheet: Sheet, use: cst.CSTNode, node: cst.CSTNode) -> list[cst.For]:
-    """Return the loops around a use but not around the definition, the outermost first."""
     outside = {id(parent) for parent in sheet.parents(node)}
     inside = [parent for parent in sheet.parents(use) if id(parent) not in outside]
     if any(isinstance(parent, cst.FunctionDef | cst.While | cst.Lambda) for parent in inside):
@@ -311,16 +268,10 @@ def _dimension(loop: cst.For, uses: Sequence[cst.Subscript], count: int) -> int 
     if any(name in names_set(node) for node in walk(loop.body)):
         return None
     dims = [
-        {dim for dim, element in enumerate(use.slice[:count]) if _names(element) == name}
+        {dim for dim, element in enumerate(use.slice[:count]) if code(element.slice) == name}
         for use in uses
     ]
     return min(set.intersection(*dims), default=None)
-
-
-def _names(element: cst.SubscriptElement) -> str:
-    inner = element.slice
-    value = inner.value if isinstance(inner, cst.Index) else None
-    return value.value if isinstance(value, cst.Name) else ""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -332,8 +283,7 @@ MAX_BYTES = 96 * KIB  # per partition; above it blocks become lists: half of trn
 DTYPE, SHAPE, VIEW = "dtype", "shape", "view"
 _HBM = ("hbm", "shared_hbm", "private_hbm")
 
-Key = tuple[int, str]
-"""A function (by `id`) and a local name of it."""
+Key = tuple[int, str]  # a function (by `id`) and a local name of it
 
 
 @dataclass(frozen=True)
@@ -349,7 +299,6 @@ class Kind:
     gone: frozenset[int] = frozenset()
 
     def kept(self, blocks: Sequence[str]) -> list[str]:
-        """Return the items of the block dimensions that remain."""
         return [block for place, block in enumerate(blocks) if place not in self.gone]
 
 
@@ -386,18 +335,24 @@ class Blocks:
 
     def _look_at(self, node: cst.Assign, call: cst.Call) -> tuple[Maker, Sequence[Key]] | None:
         """Register the tensor that a call makes with its names; return None for other calls."""
-        shape = self._shape(call)
+        known = self.sheet.name_of(call.func) in MAKERS and not _in_hbm(self.sheet, call)
+        shape = _shape(call) if known else None
         target = node.targets[0].target
         if shape is None or len(node.targets) != 1 or not isinstance(target, cst.Name):
             return None
-        count = _marked(self.sheet, shape)
+        marks = [_marked_size(self.sheet, size) is not None for size in shape]
+        count = marks.index(True) if marks.count(True) == 1 else 0  # those before the partitions
         if not count or scope_of(self.sheet, node) is None:
             return None
         keys = self._reached(self._key(target), count)
         if keys is None:
             return None
-        is_list = len(keys) > 1 or self._is_list(call)
-        is_list = is_list or any(self._is_viewed(key) or self._is_measured(key) for key in keys)
+        # In PSUM or with addresses, it becomes a tile for each block.
+        is_list = len(keys) > 1 or _allocator(self.sheet, call) is not None
+        is_list = is_list or any(
+            t.buffer is Buffer.PSUM or t.fixed is not None for t in self.sheet.tensors(call)
+        )
+        is_list = is_list or any(self._is_viewed(key) for key in keys)
         place = self._place(node, call, keys, count)
         kind = Kind(count, is_list, place.gone if place is not None else frozenset())
         if place is not None:
@@ -416,7 +371,7 @@ class Blocks:
         uses = [use for use in self._by_key.get(keys[0], ()) if not self._is_set(use)]
         around = [next(self.sheet.parents(use)) for use in uses]
         indexed = [parent for parent in around if isinstance(parent, cst.Subscript)]
-        if len(keys) > 1 or len(indexed) < len(uses) or is_allocated(self.sheet, call):
+        if len(keys) > 1 or len(indexed) < len(uses) or _allocator(self.sheet, call):
             return None
         place = place_of(self.sheet, node, indexed, count)
         names = {name.value for name in names_in(call)}
@@ -451,18 +406,14 @@ class Blocks:
         turns = [maker.shape[place] for place in kind.gone]
         return total // self.sheet.facts.runs // prod(int(n) for n in turns if n.isdecimal())
 
-    def _is_list(self, call: cst.Call) -> bool:
-        """Whether it is in PSUM or has addresses, and thus becomes a tile for each block."""
-        in_psum = any(
-            t.buffer is Buffer.PSUM or t.fixed is not None for t in self.sheet.tensors(call)
-        )
-        return in_psum or is_allocated(self.sheet, call)
-
     def _is_viewed(self, key: Key) -> bool:
-        """Whether an index of it cannot be expressed by slices."""
+        """Whether an index of it cannot be expressed by slices, or its shape is used."""
         for use in self._by_key.get(key, ()):
             parent = next(self.sheet.parents(use))
-            if isinstance(parent, cst.Subscript) and is_indexed(self.indices, parent):
+            if isinstance(parent, cst.Attribute) and parent.value is use:
+                if parent.attr.value == SHAPE:
+                    return True
+            elif isinstance(parent, cst.Subscript) and is_indexed(self.indices, parent):
                 try:
                     sliced(self.indices, parent, {})
                 except SeveralAxes:
@@ -470,15 +421,6 @@ class Blocks:
                 except NotSlices:
                     continue
         return False
-
-    def _is_measured(self, key: Key) -> bool:
-        """Whether its shape is used, blocks first."""
-        return any(attribute_of(self.sheet, use) == SHAPE for use in self._by_key.get(key, ()))
-
-    def _shape(self, call: cst.Call) -> list[cst.BaseExpression] | None:
-        if self.sheet.name_of(call.func) not in MAKERS or _in_hbm(self.sheet, call):
-            return None
-        return _shape(call)
 
     # ---- uses ------------------------------------------------------------------------------
 
@@ -503,8 +445,7 @@ class Blocks:
         return keys
 
     def _is_set(self, use: cst.Name) -> bool:
-        parent = next(self.sheet.parents(use))
-        return isinstance(parent, cst.AssignTarget | cst.Param)
+        return isinstance(next(self.sheet.parents(use)), cst.AssignTarget | cst.Param)
 
     def _argument(self, use: cst.Name) -> Key | None:
         """Return the parameter of a function of the file for which the name is passed."""
@@ -534,18 +475,17 @@ class Blocks:
 
     def _is_one(self, use: cst.CSTNode, count: int) -> bool:
         """Whether the use takes one block: a number in each block dimension."""
-        parent = next(self.sheet.parents(use))
-        if isinstance(parent, cst.Arg) and parent.keyword is use:
-            return True
-        if isinstance(parent, cst.Attribute) and parent.value is use:
-            return parent.attr.value in (DTYPE, SHAPE) or self._is_view_of_one(use, count)
-        if not isinstance(parent, cst.Subscript) or parent.value is not use:
-            return isinstance(parent, cst.Attribute) and parent.attr is use
-        first = [element.slice for element in parent.slice[:count]]
-        numbers = [n for n in first if isinstance(n, cst.Index) and _is_number(n.value)]
-        return len(numbers) == count
+        match next(self.sheet.parents(use)):
+            case cst.Arg(keyword=word):
+                return word is use
+            case cst.Attribute(value, attr):
+                return value is not use or attr.value in (DTYPE, SHAPE) or self._is_view(use, count)
+            case cst.Subscript(value, slice) if value is use:
+                first = [element.slice for element in slice[:count]]
+                return len(first) == count and all(map(_is_number, first))
+        return False
 
-    def _is_view_of_one(self, use: cst.CSTNode, count: int) -> bool:
+    def _is_view(self, use: cst.CSTNode, count: int) -> bool:
         """Whether the use is `t.view(dtype)[k, 0:128, 0:n]` with all of the last dimension, which a
         type changes.
         """
@@ -557,11 +497,11 @@ class Blocks:
     # ---- new forms -------------------------------------------------------------------------
 
     def count(self, node: cst.Subscript) -> int:
-        """Return the number of block dimensions of the indexed tensor."""
-        kind = self._kind(node)
+        kind = self.kind(node)
         return kind.count if kind is not None else 0
 
-    def _kind(self, node: cst.Subscript) -> Kind | None:
+    def kind(self, node: cst.Subscript) -> Kind | None:
+        """Return what became of the block dimensions of the indexed tensor."""
         name = _viewed(node.value)
         return self._kinds.get(self._key(name)) if name is not None else None
 
@@ -574,7 +514,7 @@ class Blocks:
         self, old: cst.Subscript, value: cst.BaseExpression, texts: Sequence[str]
     ) -> cst.BaseExpression:
         """Return `value[texts]`, with the blocks in their new positions."""
-        kind = self._kind(old)
+        kind = self.kind(old)
         if kind is None:
             return subscript(value, texts)
         blocks, rest = kind.kept(texts[: kind.count]), list(texts[kind.count :])
@@ -591,16 +531,14 @@ class Blocks:
         name = old.attr.value
         if kind is None or not kind.is_list or name not in (DTYPE, SHAPE):
             return ""
-        assert isinstance(old.value, cst.Name)
-        tiles = [f"{old.value.value}{'[0]' * depth}" for depth in range(kind.count + 1)]
+        tiles = [f"{code(old.value)}{'[0]' * depth}" for depth in range(kind.count + 1)]
         if name == DTYPE:
             return f"{tiles[-1]}.{DTYPE}"
         lengths = ", ".join(f"len({tile})" for tile in tiles[:-1])
         return f"({lengths}, *{tiles[-1]}.{SHAPE})"
 
     def element(self, old: cst.Subscript) -> tuple[str, int]:
-        """Return the indexed tile of a list, as text, and how many dimensions select it."""
-        kind = self._kind(old)
+        kind = self.kind(old)
         if kind is None:
             return code(old.value), 0
         if not isinstance(old.value, cst.Name):
@@ -610,25 +548,15 @@ class Blocks:
             raise NotSlices("it has block dimensions")
         return f"{code(old.value)}{''.join(f'[{text}]' for text in texts)}", kind.count
 
-    def target(self, call: cst.Call) -> str:
-        """Return the part of a tensor that a call is assigned to, if plain slices express it."""
-        statement = next(self.sheet.parents(call))
-        target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
-        if not isinstance(target, cst.Subscript) or self._kind(target) is not None:
-            return ""
-        plain = all(isinstance(element.slice, cst.Slice) for element in target.slice)
-        return code(target) if plain and not is_indexed(self.indices, target) else ""
-
     def tile(self, old: cst.BaseExpression) -> str:
         """Return a list's tile that is used as a whole, as text; "" for everything else."""
-        kind = self._kind(old) if isinstance(old, cst.Subscript) else None
+        kind = self.kind(old) if isinstance(old, cst.Subscript) else None
         if kind is None or not isinstance(old, cst.Subscript):
             return ""
         is_whole = kind.is_list and len(old.slice) == kind.count > len(kind.gone)
         return self.element(old)[0] if is_whole else ""
 
     def made(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
-        """Return the expression that makes such a tensor."""
         maker = self._calls.get(id(old))
         if maker is None:
             return new
@@ -665,13 +593,6 @@ def _of_list(value: cst.BaseExpression, blocks: Sequence[str]) -> cst.BaseExpres
     return value
 
 
-def attribute_of(sheet: Sheet, name: cst.Name) -> str:
-    """Return the attribute read from a name: "shape" for `t.shape`; "" if none."""
-    parent = next(sheet.parents(name))
-    is_owner = isinstance(parent, cst.Attribute) and parent.value is name
-    return parent.attr.value if is_owner and isinstance(parent, cst.Attribute) else ""
-
-
 def _shaped(call: cst.Call, texts: Sequence[str]) -> cst.Call:
     arg = find(call, (SHAPE,), SHAPE)
     assert arg is not None
@@ -684,25 +605,19 @@ def _in_hbm(sheet: Sheet, call: cst.Call) -> bool:
 
 
 def _shape(call: cst.Call) -> list[cst.BaseExpression] | None:
-    """Return the dimensions of a call's shape, if that is a literal."""
+    """Return the dimensions of a call's shape, if that is a literal: `(2, n)`, `[2] + [n, m]`."""
     arg = find(call, (SHAPE,), SHAPE)
     return _elements(arg.value) if arg is not None else None
 
 
 def _elements(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
-    """Return the dimensions of a literal shape: `(2, n)`, `[2] + [n, m]`."""
-    if isinstance(value, cst.Tuple | cst.List):
-        return [element.value for element in value.elements]
-    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add):
-        left, right = _elements(value.left), _elements(value.right)
-        return [*left, *right] if left is not None and right is not None else None
+    match value:
+        case cst.Tuple(elements) | cst.List(elements):
+            return [element.value for element in elements]
+        case cst.BinaryOperation(left, cst.Add(), right):
+            first, second = _elements(left), _elements(right)
+            return [*first, *second] if first is not None and second is not None else None
     return None
-
-
-def _marked(sheet: Sheet, shape: Sequence[cst.BaseExpression]) -> int:
-    """Return the number of dimensions before the one marked as that of the partitions."""
-    marks = [_marked_size(sheet, size) is not None for size in shape]
-    return marks.index(True) if marks.count(True) == 1 else 0
 
 
 def unmarked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
@@ -714,8 +629,10 @@ def unmarked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 def _marked_size(sheet: Sheet, size: cst.BaseExpression) -> cst.BaseExpression | None:
     """Return n of `nl.par_dim(n)`; None for other sizes."""
-    is_mark = isinstance(size, cst.Call) and sheet.name_of(size.func) == PARTITIONS
-    return size.args[0].value if isinstance(size, cst.Call) and is_mark else None
+    match size:
+        case cst.Call(function, (mark, *_)) if sheet.name_of(function) == PARTITIONS:
+            return mark.value
+    return None
 
 
 def front(texts: Sequence[str], count: int) -> list[str]:
@@ -726,6 +643,5 @@ def front(texts: Sequence[str], count: int) -> list[str]:
     return [rest[0], *blocks, *rest[1:]]
 
 
-def _is_number(value: cst.BaseExpression) -> bool:
-    is_name = isinstance(value, cst.Name) and value.value == "None"
-    return not isinstance(value, cst.Ellipsis) and not is_name
+def _is_number(part: cst.BaseSlice) -> bool:
+    return isinstance(part, cst.Index) and code(part) not in ("None", "...")

@@ -7,15 +7,16 @@ from typing import Any
 
 import libcst as cst
 
-from nkic.language.versions import rewritten as rewritten_module
+from nkic.language.beta1.indices import Index
+from nkic.language.versions import rewritten as versions
 from nkic.language.versions.rewritten import AS_CHOICE, AS_PATTERN, BY_CONDITION, BY_INDEX, BY_SHAPE
-from nkic.machine.dtypes import BOOL, FLOAT32, DType
+from nkic.machine.dtypes import BOOL, FLOAT32
 from nkic.machine.operands import Row
 from nkic.machine.targets import Buffer
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks
-from nkic.migrate.beta1.indices import Index, Indices, added, code, less, times
-from nkic.migrate.beta1.results import Result
-from nkic.migrate.beta1.slices import NotSlices
+from nkic.migrate.beta1.indices import Indices, code, moving
+from nkic.migrate.beta1.results import TARGET, Result
+from nkic.migrate.beta1.slices import PARTS, NotSlices, sizes
 from nkic.migrate.calls import (
     COMMA,
     find,
@@ -29,7 +30,7 @@ from nkic.migrate.calls import (
     with_value,
     without,
 )
-from nkic.migrate.sheet import Sheet, names_in
+from nkic.migrate.sheet import Sheet, names_in, only_target
 from nkic.program.program import Instruction, View
 
 FOLDS, MASKS = "a sum over the iterations of a loop", "a mask"
@@ -39,28 +40,25 @@ ZEROS, PREDICATE = "nki.language.zeros", "predicate"
 
 
 def is_nki(sheet: Sheet, call: cst.Call) -> bool:
-    """Whether the call is of a function of NKI."""
     return sheet.name_of(call.func).startswith("nki.")
 
 
 def method(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Rewrite `t.broadcast_to(shape)` to `nl.broadcast_to(t, shape)`."""
-    if not isinstance(old.func, cst.Attribute) or sheet.name_of(old.func):
-        return new
-    name = old.func.attr.value
-    if name not in rewritten_module.FUNCTIONS or not isinstance(new.func, cst.Attribute):
-        return new
-    sheet.done[METHODS] += 1
-    tile = new.func.value.with_changes(lpar=(), rpar=())
-    first = cst.Arg(tile, comma=COMMA)
-    function = sheet.nl(name)
-    return new.with_changes(func=function, args=[first, *new.args])
+    match (old.func, new.func):
+        case (cst.Attribute(attr=cst.Name(name)), cst.Attribute(tile)) if (
+            name in versions.FUNCTIONS and not sheet.name_of(old.func)
+        ):
+            sheet.done[METHODS] += 1
+            first = cst.Arg(tile.with_changes(lpar=(), rpar=()), comma=COMMA)
+            return new.with_changes(func=sheet.nl(name), args=[first, *new.args])
+    return new
 
 
 def instruction(sheet: Sheet, call: cst.Call) -> Row | None:
     """Return the instruction that the call corresponds to today."""
     module, _, name = sheet.name_of(call.func).rpartition(".")
-    return row_of(f"{module}.{rewritten_module.DYNAMIC.get(name, name)}")
+    return row_of(f"{module}.{versions.DYNAMIC.get(name, name)}")
 
 
 def copied(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
@@ -68,10 +66,10 @@ def copied(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     the rest.
     """
     module, _, name = sheet.name_of(old.func).rpartition(".")
-    if module != "nki.isa" or name not in rewritten_module.DYNAMIC:
+    if module != "nki.isa" or name not in versions.DYNAMIC:
         return new
     sheet.done[COPIES] += 1
-    return new.with_changes(func=sheet.of_module(module, rewritten_module.DYNAMIC[name]))
+    return new.with_changes(func=sheet.of_module(module, versions.DYNAMIC[name]))
 
 
 def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
@@ -79,20 +77,17 @@ def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
 
     Such functions choose the types of numbers themselves.
     """
-    function = old.func
-    dtype_call = function.value if isinstance(function, cst.Attribute) else None
-    if not isinstance(dtype_call, cst.Call) or code(function).rpartition(".")[2] != "type":
-        return None
-    around = next((p for p in sheet.parents(old) if isinstance(p, cst.Call)), None)
-    taken = around is not None and is_nki(sheet, around)
-    if sheet.name_of(dtype_call.func) != "numpy.dtype" or not taken or len(old.args) != 1:
-        return None
-    sheet.done[NUMBERS] += 1
-    return old.args[0].value
+    match old:
+        case cst.Call(cst.Attribute(cst.Call(function), cst.Name("type")), (number,)):
+            around = next((p for p in sheet.parents(old) if isinstance(p, cst.Call)), None)
+            taken = around is not None and is_nki(sheet, around)
+            if taken and sheet.name_of(function) == "numpy.dtype":
+                sheet.done[NUMBERS] += 1
+                return number.value
+    return None
 
 
 def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """Remove `mask=None`."""
     argument = keyword(new, "mask")
     if argument is None or mask_argument(old) is not None or not is_nki(sheet, old):
         return new
@@ -116,7 +111,7 @@ def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Rewrite `nl.atomic_rmw(t, value=v, op=np.add)` to `nisa.dma_compute(t, [v, t],
     reduce_op=…)`.
     """
-    called, names, today = rewritten_module.COMBINED
+    called, names, today = versions.COMBINED
     if sheet.function(old) != called:
         return new
     dst, value = (find(new, names, name) for name in names[:2])
@@ -125,31 +120,21 @@ def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     if dst is None or value is None or not operator or len(new.args) != len(names):
         return new
     sheet.done[FOLDS] += 1
-    operator = rewritten_module.OPERATORS.get(operator, operator)
-    by = code(sheet.nl(operator))
-    function = code(sheet.nisa(today))
-    target = code(dst.value)
-    text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={by})"
-    rewritten_call = cst.parse_expression(text)
-    assert isinstance(rewritten_call, cst.Call)
-    return rewritten_call
+    by = sheet.nl(versions.OPERATORS.get(operator, operator))
+    template = f"nisa.{today}({{0}}, [{{1}}, {{0}}], reduce_op={{2}})"
+    call: cst.Call = sheet.parsed(template, code(dst.value), code(value.value), by)
+    return call
 
 
 def as_bits(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """View a bool predicate as uint8, the type that instructions now take."""
     instructions = sheet.instructions(old)
-    views = [
-        instruction.operand(PREDICATE)
-        for instruction in instructions
-        if PREDICATE in instruction.row.operand_index
-    ]
+    views = [i.operand(PREDICATE) for i in instructions if PREDICATE in i.row.operand_index]
     are_bool = all(isinstance(view, View) and view.tensor.dtype is BOOL for view in views)
     argument = keyword(new, PREDICATE)
     if argument is None or not views or not are_bool:
         return new
-    byte = code(sheet.nl("uint8"))
-    value = cst.parse_expression(f"{code(argument.value)}.view({byte})")
-    return with_value(new, argument, value)
+    return with_value(new, argument, sheet.parsed("{}.view(nl.uint8)", code(argument.value)))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -185,16 +170,12 @@ def _filling(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
     if not isinstance(value, cst.Call) or sheet.name_of(value.func) != "nki.language.finfo":
         return None
     maker = next((p for p in sheet.parents(value) if isinstance(p, cst.Call)), None)
-    tensors = sheet.tensors(maker) if maker else ()
-    limits = {_limit(tensor.dtype, old.attr.value) for tensor in tensors}
+    dtypes = {tensor.dtype for tensor in sheet.tensors(maker)} if maker else set()
+    limits = {{"min": d.lowest, "max": d.highest}.get(old.attr.value) for d in dtypes}
     if len(limits) != 1 or None in limits:
         return None
     sheet.done[NUMBERS] += 1
     return cst.parse_expression(repr(limits.pop()))
-
-
-def _limit(dtype: DType, name: str) -> float | None:
-    return {"min": dtype.lowest, "max": dtype.highest}.get(name)
 
 
 # ---- Statements that the evaluation did not reach, but that declarations determine --------------
@@ -221,9 +202,9 @@ def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) ->
         requested == {f"{name.value}.dtype"} or requested == declared
     )
     buffers = {tensor.buffer for maker in makers for tensor in sheet.tensors(maker)}
-    dst = row.operands[row.operand_index["dst"]]
-    is_written = len(buffers) == 1 and buffers <= dst.buffers
-    if not is_typed or not is_written or _reads(call, name.value):
+    is_written = len(buffers) == 1 and buffers <= row.operands[row.operand_index["dst"]].buffers
+    read = (node for a in call.args if keyword_of(a) != "dtype" for node in names_in(a.value))
+    if not is_typed or not is_written or any(node.value == name.value for node in read):
         return None
     return Result(row, (), (), is_new=False)
 
@@ -255,15 +236,70 @@ def _makers(sheet: Sheet, indices: Indices, name: cst.Name) -> list[cst.Call]:
 
 
 def _dtypes(calls: Iterable[cst.Call]) -> set[str]:
-    """Return the element types that the calls state."""
     values = (keyword_value(call, "dtype") for call in calls)
     return {code(value) for value in values if value is not None}
 
 
-def _reads(call: cst.Call, name: str) -> bool:
-    """Whether the call refers to the tile other than for its type."""
-    values = [arg.value for arg in call.args if keyword_of(arg) != "dtype"]
-    return any(node.value == name for value in values for node in names_in(value))
+# ---- Instructions that the evaluation did not reach, whose results resemble an operand ----------
+# `t[:, part] = nisa.activation(nl.exp, x)` makes a tile with the shape of `t[:, part]` and the
+# type of x, and then assigns it. None of that needs an evaluation.
+
+
+def unreached_result(
+    blocks: Blocks, call: cst.Call, new: cst.Call, row: Row
+) -> tuple[Result, str] | None:
+    """Return the result of such a call, whose new form is `new`, and the expression that makes its
+    tile.
+
+    Returns None if that is not certain.
+    """
+    sheet, statement = blocks.sheet, next(blocks.sheet.parents(call))
+    like = versions.MADE_LIKE.get(row.name)
+    read = find(call, row.parameters[1:], like) if like is not None else None
+    if read is None or not isinstance(statement, cst.Assign):
+        return None
+    base = read.value.value if isinstance(read.value, cst.Subscript) else read.value
+    name = base.value if isinstance(base, cst.Name) and blocks.is_tensor(base) else ""
+    dtype = keyword_value(new, "dtype")
+    is_known = bool(name) if dtype is None else row.name not in versions.SIZES  # two steps
+    shape = _shape(blocks.indices, only_target(statement), row, read.value, name)
+    if sheet.spot(call) in sheet.facts.instructions or not is_known or not shape:
+        return None
+    kind = f"{name}.dtype" if dtype is None else code(dtype)
+    maker = sheet.text(f"nl.ndarray({{}}, dtype={{}}, buffer=nl.{Buffer.SBUF.value})", shape, kind)
+    return Result(row, (), (), is_new=True), maker
+
+
+def _shape(
+    indices: Indices,
+    target: cst.BaseExpression | None,
+    row: Row,
+    read: cst.BaseExpression,
+    name: str,
+) -> str:
+    """Return the shape of the target if it has two dimensions or more; else that of the operand
+    read, of the tensor `name`.
+    """
+    if isinstance(target, cst.Subscript):
+        dims = [element for element in target.slice if _is_dimension(indices, element.slice)]
+        return f"{TARGET}.shape" if len(dims) > 1 else ""
+    is_whole = bool(name) and isinstance(read, cst.Name)
+    if row.name not in versions.SIZES:
+        return f"{name}.shape" if is_whole else ""
+    texts = [f"{name}.shape[{n}]" for n in range(2)] if is_whole else sizes(indices, read, name)
+    places = [versions.SIZES[row.name][dim][1] for dim in sorted(versions.SIZES[row.name])]
+    return f"({', '.join(texts[n] for n in places)})" if len(texts) == len(places) else ""
+
+
+def _is_dimension(indices: Indices, part: cst.BaseSlice) -> bool:
+    """Whether the part of an index keeps its dimension, because it is not a number."""
+    if not isinstance(part, cst.Index) or indices.has_index(part.value):
+        return True
+    values = [part.value]
+    if isinstance(part.value, cst.Name):
+        values = [expression for _, expression in indices.definitions(part.value)]
+    calls = [value for value in values if isinstance(value, cst.Call)]  # of `nl.ds(start, size)`
+    return 0 < len(values) == sum(indices.sheet.name_of(call.func) in PARTS for call in calls)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -305,13 +341,11 @@ def stated_shape(row: Row, old: cst.Call) -> str:
 
 
 def _filled(new: cst.Call, names: Names) -> cst.Call:
-    """Rewrite `memset(shape, value, dtype)` to `memset(value)`."""
-    args = [find(new, names, name) for name in (names[0], names[2])]
-    value = find(new, names, names[1])
+    shape, value, dtype = (find(new, names, name) for name in names)
     remaining = [
         arg.with_changes(keyword=cst.Name("value")) if arg is value and arg.keyword else arg
         for arg in new.args
-        if all(arg is not other for other in args)
+        if arg is not shape and arg is not dtype
     ]
     return with_args(new, remaining)
 
@@ -320,32 +354,25 @@ def _iota(indices: Indices, old: cst.Call, new: cst.Call, names: Names) -> cst.C
     argument = find(old, names, names[0])
     assert argument is not None
     index = indices.of(argument.value)
-    if index is None or not index.parts:
+    if index is None or not moving(index):
         raise NotSlices(f"`{code(argument.value)}` is not a sum of numbers and axes")
-    ones = ["1"] * index.rank
-    return new.with_changes(args=_pattern(index, ones, index.rank))
+    return new.with_changes(args=_separated(_pattern(index, ["1"] * index.ndim)))
 
 
-def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
-    """Return an index as arguments: pattern, offset, and step over partitions."""
-    steps = ["0"] * rank
-    sizes = [*counts]
-    offset = index.base
-    for place, count in index.repeated.items():
-        sizes[place] = count if place < rank else sizes[place]
-    for text, axis in index.parts:
-        if axis.place >= rank:
+def _pattern(index: Index, counts: Sequence[str]) -> list[cst.Arg]:
+    """Return an index as arguments: pattern, offset, and step over partitions.
+
+    `counts` are the sizes of the tile's dimensions, where the index does not tell them.
+    """
+    steps, sizes = [0] * len(counts), [*counts]
+    for place, (size, step, _) in enumerate(index.dims):
+        if place < len(counts) and size != 1:
+            steps[place], sizes[place] = step, str(size)
+        elif step:
             raise NotSlices("the tile has other dimensions than the index expression")
-        steps[axis.place] = added(steps[axis.place], text)
-        sizes[axis.place] = axis.count
-        offset = added(offset, times(text, axis.start))
     pairs = [f"[{step}, {size}]" for step, size in zip(steps[1:], sizes[1:], strict=True)]
-    texts = (f"[{', '.join(pairs) or '[0, 1]'}]", offset, steps[0])
-    args = [
-        named(name, cst.parse_expression(text))
-        for name, text in zip(AS_PATTERN, texts, strict=True)
-    ]
-    return [*(arg.with_changes(comma=COMMA) for arg in args[:-1]), args[-1]]
+    values = (f"[{', '.join(pairs) or '[0, 1]'}]", index.start, steps[0])
+    return [*map(named, AS_PATTERN, (cst.parse_expression(str(value)) for value in values))]
 
 
 def _selected(
@@ -359,51 +386,38 @@ def _selected(
     tile, other = (find(new, names, name) for name in names[1:])
     if condition is None or tile is None or other is None or was is None:
         raise NotSlices("some of its arguments are missing")
+    sheet = indices.sheet
     index, compared = _difference(indices, condition.value)
     shape = _counts(was.value, instructions)
-    rank = len(shape) or index.rank
-    args = _pattern(index, shape or ["1"] * rank, rank)
-    args[-1] = args[-1].with_changes(comma=COMMA)
     value = tile.value
-    unreached = not instructions and is_in_psum(indices.sheet, indices, was.value)
+    unreached = not instructions and is_in_psum(sheet, indices, was.value)
     if unreached or _copied(instructions):
-        copy = indices.sheet.nl("copy")
-        value = cst.Call(copy, [cst.Arg(value)])
-    operator = indices.sheet.nl(compared)
-    *choices, last = map(named, AS_CHOICE, (value, other.value, operator))
-    separated = (choice.with_changes(comma=COMMA) for choice in choices)
-    return new.with_changes(args=[*args, *separated, last])
+        value = sheet.parsed("nl.copy({})", value)
+    values = (value, other.value, sheet.nl(compared))
+    args = [*_pattern(index, shape or ["1"] * index.ndim), *map(named, AS_CHOICE, values)]
+    return new.with_changes(args=_separated(args))
+
+
+def _separated(args: Sequence[cst.Arg]) -> list[cst.Arg]:
+    return [*(arg.with_changes(comma=COMMA) for arg in args[:-1]), args[-1]]
 
 
 def _difference(indices: Indices, node: cst.BaseExpression) -> tuple[Index, str]:
-    """Return the index that is compared with 0, and the comparison."""
-    if isinstance(node, cst.Name):
-        definition = indices.definition(node)
-        if definition is None or definition[0] >= 0:
-            raise NotSlices(f"`{node.value}` is set in several places")
-        return _difference(indices, definition[1])
-    if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
-        raise NotSlices(f"`{code(node)}` is not a comparison of two index expressions")
-    operator = _COMPARED.get(type(node.comparisons[0].operator))
-    left, right = indices.of(node.left), indices.of(node.comparisons[0].comparator)
-    if operator is None or left is None or right is None:
-        raise NotSlices(f"`{code(node)}` is not a comparison of two index expressions")
-    negated = tuple((_negative(step), axis) for step, axis in right.parts)
-    return Index(less(left.base, right.base), (*left.parts, *negated)), operator
-
-
-def _negative(text: str) -> str:
-    return text[1:] if text.startswith("-") and text[1:].isdecimal() else times("-1", text)
+    condition = indices.defined(node)
+    if condition is None:
+        raise NotSlices(f"`{code(node)}` is set in several places")
+    match condition:
+        case cst.Comparison(was, (cst.ComparisonTarget(symbol, by),)) if type(symbol) in _COMPARED:
+            left, right = indices.of(was), indices.of(by)
+            if left is not None and right is not None:
+                return left - right, _COMPARED[type(symbol)]
+    raise NotSlices(f"`{code(condition)}` is not a comparison of two index expressions")
 
 
 def _counts(tile: cst.BaseExpression, instructions: Sequence[Instruction]) -> list[str]:
     """Return the sizes of the tile that is selected from, as texts."""
-    views = [
-        instruction.operand(AS_CHOICE[0])
-        for instruction in instructions
-        if instruction.row.name in BY_CONDITION
-    ]
-    shapes = {view.shape for view in views if isinstance(view, View)}
+    chosen = (i.operand(AS_CHOICE[0]) for i in instructions if i.row.name in BY_CONDITION)
+    shapes = {view.shape for view in chosen if isinstance(view, View)}
     if len(shapes) == 1:
         return [str(size) for size in shapes.pop()]
     ranks = {len(shape) for shape in shapes}
@@ -415,5 +429,5 @@ def _counts(tile: cst.BaseExpression, instructions: Sequence[Instruction]) -> li
 def _copied(instructions: Sequence[Instruction]) -> bool:
     """Whether the tile is in PSUM, which the engine cannot read, so that it is copied first."""
     copies = (i for i in instructions if i.row.name not in BY_CONDITION)
-    sources = [copy.operand("src") for copy in copies if "src" in copy.row.operand_index]
+    sources = (copy.operand("src") for copy in copies if "src" in copy.row.operand_index)
     return any(isinstance(s, View) and s.tensor.buffer is Buffer.PSUM for s in sources)

@@ -1,25 +1,158 @@
-"""Index expressions: the results of `nl.arange` and `nl.mgrid`, and sums and products of them.
+"""Index expressions of Beta 1 in source text: which expression is one, and its value.
 
-An index is a number plus, for each axis of the result, a factor times 0 … count - 1. All of these
-are kept as source text.
+The values are those of `nkic.language.beta1.indices`, the algebra by which Beta 1's kernels are
+evaluated; here, what is a number there may be known by its text only.
 """
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise, takewhile
+from typing import Any, cast
 
 import libcst as cst
 
+from nkic.base.device import KernelError
+from nkic.language.beta1.indices import Dim, Grid, Index, MakesGrids, arange
 from nkic.migrate import sheet
 from nkic.migrate.sheet import Sheet, children, names_in, scope_of, target_names, walk
-from nkic.program.program import Tensor
+
+# ---- Numbers that are known by their text --------------------------------------------------------
+
+
+class Sum:
+    """A whole number known by its text, with the arithmetic of ints: signed terms, and an int.
+
+    Where its value is asked for, it is greater than 1. `Number` is one of these or an int.
+    """
+
+    __slots__ = ("number", "source", "terms")
+
+    def __init__(
+        self, terms: tuple[tuple[int, str], ...], number: int = 0, source: str = ""
+    ) -> None:
+        self.terms = terms
+        self.number = number
+        self.source = source
+
+    def __str__(self) -> str:
+        """Return the text as it was written, or a positive term first: `10944 - 128 * i`."""
+        if self.source:
+            return self.source
+        terms = [*self.terms]
+        if self.number:
+            terms.append((1 if self.number > 0 else -1, str(abs(self.number))))
+        first = next((n for n, (sign, _) in enumerate(terms) if sign > 0), 0)
+        terms.insert(0, terms.pop(first))
+        text = "".join(f" {'+' if sign > 0 else '-'} {term}" for sign, term in terms)
+        return text[3:] if text.startswith(" + ") else f"-{text[3:]}"
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sum) and self - other == 0
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.terms), len(self.terms), self.number))
+
+    def __gt__(self, other: int) -> bool:
+        return other <= 1
+
+    def __lt__(self, other: int) -> bool:
+        return False
+
+    def __add__(self, other: Number) -> Number:
+        terms, number = [*self.terms], self.number
+        for sign, term in other.terms if isinstance(other, Sum) else ():
+            if (-sign, term) in terms:
+                terms.remove((-sign, term))
+            else:
+                terms.append((sign, term))
+        number += other.number if isinstance(other, Sum) else other
+        return Sum(tuple(terms), number) if terms else number
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Number:
+        return Sum(tuple((-sign, term) for sign, term in self.terms), -self.number)
+
+    def __sub__(self, other: Number) -> Number:
+        return self + -other
+
+    def __rsub__(self, other: int) -> Number:
+        return -self + other
+
+    def __mul__(self, other: Number) -> Number:
+        return _product(self, other)
+
+    def __rmul__(self, other: int) -> Number:
+        return _product(other, self)
+
+    def __floordiv__(self, other: int) -> Number:
+        return self if other == 1 else NotImplemented
+
+
+Number = int | Sum
+
+
+def _product(a: Number, b: Number) -> Number:
+    if 0 in (a, b):
+        return 0
+    if 1 in (a, b):
+        return b if a == 1 else a
+    if str(a).startswith("-"):
+        return -_product(-a, b)
+    if str(b).startswith("-"):
+        return -_product(a, -b)
+    return Sum(((1, f"{factor(a)} * {factor(b)}"),))
+
+
+def number(source: cst.BaseExpression | str) -> Number:
+    node = cst.parse_expression(source) if isinstance(source, str) else source
+    total: Number = 0
+    for sign, term in _terms(node, 1):
+        total = total + (sign * int(term) if term.isdecimal() else Sum(((sign, term),)))
+    return Sum(total.terms, total.number, code(node)) if isinstance(total, Sum) else total
+
+
+def _terms(node: cst.BaseExpression, sign: int) -> Iterator[tuple[int, str]]:
+    """Yield the terms of a sum, each with its sign."""
+    match node:
+        case cst.BinaryOperation(left, cst.Add() | cst.Subtract() as sign_of, right):
+            yield from _terms(left, sign)
+            yield from _terms(right, sign if isinstance(sign_of, cst.Add) else -sign)
+        case cst.UnaryOperation(cst.Minus(), inner):
+            yield from _terms(inner, -sign)
+        case cst.BinaryOperation(cst.UnaryOperation(cst.Minus(), left), cst.Multiply()):
+            yield -sign, code(node.with_changes(left=left))
+        case _:
+            yield sign, code(node)
+
+
+def factor(value: Number | str) -> str:
+    """Return the text as a factor: in parentheses if it is a sum or the like."""
+    text = str(value)
+    node = cst.parse_expression(text)
+    simple = cst.Name | cst.Integer | cst.Call | cst.Attribute | cst.Subscript
+    return text if isinstance(node, simple) or node.lpar else f"({text})"
+
+
+def tuple_of(values: Sequence[object]) -> str:
+    return f"({', '.join(map(str, values))}{',' * (len(values) == 1)})"
+
+
+def code(node: cst.CSTNode) -> str:
+    """Return the source text of an expression, on one line."""
+    text = sheet.code(node)
+    return " ".join(text.replace("\\\n", " ").split()) if "\n" in text else text
+
 
 # ---- Reaching definitions: the assignment from which a name has its value at a use --------------
 
-Place = tuple[int, int]
 _LOOPS = cst.For | cst.While
+_BLOCKS = cst.IndentedBlock | cst.SimpleStatementSuite | cst.Module
 
 
 class Flow:
@@ -41,13 +174,14 @@ class Flow:
 
     def is_same(self, name: str, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the name has the same value at `use` as right after `set_at`, or at it."""
-        inside = set(map(id, self._loops(use))) - set(map(id, self._loops(set_at)))
+        inside = self._loops(use) - self._loops(set_at)
         for setter in self._all_setters(set_at).get(name, ()):
-            if setter is set_at or self._is_around(setter, set_at, use):
+            is_around = isinstance(setter, _LOOPS) and all(
+                any(setter is p for p in self.sheet.parents(node)) for node in (set_at, use)
+            )
+            if setter is set_at or is_around:
                 continue
-            if isinstance(setter, _LOOPS) and id(setter) in inside:
-                return False
-            if inside & set(map(id, self._loops(setter))):
+            if inside & (self._loops(setter) | {id(setter)}):
                 return False
             is_after = self._start(set_at) < self._start(setter)
             is_between = is_after and self._end(setter) <= self._start(use)
@@ -55,19 +189,11 @@ class Flow:
                 return False
         return True
 
-    def _is_around(self, setter: cst.CSTNode, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
-        """Whether both nodes are in the loop that sets the name."""
-        are_inside = all(
-            any(setter is p for p in self.sheet.parents(node)) for node in (set_at, use)
-        )
-        return are_inside and isinstance(setter, _LOOPS)
-
     def dominates(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the node always runs before `use`."""
-        if self._end(node) > self._start(use):
-            return False
         block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
-        return any(parent is block for parent in self.sheet.parents(use))
+        is_before = self._end(node) <= self._start(use)
+        return is_before and any(parent is block for parent in self.sheet.parents(use))
 
     def _is_left_behind(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
         """Whether the node is directly in loops that have ended before `use`."""
@@ -82,53 +208,40 @@ class Flow:
 
     def _exclude(self, a: cst.CSTNode, b: cst.CSTNode) -> bool:
         """Whether the nodes are in different branches of one `if`."""
-        around = [branching for branching in self.sheet.parents(a) if isinstance(branching, cst.If)]
-        return any(
-            branching is parent and self._branch(branching, a) is not self._branch(branching, b)
-            for branching in around
-            for parent in self.sheet.parents(b)
+        first, second = (
+            {id(p): id(part) for part, p in pairwise(chain) if isinstance(p, cst.If)}
+            for chain in ([node, *self.sheet.parents(node)] for node in (a, b))
         )
+        return any(first[branching] != second[branching] for branching in first.keys() & second)
 
-    def _branch(self, node: cst.If, inside: cst.CSTNode) -> cst.CSTNode | None:
-        chain = [inside, *self.sheet.parents(inside)]
-        return next((part for part in chain if part is node.body or part is node.orelse), None)
-
-    def _loops(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """Yield the loops around a node, up to its function; a loop is not around its own
-        header.
+    def _loops(self, node: cst.CSTNode) -> set[int]:
+        """Return the loops around a node (by `id`), up to its function; a loop is not around its
+        own header.
         """
-        for parent in self.sheet.parents(node):
-            if isinstance(parent, cst.FunctionDef):
-                return
-            if isinstance(parent, _LOOPS):
-                yield parent
+        around = takewhile(lambda p: not isinstance(p, cst.FunctionDef), self.sheet.parents(node))
+        return {id(parent) for parent in around if isinstance(parent, _LOOPS)}
 
     def _all_setters(self, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
         scope = scope_of(self.sheet, node)
         if id(scope) not in self._setters:
             setters: defaultdict[str, list[cst.CSTNode]] = defaultdict(list)
             for inner in walk(scope.body if scope is not None else self.sheet.tree):
-                if inner is not self.sheet.tree and scope_of(self.sheet, inner) is scope:
-                    for name in set_by(inner):
+                names = set_by(inner)
+                if names and scope_of(self.sheet, inner) is scope:
+                    for name in names:
                         setters[name].append(inner)
             self._setters[id(scope)] = setters
         return self._setters[id(scope)]
 
-    def _start(self, node: cst.CSTNode) -> Place:
-        span = self.sheet.span(node)
-        return (span.line, span.column)
+    def _start(self, node: cst.CSTNode) -> tuple[int, ...]:
+        return self.sheet.span(node)[1:3]
 
-    def _end(self, node: cst.CSTNode) -> Place:
-        span = self.sheet.span(node)
-        return (span.end_line, span.end_column)
-
-
-_BLOCKS = cst.IndentedBlock | cst.SimpleStatementSuite | cst.Module
+    def _end(self, node: cst.CSTNode) -> tuple[int, ...]:
+        return self.sheet.span(node)[3:]
 
 
 def set_by(node: cst.CSTNode) -> Sequence[str]:
-    """Return the names that the node itself sets."""
-    targets: list[cst.BaseExpression] = []
+    targets: Sequence[cst.BaseExpression] = ()
     if isinstance(node, cst.Assign):
         targets = [assign_target.target for assign_target in node.targets]
     elif isinstance(node, cst.For | cst.AugAssign | cst.AnnAssign | cst.NamedExpr):
@@ -141,41 +254,22 @@ def set_by(node: cst.CSTNode) -> Sequence[str]:
 _CREATE = ("ndarray", "zeros", "ones", "full", "empty", "load")
 MAKERS = tuple(f"nki.language.{name}" for name in _CREATE)
 ARANGE, MGRID = "nki.language.arange", "nki.language.mgrid"
-_FIELDS = "pxyzw"  # the attributes of mgrid's result, in the order of its dimensions
+_OPERATORS: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.FloorDivide: operator.floordiv,
+    cst.Modulo: operator.mod,
+}
 
 
-@dataclass(frozen=True)
-class Axis:
-    """One axis of a result: its `place` among `rank` axes, its start and count.
-
-    `grid` has the counts of all axes of the grid to which it belongs, whose result has all of them.
-    """
-
-    rank: int
-    place: int
-    start: str
-    count: str
-    grid: tuple[str, ...] = ()
+def fixed(value: Number) -> Index:
+    return Index(cast(int, value), ())
 
 
-@dataclass(frozen=True)
-class Index:
-    """`base + factor * axis + …`; "0" for no base."""
-
-    base: str
-    parts: tuple[tuple[str, Axis], ...] = ()
-
-    @property
-    def repeated(self) -> dict[int, str]:
-        """The axes along which the index is constant, with their counts: those of its grids."""
-        grids = [axis.grid for _, axis in self.parts]
-        varying = {axis.place for _, axis in self.parts}
-        return {n: count for grid in grids for n, count in enumerate(grid) if n not in varying}
-
-    @property
-    def rank(self) -> int:
-        """The number of dimensions of the array; 0 for a number."""
-        return max((axis.rank for _, axis in self.parts), default=0)
+def moving(index: Index) -> list[tuple[int, Dim]]:
+    """Return the dimensions along which an expression varies, each with its place."""
+    return [(place, dim) for place, dim in enumerate(index.dims) if dim.step]
 
 
 class Indices:
@@ -192,43 +286,83 @@ class Indices:
         self.loops: dict[int, tuple[str, str]] = {}
 
     def of(self, node: cst.BaseExpression) -> Index | None:
-        """Return the index that an expression is; None if it is not one, or cannot be
-        determined.
-        """
-        if isinstance(node, cst.Name):
-            return self._of_name(node)
-        if isinstance(node, cst.Subscript):
-            return self._of_arange(node)
-        if isinstance(node, cst.Call) and self.sheet.name_of(node.func) == ARANGE:
-            return _arange(node, 1, 0)
-        if isinstance(node, cst.Attribute):
-            return self._of_field(node)
-        if isinstance(node, cst.BinaryOperation):
-            return self._of_operation(node)
-        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-            index = self.of(node.expression)
-            is_axis = index is not None and bool(index.parts)
-            return _multiple("-1", index) if index is not None and is_axis else Index(code(node))
-        if isinstance(node, cst.IfExp) and self.has_index(node):
-            return self._of_choice(node)
-        return None if self.has_index(node) else Index(code(node))
+        """Return the value of an expression; None if it has none, or several."""
+        value = self.value(node)
+        return value if isinstance(value, Index) else None
+
+    def value(self, node: cst.BaseExpression) -> Any:
+        """Return the value of an expression that may also be a grid or a mask; None for others."""
+        try:
+            return self._value(node)
+        except (KernelError, TypeError):  # of Beta 1's algebra, and of numbers that have no value
+            return None
+
+    def _value(self, node: cst.BaseExpression) -> Any:
+        if not self.has_index(node):
+            return fixed(number(node))
+        match node:
+            case cst.Name():
+                return self._of_name(node)
+            case cst.Call(args=args) if not any(arg.keyword for arg in args):
+                return _as_axis(arange(*(self._value(arg.value) for arg in args)), 0)
+            case cst.Subscript(value, slice):
+                key = tuple(self._item(element.slice) for element in slice)
+                if self.sheet.name_of(value) == MGRID:
+                    return Grid(_as_axis(index, n) for n, index in enumerate(MakesGrids()[key]))
+                return self._value(value)[key]
+            case cst.Attribute(value, cst.Name(name)) if name in "pxyzw":
+                return getattr(self._value(value), name)
+            case cst.BinaryOperation(left, symbol, right) if type(symbol) in _OPERATORS:
+                return _OPERATORS[type(symbol)](self._value(left), self._value(right))
+            case cst.UnaryOperation(cst.Minus(), inner):
+                return -self._value(inner)
+            case cst.IfExp(test, yes, no):
+                return _choice(code(test), self._value(yes), self._value(no))
+        raise TypeError
+
+    def _item(self, part: cst.BaseSlice) -> Any:
+        match part:
+            case cst.Slice(lower, upper, step):
+                return slice(*(None if n is None else self._value(n) for n in (lower, upper, step)))
+            case cst.Index(cst.Name("None")):
+                return None
+            case cst.Index(value):
+                return self._value(value)
+
+    def _of_name(self, name: cst.Name) -> Any:
+        definition = self.definition(name)
+        if definition is None:
+            raise TypeError
+        position, value = definition
+        result = self._value(value)
+        if position >= 0:
+            if not isinstance(result, Grid):
+                raise TypeError
+            result = result[position]
+        indices = result if isinstance(result, Grid) else (result,)
+        numbers = [n for index in indices for n in (index.start, *index.shape)]
+        numbers += [dim.step for index in indices for dim in index.dims]
+        nodes = [cst.parse_expression(str(n)) for n in numbers if isinstance(n, Sum)]
+        if not self._are_same(nodes, value, name):
+            raise TypeError
+        return result
 
     def has_index(self, node: cst.CSTNode) -> bool:
         """Whether a name in the expression is or may be an index; calls other than arange have
         none.
         """
-        if isinstance(node, cst.Call):
-            return self.sheet.name_of(node.func) == ARANGE
-        if isinstance(node, cst.Name):
-            return self.sheet.name_of(node) == MGRID or self.is_index(node)
-        if isinstance(node, cst.Attribute):
-            return self.sheet.name_of(node) == MGRID or self.has_index(node.value)
-        if isinstance(node, cst.Subscript):
-            return self.has_index(node.value)
+        match node:
+            case cst.Call(function):
+                return self.sheet.name_of(function) == ARANGE
+            case cst.Name():
+                return self.sheet.name_of(node) == MGRID or self.is_index(node)
+            case cst.Attribute(value):
+                return self.sheet.name_of(node) == MGRID or self.has_index(value)
+            case cst.Subscript(value):
+                return self.has_index(value)
         return any(self.has_index(child) for child in children(node))
 
     def is_index(self, name: cst.Name) -> bool:
-        """Whether the name is set from an index expression anywhere in its function."""
         key = (id(scope_of(self.sheet, name)), name.value)
         if key not in self._are_indices:
             self._are_indices[key] = False  # during the query: the name may be defined by itself
@@ -240,7 +374,6 @@ class Indices:
     # ---- names -----------------------------------------------------------------------------
 
     def definitions(self, name: cst.Name) -> list[tuple[int, cst.BaseExpression]]:
-        """Return the values assigned to a name in its function, each with its place in a tuple."""
         assignments = self._assigned.get((id(scope_of(self.sheet, name)), name.value), [])
         return [(position, value) for target, position, value in assignments if target is not name]
 
@@ -251,291 +384,83 @@ class Indices:
         reaching = self.flow.reaching(name.value, statements, name)
         return definitions[id(reaching)] if reaching is not None else None
 
+    def defined(self, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
+        """Return the only value of a name at its use, None if there may be several; and every
+        other expression itself.
+        """
+        if not isinstance(node, cst.Name):
+            return node
+        definition = self.definition(node)
+        return definition[1] if definition is not None and definition[0] < 0 else None
+
     def is_tile(self, node: cst.BaseExpression) -> bool:
         """Whether the expression is a tile on chip, or a part of one, rather than a number."""
         if isinstance(node, cst.Subscript):
             return self.is_tile(node.value)
         if not isinstance(node, cst.Name):
-            return self._is_made(node)
-        return any(self._is_made(value) for _, value in self.definitions(node))
-
-    def _is_made(self, value: cst.BaseExpression) -> bool:
-        """Whether the expression is a call or an operation that makes a tile on chip."""
-        is_maker = isinstance(value, cst.Call | cst.BinaryOperation)
-        return is_maker and any(tensor.on_chip for tensor in self.tensors(value))
-
-    def tensors(self, value: cst.BaseExpression) -> Sequence[Tensor]:
-        """Return the tensors that an expression made."""
-        return self.sheet.tensors(value)
+            is_maker = isinstance(node, cst.Call | cst.BinaryOperation)
+            return is_maker and any(tensor.on_chip for tensor in self.sheet.tensors(node))
+        values = (value for _, value in self.definitions(node))
+        return any(self.is_tile(v) for v in values if isinstance(v, cst.Call | cst.BinaryOperation))
 
     def is_whole(self, name: cst.Name, examined: tuple[int, ...] = ()) -> bool:
-        """Whether the name is a whole tensor that was made or passed to the kernel, possibly
-        reshaped.
-
-        `examined` are values that are being examined.
-        """
         values = [value for _, value in self.definitions(name) if id(value) not in examined]
         scope = scope_of(self.sheet, name)
         is_kernel = scope is not None and bool(scope.decorators)
         return all(self._is_whole(v, examined) for v in values) if values else is_kernel
 
     def _is_whole(self, value: cst.BaseExpression, examined: tuple[int, ...]) -> bool:
-        function = value.func if isinstance(value, cst.Call) else None
-        if function is not None and self.sheet.name_of(function) in MAKERS:
-            return True
-        tensor = function.value if isinstance(function, cst.Attribute) else None
-        if not isinstance(tensor, cst.Name) or self.sheet.name_of(tensor):
-            return False
-        is_shaped = isinstance(function, cst.Attribute) and function.attr.value == "reshape"
-        return is_shaped and self.is_whole(tensor, (*examined, id(value)))
+        match value:
+            case cst.Call(function) if self.sheet.name_of(function) in MAKERS:
+                return True
+            case cst.Call(cst.Attribute(cst.Name() as tensor, cst.Name("reshape"))):
+                whole = not self.sheet.name_of(tensor)
+                return whole and self.is_whole(tensor, (*examined, id(value)))
+        return False
 
     def _statement(self, value: cst.CSTNode) -> cst.CSTNode:
         kinds = cst.Assign | cst.AnnAssign
         return next(parent for parent in self.sheet.parents(value) if isinstance(parent, kinds))
 
-    def _of_name(self, name: cst.Name) -> Index | None:
-        if not any(self.has_index(value) for _, value in self.definitions(name)):
-            return Index(name.value)
-        definition = self.definition(name)
-        if definition is None:
-            return None
-        position, value = definition
-        index = self._of_grid(value, position) if position >= 0 else self.of(value)
-        if index is None or not self._stays(index, value, name):
-            return None
-        return index
-
-    def _stays(self, index: Index, value: cst.CSTNode, use: cst.CSTNode) -> bool:
-        """Whether the components of the index are the same at its use as at its assignment."""
-        texts = [
-            index.base,
-            *(text for factor, axis in index.parts for text in (factor, axis.start, axis.count)),
-        ]
-        return self._are_same((cst.parse_expression(text) for text in texts), value, use)
-
     def is_same(self, value: cst.BaseExpression, use: cst.CSTNode) -> bool:
         """Whether the names in a value are the same at its use as at its assignment."""
         return self._are_same([value], value, use)
 
-    def _are_same(self, nodes: Iterable[cst.CSTNode], value: cst.CSTNode, use: cst.CSTNode) -> bool:
+    def _are_same(self, nodes: Sequence[cst.CSTNode], value: cst.CSTNode, use: cst.CSTNode) -> bool:
         names = {name.value for node in nodes for name in names_in(node)}
         set_at = self._statement(value)
         return all(self.flow.is_same(name, set_at, use) for name in names)
 
-    # ---- expressions -----------------------------------------------------------------------
 
-    def _of_arange(self, node: cst.Subscript) -> Index | None:
-        """Return the index of `nl.arange(n)[:, None]`."""
-        call = node.value
-        if not isinstance(call, cst.Call) or self.sheet.name_of(call.func) != ARANGE:
-            return None if self.has_index(node) else Index(code(node))
-        axes = [axis for axis, element in enumerate(node.slice) if is_whole(element)]
-        if len(axes) != 1:
-            return None
-        return _arange(call, len(node.slice), axes[0])
-
-    def _of_grid(self, value: cst.BaseExpression, position: int) -> Index | None:
-        """Return the index of an element of `i, j = nl.mgrid[0:128, 0:512]`."""
-        if not isinstance(value, cst.Subscript) or self.sheet.name_of(value.value) != MGRID:
-            return None
-        axes = [_grid_axis(element, n, len(value.slice)) for n, element in enumerate(value.slice)]
-        axis = axes[position] if position < len(axes) else None
-        if axis is None:
-            return None
-        counts = tuple(axis.count if axis is not None else "" for axis in axes)
-        return Index("0", (("1", replace(axis, grid=counts)),))
-
-    def _of_field(self, node: cst.Attribute) -> Index | None:
-        """Return the index of `i.p` with `i = nl.mgrid[…]`."""
-        if isinstance(node.value, cst.Name):
-            definition = self.definition(node.value)
-            if definition is not None and definition[0] < 0 and self._is_grid(definition[1]):
-                grid = definition[1]
-                assert isinstance(grid, cst.Subscript)
-                position = _FIELDS.find(node.attr.value)
-                index = self._of_grid(grid, position) if position >= 0 else None
-                is_same = index is not None and self._stays(index, grid, node)
-                return index if is_same else None
-        return None if self.has_index(node) else Index(code(node))
-
-    def grid(self, value: cst.BaseExpression) -> list[Index]:
-        """Return all axes of `nl.mgrid[0:128, 0:512]`, which may be an index by itself; [] for
-        others.
-        """
-        if isinstance(value, cst.Name) and (definition := self.definition(value)) is not None:
-            return self.grid(definition[1]) if definition[0] < 0 else []
-        if not isinstance(value, cst.Subscript) or not self._is_grid(value):
-            return []
-        indices = [self._of_grid(value, n) for n in range(len(value.slice))]
-        return [index for index in indices if index is not None]
-
-    def _is_grid(self, value: cst.BaseExpression) -> bool:
-        return isinstance(value, cst.Subscript) and self.sheet.name_of(value.value) == MGRID
-
-    def _of_choice(self, node: cst.IfExp) -> Index | None:
-        """Return the index of `i if flag else 2 * i`: the same axes, with other factors."""
-        yes, no = self.of(node.body), self.of(node.orelse)
-        if yes is None or no is None or [a for _, a in yes.parts] != [a for _, a in no.parts]:
-            return None
-        test = code(node.test)
-        pairs = zip(yes.parts, no.parts, strict=True)
-        terms = tuple((_chosen(test, a, b), axis) for (a, axis), (b, _) in pairs)
-        return Index(_chosen(test, yes.base, no.base), terms)
-
-    def _of_operation(self, node: cst.BinaryOperation) -> Index | None:
-        left, right = self.of(node.left), self.of(node.right)
-        if left is None or right is None:
-            return None
-        if not left.parts and not right.parts:
-            return Index(code(node))
-        if isinstance(node.operator, cst.Add):
-            return Index(added(left.base, right.base), (*left.parts, *right.parts))
-        if isinstance(node.operator, cst.Subtract):
-            return _difference(left, right)
-        if isinstance(node.operator, cst.Multiply):
-            number, index = (left, right) if not left.parts else (right, left)
-            return _multiple(number.base, index) if not number.parts else None
-        return None
+def _as_axis(index: Index, place: int) -> Index:
+    """Return an expression along a dimension, which has a step even if that has one element."""
+    dims = list(index.dims)
+    dims[place] = dims[place]._replace(step=dims[place].step or 1)
+    return Index(index.start, tuple(dims))
 
 
-# ---- arithmetic on source text -------------------------------------------------------------------
+def _choice(test: str, yes: Index, no: Index) -> Index:
+    """Return the index of `i if flag else 2 * i`: the same dimensions, with other steps."""
+    if yes.shape != no.shape:
+        raise TypeError
 
+    def chosen(a: Number, b: Number) -> Any:
+        return a if a == b else Sum(((1, f"({a} if {test} else {b})"),))
 
-def added(a: str, b: str) -> str:
-    """Return `a + b`."""
-    if "0" in (a, b):
-        return b if a == "0" else a
-    if a.isdecimal() and b.isdecimal():
-        return str(int(a) + int(b))
-    return f"{a} + {b}" if not b.startswith("-") else f"{a} - {b[1:].lstrip()}"
-
-
-def less(a: str, b: str) -> str:
-    """Return `a - b`."""
-    if b == "0":
-        return a
-    if a.isdecimal() and b.isdecimal():
-        return str(int(a) - int(b))
-    if a.startswith(f"{b} + "):
-        return a.removeprefix(f"{b} + ")
-    node = cst.parse_expression(b)
-    if not isinstance(node, cst.BinaryOperation) or node.lpar:
-        return f"{a} - {b}"
-    is_sum = isinstance(node.operator, cst.Add | cst.Subtract)
-    return f"{a} - ({b})" if is_sum else f"{a} - {b}"
-
-
-def times(a: str, b: str) -> str:
-    """Return `a * b`."""
-    if "0" in (a, b):
-        return "0"
-    if "1" in (a, b):
-        return b if a == "1" else a
-    if a.isdecimal() and b.isdecimal():
-        return str(int(a) * int(b))
-    return f"{factor(a)} * {factor(b)}"
-
-
-def summed(text: str) -> str:
-    """Return a sum with its numbers combined, and a positive term first.
-
-    For example `10944 - 128 * i` for `-128 * i + 10943 + 1`.
-    """
-    terms = [*_terms(cst.parse_expression(text), 1)]
-    number = sum(sign * int(term) for sign, term in terms if term.isdecimal())
-    terms = [(sign, term) for sign, term in terms if not term.isdecimal()]
-    if number or not terms:
-        terms.append((1 if number >= 0 else -1, str(abs(number))))
-    first = next((n for n, (sign, _) in enumerate(terms) if sign > 0), None)
-    if first is not None:
-        terms.insert(0, terms.pop(first))
-    total = "".join(f" {'+' if sign > 0 else '-'} {term}" for sign, term in terms)
-    return total.removeprefix(" + ") if total.startswith(" + ") else f"-{total[3:]}"
-
-
-def _terms(node: cst.BaseExpression, sign: int) -> Iterator[tuple[int, str]]:
-    """Yield the terms of a sum, each with its sign."""
-    operator = node.operator if isinstance(node, cst.BinaryOperation) else None
-    if isinstance(node, cst.BinaryOperation) and isinstance(operator, cst.Add | cst.Subtract):
-        yield from _terms(node.left, sign)
-        yield from _terms(node.right, sign if isinstance(operator, cst.Add) else -sign)
-    elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        yield from _terms(node.expression, -sign)
-    elif isinstance(node, cst.BinaryOperation) and isinstance(operator, cst.Multiply):
-        inner = [*_terms(node.left, sign)]
-        if len(inner) == 1 and isinstance(node.left, cst.UnaryOperation):
-            yield inner[0][0], f"{inner[0][1]} * {code(node.right)}"
-        else:
-            yield sign, code(node)
-    else:
-        yield sign, code(node)
-
-
-def tuple_of(texts: Sequence[str]) -> str:
-    """Return the tuple of these elements."""
-    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
-
-
-def factor(text: str) -> str:
-    """Return the text as a factor: in parentheses if it is a sum or the like."""
-    node = cst.parse_expression(text)
-    simple = cst.Name | cst.Integer | cst.Call | cst.Attribute | cst.Subscript
-    return text if isinstance(node, simple) or node.lpar else f"({text})"
-
-
-def code(node: cst.CSTNode) -> str:
-    """Return the source text of an expression, on one line."""
-    text = sheet.code(node)
-    return " ".join(text.split()) if "\n" in text else text
-
-
-def _chosen(test: str, yes: str, no: str) -> str:
-    return yes if yes == no else f"({yes} if {test} else {no})"
-
-
-def _difference(left: Index, right: Index) -> Index | None:
-    if right.parts:
-        return Index(less(left.base, right.base), (*left.parts, *negative(right).parts))
-    return Index(less(left.base, right.base), left.parts)
-
-
-def negative(index: Index) -> Index:
-    """Return the index times -1."""
-    return _multiple("-1", index)
-
-
-def _multiple(number: str, index: Index) -> Index:
-    parts = tuple((times(number, step), axis) for step, axis in index.parts)
-    return Index(times(number, index.base), parts)
+    pairs = zip(yes.dims, no.dims, strict=True)
+    dims = tuple(a._replace(step=chosen(a.step, b.step)) for a, b in pairs)
+    return Index(chosen(yes.start, no.start), dims)
 
 
 # ---- the tree ------------------------------------------------------------------------------------
 
 
-def _arange(call: cst.Call, rank: int, position: int) -> Index | None:
-    args = [arg.value for arg in call.args if arg.keyword is None]
-    if len(args) != len(call.args) or not 1 <= len(args) <= 2:
-        return None
-    start, stop = ("0", code(args[0])) if len(args) == 1 else (code(args[0]), code(args[1]))
-    return Index("0", (("1", Axis(rank, position, start, less(stop, start))),))
-
-
-def _grid_axis(element: cst.SubscriptElement, place: int, rank: int) -> Axis | None:
-    part = element.slice
-    if not isinstance(part, cst.Slice) or part.upper is None or part.step is not None:
-        return None
-    start = code(part.lower) if part.lower is not None else "0"
-    return Axis(rank, place, start, less(code(part.upper), start))
-
-
 def index_values(node: cst.Subscript) -> list[cst.BaseExpression]:
-    """Return the expressions in the brackets of an index, without slices."""
     parts = (element.slice for element in node.slice)
     return [part.value for part in parts if isinstance(part, cst.Index)]
 
 
 def is_whole(element: cst.SubscriptElement) -> bool:
-    """Whether the element is a full slice, `:`."""
     part = element.slice
     return isinstance(part, cst.Slice) and part.lower is part.upper is part.step is None
 

@@ -5,36 +5,38 @@ A mask on numbers alone, as `mask=k * 512 < columns`, is a condition of the whol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import libcst as cst
 
+from nkic.language.beta1.indices import Index
+from nkic.language.beta1.masks import Compared
 from nkic.language.versions.rewritten import BY_DMA, REPEATED
 from nkic.machine.operands import Row
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.calls import MASKS
-from nkic.migrate.beta1.indices import (
+from nkic.migrate.beta1.indices import Indices, Number, Sum, code, index_values, moving, number
+from nkic.migrate.beta1.slices import (
     Axis,
-    Index,
-    Indices,
-    added,
-    code,
-    index_values,
-    less,
-    summed,
-    times,
+    Limits,
+    NotSlices,
+    is_indexed,
+    sizes,
+    sliced,
+    sliced_or_ap,
+    subscript,
 )
-from nkic.migrate.beta1.slices import NotSlices, is_indexed, sizes, sliced, sliced_or_ap, subscript
 from nkic.migrate.calls import find, keyword_of, keyword_value, mask_argument, with_value
-from nkic.migrate.sheet import Sheet, names_in, only_target, scope_of
+from nkic.migrate.sheet import Sheet, names_in, scope_of
 from nkic.program.program import Instruction, View
 
-_MIRRORED: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
-    cst.GreaterThan: cst.LessThan,
-    cst.GreaterThanEqual: cst.LessThanEqual,
-    cst.LessThan: cst.GreaterThan,
-    cst.LessThanEqual: cst.GreaterThanEqual,
+_COMPARED: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
+    cst.GreaterThan: operator.gt,
+    cst.GreaterThanEqual: operator.ge,
+    cst.LessThan: operator.lt,
+    cst.LessThanEqual: operator.le,
 }
 
 
@@ -45,105 +47,83 @@ class Mask(NamedTuple):
     for any element to be selected.
     """
 
-    limits: Mapping[Axis, tuple[str, str]]
+    limits: Limits
     conditions: tuple[str, ...] = ()
 
     @property
     def condition(self) -> str:
-        """The conjunction of all conditions; "" for none."""
         if len(self.conditions) < 2:
             return "".join(self.conditions)
         return " and ".join(f"({condition})" for condition in self.conditions)
 
 
 def mask_of(indices: Indices, node: cst.BaseExpression) -> Mask:
-    """Return the bounds of a mask. Raises `NotSlices` if it is not a bound."""
-    if isinstance(node, cst.Name) and indices.is_index(node):
-        return mask_of(indices, _definition(indices, node))
-    if not indices.has_index(node):
-        return Mask({}, _conditions(indices, node))
-    if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd):
-        return _both(mask_of(indices, node.left), mask_of(indices, node.right))
-    if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
-        return _compared(indices, node)
-    raise NotSlices(f"the mask `{code(node)}` is not a bound of an axis")
+    match node:
+        case cst.Name(name) if indices.is_index(node):
+            definition = indices.defined(node)
+            if definition is None:
+                raise NotSlices(f"the mask `{name}` is set in several places")
+            return mask_of(indices, definition)
+        case _ if not indices.has_index(node):
+            return Mask({}, _conditions(indices, node))
+        case cst.BinaryOperation(left, cst.BitAnd(), right):
+            return _both(mask_of(indices, left), mask_of(indices, right))
+    compared = compared_of(indices, node)
+    moves = moving(compared) if compared is not None else []
+    if compared is None or len(moves) != 1 or moves[0][1].step not in (1, -1):
+        raise NotSlices(f"the mask `{code(node)}` is not a bound of an axis")
+    place, (count, step, _) = moves[0]
+    axis, start = Axis(compared.ndim, place, count), cast(Number, compared.start)
+    if step < 0:
+        return Mask({axis: (0, _least(count, start + 1))})
+    return Mask({axis: (_greatest(0, -start), count)})
+
+
+def compared_of(indices: Indices, node: cst.BaseExpression) -> Index | None:
+    """Return the index that a comparison is the same as, if that is not negative; else None."""
+    match node:
+        case cst.Comparison(was, (cst.ComparisonTarget(symbol, by),)) if type(symbol) in _COMPARED:
+            left, right = indices.of(was), indices.of(by)
+            if left is not None and right is not None:
+                mask = _COMPARED[type(symbol)](left, right)
+                return mask.index if isinstance(mask, Compared) else None
+    return None
+
+
+def _least(*numbers: Number) -> Number:
+    return Sum(((1, f"min({', '.join(map(str, numbers))})"),))
+
+
+def _greatest(*numbers: Number) -> Number:
+    is_known = all(isinstance(number, int) for number in numbers)
+    text = f"max({', '.join(map(str, numbers))})"
+    return max(cast(tuple[int, ...], numbers)) if is_known else Sum(((1, text),))
 
 
 def _conditions(indices: Indices, node: cst.BaseExpression) -> tuple[str, ...]:
-    """Return the condition of a mask on numbers."""
-    if isinstance(node, cst.Name) and node.value in ("None", "True"):
-        return ()
-    if isinstance(node, cst.Name) and _may_be_none(indices, node):
-        return (f"{node.value} is None or {node.value}",)
-    if isinstance(node, cst.IfExp) and code(node.orelse) in ("None", "True"):
-        return (f"not ({code(node.test)}) or ({code(node.body)})",)
-    return (_inner(node),)
-
-
-def _may_be_none(indices: Indices, name: cst.Name) -> bool:
-    """Whether the name is an argument, or assigned from a value that may be None."""
-    values = [value for _, value in indices.definitions(name)]
-    return not values or any("None" in code(value) for value in values)
-
-
-def _inner(node: cst.BaseExpression) -> str:
-    """Return the text without parentheses around all of it."""
-    return code(node.with_changes(lpar=(), rpar=())) if node.lpar else code(node)
-
-
-def _definition(indices: Indices, name: cst.Name) -> cst.BaseExpression:
-    definition = indices.definition(name)
-    if definition is None or definition[0] >= 0:
-        raise NotSlices(f"the mask `{name.value}` is set in several places")
-    return definition[1]
+    match node:
+        case cst.Name("None" | "True"):
+            return ()
+        case cst.Name(name):
+            values = [value for _, value in indices.definitions(node)]
+            if not values or any("None" in code(value) for value in values):
+                return (f"{name} is None or {name}",)
+        case cst.IfExp(test, body, cst.Name("None" | "True")):
+            return (f"not ({code(test)}) or ({code(body)})",)
+    return (code(node.with_changes(lpar=(), rpar=())),)
 
 
 def _both(left: Mask, right: Mask) -> Mask:
-    shared = {
-        axis: (
-            _tighter("max", "0", left.limits[axis][0], right.limits[axis][0]),
-            _tighter("min", axis.count, left.limits[axis][1], right.limits[axis][1]),
-        )
-        for axis in left.limits.keys() & right.limits.keys()
-    }
-    limits = {**left.limits, **right.limits, **shared}
+    limits = {**left.limits, **right.limits}
+    for axis in left.limits.keys() & right.limits.keys():
+        lows, highs = zip(left.limits[axis], right.limits[axis], strict=True)
+        limits[axis] = _tighter(_greatest, 0, lows), _tighter(_least, axis.size, highs)
     return Mask(limits, tuple(dict.fromkeys((*left.conditions, *right.conditions))))
 
 
-def _tighter(function: str, neutral: str, a: str, b: str) -> str:
-    bounds = [bound for bound in dict.fromkeys((a, b)) if bound != neutral]
-    return f"{function}({a}, {b})" if len(bounds) == 2 else "".join(bounds) or neutral
-
-
-def _compared(indices: Indices, node: cst.Comparison) -> Mask:
-    left, operator, right = node.left, node.comparisons[0].operator, node.comparisons[0].comparator
-    kind = type(operator)
-    if kind not in _MIRRORED:
-        raise NotSlices(f"the mask `{code(node)}` is not a bound of an axis")
-    if not indices.has_index(left):
-        left, right = right, left
-        kind = _MIRRORED[kind]
-    index, bound = indices.of(left), indices.of(right)
-    if index is not None and bound is not None and [factor for factor, _ in index.parts] == ["-1"]:
-        index, bound = _upper_bound(index, bound)
-        kind = _MIRRORED[kind]
-    plain = index is not None and [factor for factor, _ in index.parts] == ["1"]
-    if index is None or bound is None or bound.parts or not plain:
-        raise NotSlices(f"the mask `{code(node)}` is not a bound of an axis")
-    axis = index.parts[0][1]
-    is_upper = kind in (cst.LessThan, cst.LessThanEqual)
-    exact = kind in (cst.LessThan, cst.GreaterThanEqual)
-    end = less(bound.base if exact else added(bound.base, "1"), added(index.base, axis.start))
-    end = summed(end) if end[0] == "-" or end[-1].isdecimal() else end
-    if is_upper:
-        return Mask({axis: ("0", f"min({axis.count}, {end})")})
-    return Mask({axis: (end if end.isdecimal() else f"max(0, {end})", axis.count)})
-
-
-def _upper_bound(index: Index, bound: Index) -> tuple[Index, Index]:
-    """Rewrite `-i + a >= b` as `i <= a - b`."""
-    axis = index.parts[0][1]
-    return Index("0", (("1", axis),)), Index(summed(less(index.base, bound.base)))
+def _tighter(choose: Callable[..., Number], neutral: Number, bounds: tuple[Number, ...]) -> Number:
+    bounds = tuple(bound for bound in dict.fromkeys(bounds) if bound != neutral)
+    return choose(*bounds) if len(bounds) > 1 else (*bounds, neutral)[0]
 
 
 # ---- Calls with `mask=`: their operands reduced to the elements that the mask selects -----------
@@ -151,23 +131,17 @@ def _upper_bound(index: Index, bound: Index) -> tuple[Index, Index]:
 Shapes = Mapping[str, frozenset[tuple[int, ...]]]
 
 
-def _operands(instructions: Sequence[Instruction]) -> Shapes:
-    """Return the operand shapes of a call's instructions, by tensor name."""
+def _by_name(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> Shapes:
     by_name: dict[str, set[tuple[int, ...]]] = {}
-    for instruction in instructions:
-        views = (view for view in instruction.operands if isinstance(view, View))
-        for view in views:
-            by_name.setdefault(view.tensor.name, set()).add(view.shape)
+    for name, shape in shapes:
+        by_name.setdefault(name, set()).add(shape)
     return {name: frozenset(shapes) for name, shapes in by_name.items()}
 
 
 def shapes_by_name(sheet: Sheet) -> Shapes:
     """Return the evaluated shapes of the tiles, by name."""
-    by_name: dict[str, set[tuple[int, ...]]] = {}
-    for tensors in sheet.facts.tensors.values():
-        for tensor in tensors:
-            by_name.setdefault(tensor.name, set()).add(tensor.shape)
-    return {name: frozenset(shapes) for name, shapes in by_name.items()}
+    every = sheet.facts.tensors.values()
+    return _by_name((tensor.name, tensor.shape) for tensors in every for tensor in tensors)
 
 
 class Cutter:
@@ -186,16 +160,15 @@ class Cutter:
         self.indices = indices
         self.blocks = blocks
         self.tile_shapes = shapes
-        self.shapes = {**shapes, **_operands(instructions)}
+        views = (v for i in instructions for v in i.operands if isinstance(v, View))
+        self.shapes = {**shapes, **_by_name((view.tensor.name, view.shape) for view in views)}
         self.limits = mask.limits
         self.condition = mask.condition
 
     def call(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """Return the call without its mask, on the selected elements. Raises `NotSlices`."""
-        pairs = zip(old.args, new.args, strict=True)
         args = [
             now.with_changes(value=self.operand(was.value, now.value))
-            for was, now in pairs
+            for was, now in zip(old.args, new.args, strict=True)
             if keyword_of(was) != "mask"
         ]
         args[-1] = args[-1].with_changes(comma=new.args[-1].comma)
@@ -207,15 +180,17 @@ class Cutter:
             return self.indexed(old)
         if not self.limits:
             return new
-        if isinstance(old, cst.Name) and (gathered := self.gathered(old)) is not None:
-            return self.indexed(gathered)
-        if isinstance(old, cst.Name) and self.is_tile(old):
-            part = self.part(self.shapes.get(old.value) or self.full())
-            return cst.parse_expression(f"{old.value}[{part}]") if part else new
-        if isinstance(old, cst.Subscript):
-            return self.sliced(old)
-        if isinstance(old, cst.BinaryOperation | cst.Call):
-            return self.expression(old, new)
+        match old:
+            case cst.Name(name):
+                if (gathered := self.gathered(old)) is not None:
+                    return self.indexed(gathered)
+                if self.is_tile(old):
+                    part = self.part(self.shapes.get(name) or self.full())
+                    return cst.parse_expression(f"{name}[{part}]") if part else new
+            case cst.Subscript():
+                return self.sliced(old)
+            case cst.BinaryOperation() | cst.Call():
+                return self.expression(old, new)
         return new
 
     def indexed(self, old: cst.Subscript) -> cst.BaseExpression:
@@ -234,8 +209,7 @@ class Cutter:
 
         Raises `NotSlices` if the value may have changed.
         """
-        definition = self.indices.definition(name)
-        value = definition[1] if definition is not None and definition[0] < 0 else None
+        value = self.indices.defined(name)
         if not isinstance(value, cst.Subscript) or not is_indexed(self.indices, value):
             return None
         if not any(self.indices.is_tile(number) for number in index_values(value)):
@@ -247,11 +221,9 @@ class Cutter:
     def expression(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
         """Compute the whole expression, and use a part of it."""
         tensors = self.indices.sheet.tensors(old)
-        if not tensors:
-            return new  # a number
-        part = self.part(frozenset(tensor.shape for tensor in tensors))
+        part = self.part(frozenset(tensor.shape for tensor in tensors)) if tensors else ""
         if not part:
-            return new
+            return new  # a number, or all of it
         text = code(new)
         whole = text if isinstance(new, cst.Call | cst.Name) else f"({text})"
         return cst.parse_expression(f"{whole}[{part}]")
@@ -269,39 +241,36 @@ class Cutter:
             texts[place] = self._cut(old, parts[place], place, low, high)
         return self.blocks.indexed(old, old.value, texts)
 
-    def _cut(self, old: cst.Subscript, part: cst.BaseSlice, dim: int, low: str, high: str) -> str:
+    def _cut(
+        self, old: cst.Subscript, part: cst.BaseSlice, dim: int, low: Number, high: Number
+    ) -> str:
         assert isinstance(part, cst.Slice)
         if part.step is not None:
             raise NotSlices("a tile of the masked call is sliced with a step")
-        start = code(part.lower) if part.lower is not None else "0"
+        start = number(part.lower) if part.lower is not None else 0
         if part.upper is not None:
-            if code(part.upper) == added(start, "1"):
+            if number(part.upper) == start + 1:
                 return f"{start}:{code(part.upper)}"
         elif isinstance(old.value, cst.Name):
             shapes = self.tile_shapes.get(old.value.value, frozenset())
             if any(len(shape) > dim and shape[dim] == 1 for shape in shapes):
                 return ":"
-        return f"{added(start, low)}:{added(start, high)}"
+        return f"{start + low}:{start + high}"
 
-    def target(
-        self, old: cst.BaseAssignTargetExpression, new: cst.BaseAssignTargetExpression
-    ) -> cst.BaseAssignTargetExpression:
+    def target(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
         """Return the assignment target, reduced; a plain name is unchanged. Raises `NotSlices`."""
         if not isinstance(old, cst.Subscript) or not isinstance(new, cst.Subscript):
             return new
         if is_indexed(self.indices, old):
             reduced = self.indexed(old)
-            if not isinstance(reduced, cst.Subscript):
-                reduced = cst.parse_expression(f"{code(reduced)}[...]")
-            assert isinstance(reduced, cst.Subscript)
-            return reduced
+            is_part = isinstance(reduced, cst.Subscript)
+            return reduced if is_part else cst.parse_expression(f"{code(reduced)}[...]")
         if not self.limits:
             return new
-        is_whole = len(old.slice) == 1 and code(old.slice[0].slice) == "..."
-        if not is_whole or not isinstance(old.value, cst.Name):
-            reduced = self.sliced(old)
-            assert isinstance(reduced, cst.Subscript)
-            return reduced
+        if [code(element.slice) for element in old.slice] != ["..."] or not isinstance(
+            old.value, cst.Name
+        ):
+            return self.sliced(old)
         part = self.part(self.shapes.get(old.value.value) or self.full())
         return subscript(new.value, [part]) if part else new
 
@@ -312,7 +281,6 @@ class Cutter:
         return name.value in self.shapes or any(isinstance(value, makers) for value in values)
 
     def full(self) -> frozenset[tuple[int, ...]]:
-        """Return the shape of a tile that has every element of the mask's axes."""
         return frozenset({(2,) * max(axis.rank for axis in self.limits)})
 
     def part(self, shapes: frozenset[tuple[int, ...]]) -> str:
@@ -325,7 +293,7 @@ class Cutter:
         shapes = frozenset(shape for shape in shapes if {len(shape)} == ranks)
         if not shapes:
             raise NotSlices("a tile of the masked call has other dimensions than the mask")
-        by_place = {axis.place: ":".join(limit) for axis, limit in self.limits.items()}
+        by_place = {axis.place: "{}:{}".format(*limit) for axis, limit in self.limits.items()}
         texts = [
             by_place[dim] if dim in by_place and self._is_long(shapes, dim) else ":"
             for dim in range(ranks.pop())
@@ -353,23 +321,17 @@ BINARY = tuple(
 
 
 class Wider:
-    """Writes the operands of such calls."""
-
-    def __init__(
-        self, sheet: Sheet, indices: Indices, shapes: Mapping[str, frozenset[tuple[int, ...]]]
-    ) -> None:
+    def __init__(self, sheet: Sheet, indices: Indices, shapes: Shapes) -> None:
         self.sheet = sheet
         self.indices = indices
         self.shapes = shapes
 
     def written(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """Return the call with equally many partitions in both operands."""
         if self.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
             return new
-        shapes = [self._shape(arg.value) for arg in old.args[:2]]
-        if None in shapes or not all(isinstance(arg.value, cst.Name) for arg in new.args[:2]):
+        first, second = (self._shape(arg.value) for arg in old.args[:2])
+        if not all(isinstance(arg.value, cst.Name) for arg in new.args[:2]):
             return new
-        first, second = (sizes or () for sizes in shapes)
         if len(first) != 2 or len(second) != 2 or first[0] == second[0]:
             return new
         operand = new.args[0 if first[0] == 1 else 1]
@@ -393,20 +355,16 @@ class Wider:
         return new
 
     def _broadcast(self, call: cst.Call, arg: cst.Arg, shape: tuple[int, ...]) -> cst.Call:
-        """Return the call with an argument broadcast to a shape."""
-        function = self.sheet.nl("broadcast_to")
-        text = cst.parse_expression(str(shape))
-        value = cst.Call(function, [cst.Arg(arg.value), cst.Arg(text)])
-        return with_value(call, arg, value)
+        return with_value(call, arg, self.sheet.parsed("nl.broadcast_to({}, {})", arg.value, shape))
 
-    def _shape(self, value: cst.BaseExpression) -> tuple[int, ...] | None:
-        """Return the only shape of a tile of this name; None if there are several."""
+    def _shape(self, value: cst.BaseExpression) -> tuple[int, ...]:
+        """Return the only shape of a tile of this name; () if there are several."""
         if not isinstance(value, cst.Name):
-            return None
+            return ()
         calls = (expression for _, expression in self.indices.definitions(value))
         evaluated = {tensor.shape for call in calls for tensor in self.sheet.tensors(call)}
         shapes = evaluated or self.shapes.get(value.value, frozenset())
-        return next(iter(shapes)) if len(shapes) == 1 else None
+        return next(iter(shapes)) if len(shapes) == 1 else ()
 
 
 def _is_repeated(view: View) -> bool:
@@ -421,7 +379,6 @@ def _is_repeated(view: View) -> bool:
 # selected part. Source: NKI's documentation up to SDK 2.26, masking.
 
 _LOAD, _STORE = "nki.language.load", "nki.language.store"
-_COMPARED = cst.LessThan | cst.LessThanEqual
 
 
 class Stair(NamedTuple):
@@ -429,7 +386,7 @@ class Stair(NamedTuple):
 
     rows: Axis
     columns: Axis
-    present: str
+    present: Number
 
 
 class Names(NamedTuple):
@@ -454,24 +411,23 @@ class Stairs:
 
     def is_one(self, call: cst.Call) -> bool:
         """Whether `written` handles the call and its statement."""
-        statement = next(self.sheet.parents(call))
         name = self.sheet.name_of(call.func)
-        if self._stair(call) is None:
-            return False
-        if name == _STORE:
-            return isinstance(statement, cst.Expr) and self._is_indexed(call)
-        target = only_target(statement) if isinstance(statement, cst.Assign) else None
-        if not isinstance(target, cst.Name) or not self._is_read_alike(target, call):
-            return False
-        return self._is_indexed(call) if name == _LOAD else name in BINARY
+        match next(self.sheet.parents(call)):
+            case _ if self._stair(call) is None:
+                return False
+            case cst.Expr():
+                return name == _STORE and self._is_indexed(call)
+            case cst.Assign((cst.AssignTarget(cst.Name() as tile),)) if name != _STORE:
+                is_written = self._is_indexed(call) if name == _LOAD else name in BINARY
+                return is_written and self._is_read_alike(tile, call)
+        return False
 
     def written(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
-        """Return the statements that replace one under such a mask; None for all others."""
         part, now = old.body[0], new.body[0]
         call, new_call = getattr(part, "value", None), getattr(now, "value", None)
         if not isinstance(call, cst.Call) or not isinstance(new_call, cst.Call):
             return None
-        stair = self._stair(call) if mask_argument(call) is not None and self.is_one(call) else None
+        stair = self._stair(call) if self.is_one(call) else None
         if stair is None:
             return None
         self.sheet.done[MASKS] += 1
@@ -493,27 +449,22 @@ class Stairs:
     ) -> list[str]:
         """Return the definition of a tile, and the transfers to its parts."""
         tile = code(now.targets[0].target)
-        make, place = (code(self.sheet.nl(n)) for n in ("ndarray", "sbuf"))
-        copy = code(self.sheet.nisa(BY_DMA))
         requested = keyword_value(new_call, "dtype")
         source = find(new_call, ("src",), "src")
         assert source is not None and isinstance(source.value, cst.Subscript)
-        shape = f"({stair.rows.count}, {stair.columns.count})"
+        shape = f"({stair.rows.size}, {stair.columns.size})"
         dtype = code(requested) if requested is not None else f"{code(source.value.value)}.dtype"
-        first = f"{tile} = {make}({shape}, dtype={dtype}, buffer={place})\n"
+        make = "{} = nl.ndarray({}, dtype={}, buffer=nl.sbuf)\n"
+        first = self.sheet.text(make, tile, shape, dtype)
+        parts = iter("{}:{}, {}:{}".format(*a, *b) for a, b in _limits(stair, names))
 
-        def moved(load: cst.Call, part: str) -> str:
+        def moved(load: cst.Call) -> str:
             src = find(load, ("src",), "src")
             assert src is not None
-            return f"{copy}({tile}[{part}], {code(src.value)})"
+            copy = f"nisa.{BY_DMA}({{}}[{{}}], {{}})"
+            return self.sheet.text(copy, tile, next(parts), code(src.value))
 
-        limits = _limits(stair, names)
-        parts = [f"{':'.join(rows)}, {':'.join(columns)}" for rows, columns in limits]
-        texts = iter(parts)
-        return [
-            first,
-            *self._both(call, new_call, stair, names, lambda load: moved(load, next(texts))),
-        ]
+        return [first, *self._both(call, new_call, stair, names, moved)]
 
     def _both(
         self, call: cst.Call, new_call: cst.Call, stair: Stair, names: Names, text: Any
@@ -530,14 +481,14 @@ class Stairs:
         """Return the names of the counts, and the line that sets them unless it exists already."""
         key = (id(next(self.sheet.parents(line))), repr(stair))
         names = self._names.get(key)
-        read = [name.value for name in names_in(cst.parse_expression(stair.present))]
+        read = [name.value for name in names_in(cst.parse_expression(str(stair.present)))]
         is_same = self.indices.flow.is_same
         if names is not None and all(is_same(name, names.line, line) for name in read):
             return names, []
         names = Names(self.sheet.fresh("whole"), self.sheet.fresh("rest"), line)
         self._names[key] = names
-        row = stair.columns.count
-        total = times(stair.rows.count, row)
+        row = stair.columns.size
+        total = stair.rows.size * row
         text = f"divmod(min(max({stair.present}, 0), {total}), {row})"
         return names, [f"{names.whole}, {names.rest} = {text}\n"]
 
@@ -561,41 +512,39 @@ class Stairs:
         return True
 
     def _is_indexed(self, call: cst.Call) -> bool:
-        """Whether the tensor is indexed to exactly the tile that the mask covers."""
         value = call.args[0].value if call.args else None
         stair = self._stair(call)
         if stair is None or not isinstance(value, cst.Subscript):
             return False
-        covered = [stair.rows.count, stair.columns.count]
+        covered = [str(stair.rows.size), str(stair.columns.size)]
         plain = isinstance(value.value, cst.Name) and self.blocks.count(value) == 0
-        return plain and is_indexed(self.indices, value) and sizes(self.indices, value) == covered
+        if not plain or not is_indexed(self.indices, value):
+            return False
+        try:
+            sliced_or_ap(self.indices, value, {}, lambda _: ())
+        except NotSlices:
+            return False
+        return sizes(self.indices, value) == covered
 
     def _stair(self, call: cst.Call) -> Stair | None:
         """Return the elements that the mask of a call selects, if it is such a mask; else None."""
-        mask = mask_argument(call)
-        if isinstance(mask, cst.Name):
-            definition = self.indices.definition(mask)
-            mask = definition[1] if definition is not None and definition[0] < 0 else None
-        if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
+        mask = self.indices.defined(mask_argument(call))
+        compared = compared_of(self.indices, mask) if mask is not None else None
+        axes = moving(compared) if compared is not None else []
+        if compared is None or compared.ndim != 2 or len(axes) != 2:
             return None
-        compared = mask.comparisons[0]
-        index, bound = self.indices.of(mask.left), self.indices.of(compared.comparator)
-        if index is None or bound is None or bound.parts or len(index.parts) != 2:
+        (_, (rows, pitch, _)), (_, (columns, step, _)) = axes
+        if step != -1 or pitch != -columns:
             return None
-        (pitch, rows), (step, columns) = sorted(index.parts, key=lambda part: part[1].place)
-        places = (rows.rank, columns.rank, rows.place, columns.place) == (2, 2, 0, 1)
-        whole = rows.start == columns.start == "0" and step == "1" and pitch == columns.count
-        if not places or not whole or not isinstance(compared.operator, _COMPARED):
-            return None
-        exact = isinstance(compared.operator, cst.LessThan)
-        end = bound.base if exact else added(bound.base, "1")
-        return Stair(rows, columns, less(end, index.base))
+        return Stair(Axis(2, 0, rows), Axis(2, 1, columns), cast(Number, compared.start) + 1)
 
 
-def _limits(stair: Stair, names: Names) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """Return the limits of rows and columns: of the whole rows, then of the elements after them."""
-    behind = (names.whole, added(names.whole, "1"))
-    return [(("0", names.whole), ("0", stair.columns.count)), (behind, ("0", names.rest))]
+Limit = tuple[Number, Number]
+
+
+def _limits(stair: Stair, names: Names) -> list[tuple[Limit, Limit]]:
+    whole, rest = number(names.whole), number(names.rest)
+    return [((0, whole), (0, stair.columns.size)), ((whole, whole + 1), (0, rest))]
 
 
 def _unmasked(call: cst.Call) -> cst.Call:

@@ -6,7 +6,8 @@ every evaluation, if there is one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import libcst as cst
@@ -14,7 +15,9 @@ import libcst as cst
 from nkic.language.versions.rewritten import COPIED, SIZES
 from nkic.machine.operands import Row
 from nkic.machine.targets import Buffer
+from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.indices import code, tuple_of
+from nkic.migrate.beta1.slices import sizes as sizes_of
 from nkic.migrate.calls import COMMA, find, keyword_of, keyword_value, named
 from nkic.migrate.facts import Facts, dst_of
 from nkic.migrate.sheet import Sheet, names_in, names_set, only_target, walk
@@ -84,92 +87,63 @@ def _without_copies(instructions: Sequence[Instruction], row: Row) -> tuple[Inst
         return tuple(instructions)
     sources = [i.operand(COPIED[row.name]) for i in instructions if i.row.name == row.name]
     used = {id(view.tensor) for view in sources if isinstance(view, View)}
-
-    def is_copy(instruction: Instruction) -> bool:
-        dst = dst_of(instruction)
-        return instruction.row.name not in COPIED and dst is not None and id(dst.tensor) in used
-
-    return tuple(instruction for instruction in instructions if not is_copy(instruction))
+    written = ((i, dst_of(i)) for i in instructions)
+    return tuple(
+        i for i, dst in written if i.row.name in COPIED or dst is None or id(dst.tensor) not in used
+    )
 
 
-class Lookup(NamedTuple):
-    """Queries about the names and indices of the new source.
-
-    `is_tensor`: whether a name is one tensor and not a list. `sizes`: the sizes of a part of a
-    named tensor ("" for a list's), none if its index does not tell them. `tile`: a list's tile that
-    is used as a whole, as text, "" for everything else. `target`: the part of a tensor that the
-    call is assigned to, "" if it is not made of slices.
-    """
-
-    is_tensor: Callable[[cst.Name], bool]
-    sizes: Callable[[cst.BaseExpression, str], Sequence[str]]
-    tile: Callable[[cst.BaseExpression], str]
-    target: str = ""
-
-
-def allocation(
-    sheet: Sheet, result: Result, call: cst.Call, lookup: Lookup, counts: str = ""
-) -> str:
+def allocation(blocks: Blocks, result: Result, call: cst.Call, counts: str = "") -> str:
     """Return the expression that makes the tile.
 
     It is valid for all evaluated shapes, or else for the given ones. Raises `NoResult`.
     """
-    for candidate in (_of_all(sheet, result, call), result):
-        try:
-            return _allocation(sheet, candidate, call, lookup, counts)
-        except NoResult as failure:
-            last = failure
-    raise last
-
-
-def _of_all(sheet: Sheet, result: Result, call: cst.Call) -> Result:
+    of_all, sheet = result, blocks.sheet
     for facts in sheet.facts.of_other_shapes:
-        try:
+        with suppress(NoResult):
             variant = result_of(sheet, call, result.row, facts)
-        except NoResult:
-            continue
-        result = result._replace(
-            tensors=(*result.tensors, *variant.tensors),
-            instructions=(*result.instructions, *variant.instructions),
-        )
-    return result
+            of_all = of_all._replace(
+                tensors=(*of_all.tensors, *variant.tensors),
+                instructions=(*of_all.instructions, *variant.instructions),
+            )
+    try:
+        return _allocation(blocks, of_all, call, counts)
+    except NoResult:
+        return _allocation(blocks, result, call, counts)
 
 
-def _allocation(sheet: Sheet, result: Result, call: cst.Call, lookup: Lookup, counts: str) -> str:
+def _allocation(blocks: Blocks, result: Result, call: cst.Call, counts: str) -> str:
     """Return `nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`.
 
     `counts` is the shape of what is loaded, if its index tells it.
     """
-    operands = _operands(result, call, lookup)
+    sheet, operands = blocks.sheet, _operands(result, call, blocks)
     try:
         shape = _shape(result, operands, counts)
     except NoResult:
-        if not lookup.target or not _is_like_target(sheet, result, call):
+        # Each may be copied to a part of its own shape.
+        target = only_target(next(sheet.parents(call)))
+        parts = sheet.instructions(target) if target is not None else ()
+        shapes = [dst.shape for i in parts if (dst := dst_of(i)) is not None]
+        is_like = shapes == [tensor.shape for tensor in result.tensors]
+        if not is_like or not isinstance(target, cst.Subscript) or blocks.kind(target) is not None:
             raise
-        shape = f"{lookup.target}.shape"
+        if not all(isinstance(element.slice, cst.Slice) for element in target.slice):
+            raise
+        shape = f"{code(target)}.shape"
     dtype = _dtype(sheet, result, call, operands)
     buffers = {tensor.buffer for tensor in result.tensors}
     if len(buffers) != 1:
         raise NoResult("it is not always in the same memory")
     buffer = code(sheet.nl(buffers.pop().value))
-    make = code(sheet.nl("ndarray"))
-    return f"{make}({shape}, dtype={dtype}, buffer={buffer})"
-
-
-def _is_like_target(sheet: Sheet, result: Result, call: cst.Call) -> bool:
-    """Whether every result was copied to a part of its own shape."""
-    statement = next(sheet.parents(call))
-    target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
-    instructions = sheet.instructions(target) if target is not None else ()
-    shapes = [dst.shape for i in instructions if (dst := dst_of(i)) is not None]
-    return shapes == [tensor.shape for tensor in result.tensors]
+    return sheet.text("nl.ndarray({}, dtype={}, buffer={})", shape, dtype, buffer)
 
 
 class Operand(NamedTuple):
     """An operand's expression and its evaluated views.
 
-    The expression is a tensor's name, or a part of one whose sizes the index tells. The name is ""
-    for a part of a list of tiles.
+    The expression is a tensor's name, without `sizes`, or a part of one whose sizes the index
+    tells. The name is "" for a part of a list of tiles.
     """
 
     name: str
@@ -177,23 +151,15 @@ class Operand(NamedTuple):
     views: tuple[View, ...]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it is a tensor by name."""
-        return not self.sizes
-
-    @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """Its evaluated shapes."""
-        return [view.tensor.shape if self.is_whole else view.shape for view in self.views]
+        return [view.shape if self.sizes else view.tensor.shape for view in self.views]
 
     def size(self, dim: int) -> str:
-        """Return the text for one of its sizes."""
         dim %= len(self.shapes[0])
-        return f"{self.name}.shape[{dim}]" if self.is_whole else self.sizes[dim]
+        return self.sizes[dim] if self.sizes else f"{self.name}.shape[{dim}]"
 
 
-def _operands(result: Result, call: cst.Call, lookup: Lookup) -> dict[str, Operand]:
-    """Return, by name, the operands that are names, or parts with known sizes."""
+def _operands(result: Result, call: cst.Call, blocks: Blocks) -> dict[str, Operand]:
     operands: dict[str, Operand] = {}
     for operand in result.row.operands:
         argument = find(call, result.row.parameters[1:], operand.name)
@@ -203,38 +169,31 @@ def _operands(result: Result, call: cst.Call, lookup: Lookup) -> dict[str, Opera
             continue
         value = argument.value
         base = value.value if isinstance(value, cst.Subscript) else value
-        name = base.value if isinstance(base, cst.Name) and lookup.is_tensor(base) else ""
-        if tile := lookup.tile(value):
+        name = base.value if isinstance(base, cst.Name) and blocks.is_tensor(base) else ""
+        sizes = tuple(sizes_of(blocks.indices, value, name))
+        if tile := blocks.tile(value) or (name if base is value else ""):
             operands[operand.name] = Operand(tile, (), views)
-            continue
-        sizes = tuple(lookup.sizes(value, name))
-        fits = {len(view.shape) for view in views} == {len(sizes)}
-        if name and base is value:
-            operands[operand.name] = Operand(name, (), views)
-        elif fits:
+        elif {len(view.shape) for view in views} == {len(sizes)}:
             operands[operand.name] = Operand(name, sizes, views)
     return operands
 
 
 def _shape(result: Result, operands: Mapping[str, Operand], counts: str) -> str:
     shapes = [tensor.shape for tensor in result.tensors]
-    for operand in operands.values():
-        if operand.is_whole and operand.shapes == shapes:
+    alike = [operand for operand in operands.values() if operand.shapes == shapes]
+    for operand in alike:
+        if not operand.sizes:
             return f"{operand.name}.shape"
     if counts:
         return counts
     ranks = {len(shape) for shape in shapes}
     if len(ranks) != 1:
         raise NoResult("its shape changes from iteration to iteration")
-    for operand in operands.values():
-        if operand.shapes == shapes:
-            return tuple_of(operand.sizes)
-    texts = [_size(result, operands, dim) for dim in range(ranks.pop())]
-    return tuple_of(texts)
+    sizes = alike[0].sizes if alike else [_size(result, operands, n) for n in range(ranks.pop())]
+    return tuple_of(sizes)
 
 
 def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
-    """Return the text for one dimension: that of an operand with the same sizes, or a number."""
     sizes = [tensor.shape[dim] for tensor in result.tensors]
     rank = len(result.tensors[0].shape)
     wanted, operand_dim = SIZES.get(result.row.name, {}).get(dim, ("", dim))
@@ -251,8 +210,7 @@ def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
 
 
 def _dtype(sheet: Sheet, result: Result, call: cst.Call, operands: Mapping[str, Operand]) -> str:
-    dtype = keyword_value(call, "dtype")
-    if dtype is not None:
+    if (dtype := keyword_value(call, "dtype")) is not None:
         return code(dtype)
     dtypes = [tensor.dtype for tensor in result.tensors]
     for operand in operands.values():
@@ -288,17 +246,13 @@ class PendingCalls:
 
     def __init__(self) -> None:
         self._calls: dict[str, Pending] = {}
-        self._count = 0
 
     def add(self, call: Pending) -> cst.Name:
-        """Register a call, and return its placeholder."""
-        self._count += 1
-        name = f"__pending_{self._count}"
+        name = f"__pending_{len(self._calls) + 1}"
         self._calls[name] = call
         return cst.Name(name)
 
     def get(self, node: cst.CSTNode | None) -> Pending | None:
-        """Return the call that a placeholder stands for; None for other nodes."""
         return self._calls.get(node.value) if isinstance(node, cst.Name) else None
 
     def inside(self, node: cst.CSTNode) -> Iterator[cst.Name]:
@@ -311,13 +265,11 @@ class PendingCalls:
     def restored(self, tree: cst.Module, sheet: Sheet) -> cst.Module:
         """Return the tree with the original calls for placeholders that no statement wrote."""
         while placeholders := [name for name in names_in(tree) if name.value in self._calls]:
-            calls: dict[str, cst.BaseExpression] = {}
-            for placeholder in placeholders:
-                call = self._calls[placeholder.value]
+            calls = {name.value: self._calls[name.value] for name in placeholders}
+            for call in calls.values():
                 text = "the result of this is used where no statement can precede it"
                 sheet.leave(call.old, text, RETURNING)
-                calls[placeholder.value] = call.new
-            tree = replaced_names(tree, calls)
+            tree = replaced_names(tree, {name: call.new for name, call in calls.items()})
         return tree
 
 
@@ -346,7 +298,7 @@ class Hoisting:
         trailing = statement.trailing_whitespace
         self.lines[-1] = self.lines[-1].with_changes(trailing_whitespace=trailing)
         if condition:
-            lines = [line for line in self.lines if is_allocation(line)]
+            lines = [line for line in self.lines if _is_allocation(line)]
             return _under(condition, lines, [line for line in self.lines if line not in lines])
         return cst.FlattenSentinel(self.lines)
 
@@ -360,17 +312,19 @@ class Hoisting:
             return self._onto_target(name.value, call, new, statement if is_value else None)
         self.sheet.done[RESULTS] += 1
         target = only_target(statement) if is_value else None
-        is_new_name = isinstance(target, cst.Name) and not _mentions(new, target.value)
-        plain = is_new_name and isinstance(statement, cst.Assign | cst.AnnAssign)
-        tile = (
-            target.value
-            if plain and isinstance(target, cst.Name)
-            else self.sheet.fresh(_tile_name(statement, call))
-        )
+        tile = ""  # the target, if that is a name that the statement sets anew
+        if isinstance(target, cst.Name) and isinstance(statement, cst.Assign | cst.AnnAssign):
+            tile = "" if _mentions(new, target.value) else target.value
+        plain = bool(tile)
+        tile = tile or self.sheet.fresh(_tile_name(statement, call))
         maker = call.maker.replace(TARGET, sheet_code(target)) if target is not None else call.maker
-        self.lines.append(_allocated(statement if plain else None, tile, maker))
+        value = cst.parse_expression(maker)
+        made: cst.BaseSmallStatement = cst.Assign([cst.AssignTarget(cst.Name(tile))], value)
+        if plain and isinstance(statement, cst.AnnAssign):
+            made = statement.with_changes(value=value)
+        self.lines.append(cst.SimpleStatementLine([made]))
         dst = f"{tile}[{call.result.part}]" if call.result.part else tile
-        self.lines.append(_line(_with_dst(new, cst.parse_expression(dst))))
+        self.lines.append(_writing(new, cst.parse_expression(dst)))
         self.names[name.value] = cst.Name(tile)
         return not plain
 
@@ -385,16 +339,17 @@ class Hoisting:
             self.names[name] = new
             return True
         self.sheet.done[RESULTS] += 1
-        self.lines.append(_line(_with_dst(new, target)))
+        self.lines.append(_writing(new, target))
         return False
 
 
-def is_allocation(line: cst.SimpleStatementLine) -> bool:
-    """Whether the line makes a tile: `t = nl.ndarray(…)`."""
-    statement = line.body[0]
-    value = statement.value if isinstance(statement, cst.Assign | cst.AnnAssign) else None
-    name = value.func if isinstance(value, cst.Call) else None
-    return isinstance(name, cst.Attribute) and name.attr.value == "ndarray"
+def _is_allocation(line: cst.SimpleStatementLine) -> bool:
+    match line.body[0]:
+        case cst.Assign(value=cst.Call(cst.Attribute(attr=cst.Name("ndarray")))):
+            return True
+        case cst.AnnAssign(value=cst.Call(cst.Attribute(attr=cst.Name("ndarray")))):
+            return True
+    return False
 
 
 def _under(
@@ -402,7 +357,6 @@ def _under(
     before: Sequence[cst.SimpleStatementLine],
     lines: Sequence[cst.SimpleStatementLine],
 ) -> Any:
-    """Return `if condition:` with the lines inside."""
     if not lines:
         return cst.FlattenSentinel(before)
     first, *others = lines
@@ -414,7 +368,6 @@ def _under(
 
 
 def replaced_names(node: Any, names: Mapping[str, cst.BaseExpression]) -> Any:
-    """Return the node with expressions substituted for names."""
     return node.visit(_Names(names)) if names else node
 
 
@@ -423,11 +376,8 @@ class _Names(cst.CSTTransformer):
         super().__init__()
         self.names = names
 
-    def leave_Name(  # noqa: N802
-        self, original_node: cst.Name, updated_node: cst.Name
-    ) -> cst.BaseExpression:
-        """Return the expression for the name."""
-        return self.names.get(original_node.value, updated_node)
+    def on_leave(self, old: Any, new: Any) -> Any:
+        return self.names.get(old.value, new) if isinstance(old, cst.Name) else new
 
 
 def _tile_name(statement: cst.BaseSmallStatement, call: Pending) -> str:
@@ -437,64 +387,41 @@ def _tile_name(statement: cst.BaseSmallStatement, call: Pending) -> str:
         return f"new_{target.value}"
     while isinstance(target, cst.Subscript):
         target = target.value
-    if not isinstance(target, cst.Name):
-        return "tile"
     in_psum = any(tensor.buffer is Buffer.PSUM for tensor in call.result.tensors)
-    return f"{target.value}_{'psum' if in_psum else 'tile'}"
+    kind = "psum" if in_psum else "tile"
+    return f"{target.value}_{kind}" if isinstance(target, cst.Name) else "tile"
 
 
-def _allocated(
-    statement: cst.BaseSmallStatement | None, tile: str, maker: str
-) -> cst.SimpleStatementLine:
-    """Return `tile = nl.ndarray(...)`, with the statement's annotation."""
-    value = cst.parse_expression(maker)
-    if isinstance(statement, cst.AnnAssign):
-        return cst.SimpleStatementLine([statement.with_changes(value=value)])
-    return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(tile))], value)])
-
-
-def _with_dst(call: cst.Call, dst: cst.BaseExpression) -> cst.Call:
+def _writing(call: cst.Call, dst: cst.BaseExpression) -> cst.SimpleStatementLine:
+    """Return the line of a call with its dst."""
     by_name = bool(call.args) and all(keyword_of(arg) for arg in call.args)
     first = named("dst", dst) if by_name else cst.Arg(dst)
     args = [first.with_changes(comma=COMMA), *call.args] if call.args else [first]
-    return call.with_changes(args=args)
+    return cst.SimpleStatementLine([cst.Expr(call.with_changes(args=args))])
 
 
 def _mentions(node: cst.CSTNode, name: str) -> bool:
     return any(inner.value == name for inner in names_in(node))
 
 
-def _line(value: cst.BaseExpression) -> cst.SimpleStatementLine:
-    return cst.SimpleStatementLine([cst.Expr(value)])
-
-
 def joined(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
-    """Merge neighbouring statements under the same condition."""
+    """Merge neighbouring statements under the same condition, if the first do not change it."""
     merged: list[cst.BaseStatement] = []
     for statement in statements:
-        last = merged[-1] if merged else None
-        if isinstance(statement, cst.If) and isinstance(last, cst.If) and _is_like(last, statement):
-            assert isinstance(last.body, cst.IndentedBlock)
-            assert isinstance(statement.body, cst.IndentedBlock)
-            first, *others = statement.body.body
-            if isinstance(first, cst.SimpleStatementLine):
-                first = first.with_changes(leading_lines=statement.leading_lines)
-            body = last.body.with_changes(body=[*last.body.body, first, *others])
-            merged[-1] = last.with_changes(body=body)
-        else:
-            merged.append(statement)
+        match (merged[-1:], statement):
+            case (
+                [cst.If(test, cst.IndentedBlock(body) as block, None) as last],
+                cst.If(again, cst.IndentedBlock((first, *others)), None),
+            ) if sheet_code(test) == sheet_code(again) and not _is_changed(test, block):
+                if isinstance(first, cst.SimpleStatementLine):
+                    first = first.with_changes(leading_lines=statement.leading_lines)
+                new = block.with_changes(body=[*body, first, *others])
+                merged[-1] = last.with_changes(body=new)
+            case _:
+                merged.append(statement)
     return merged
 
 
-def _is_like(last: cst.If, following: cst.If) -> bool:
-    """Whether the second statement can be merged into the first: its condition is equal and
-    unchanged there.
-    """
-    blocks = isinstance(last.body, cst.IndentedBlock) and isinstance(
-        following.body, cst.IndentedBlock
-    )
-    if last.orelse is not None or following.orelse is not None or not blocks:
-        return False
-    names = {node.value for node in names_in(following.test)}
-    is_changed = any(set(names_set(node)) & names for node in walk(last.body))
-    return not is_changed and sheet_code(last.test) == sheet_code(following.test)
+def _is_changed(test: cst.BaseExpression, body: cst.CSTNode) -> bool:
+    names = {node.value for node in names_in(test)}
+    return any(set(names_set(node)) & names for node in walk(body))

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from functools import reduce
+from operator import mul
+from typing import Any, NamedTuple, cast
 
 import libcst as cst
 
+from nkic.language.beta1.indices import ONE, Index
 from nkic.migrate.beta1.indices import (
-    Axis,
-    Index,
     Indices,
-    added,
+    Number,
+    Sum,
     code,
+    fixed,
     index_values,
     is_whole,
-    less,
-    negative,
-    times,
+    moving,
+    number,
     tuple_of,
 )
 from nkic.migrate.sheet import walk
@@ -53,18 +54,16 @@ def dynamic(indices: Indices, node: cst.Subscript) -> Dynamic | None:
     index = _without(indices, value, tile)
     if index is None:
         return None
-    texts = [code(item.slice) for item in tile.slice]
-    slices = ", ".join(f"{text}:{added(text, '1')}" for text in texts)
-    return Dynamic(dim, f"{code(tile.value)}[{slices}]", index)
+    slices = [_one(number(item)) for item in index_values(tile)]
+    return Dynamic(dim, f"{code(tile.value)}[{', '.join(slices)}]", index)
 
 
 def _is_element(indices: Indices, node: cst.Subscript) -> bool:
-    """Whether the expression is a single element of a tile."""
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name) or not indices.is_tile(name):
         return False
     values = (value for _, value in indices.definitions(name))
-    ranks = {len(tensor.shape) for value in values for tensor in indices.tensors(value)}
+    ranks = {len(tensor.shape) for value in values for tensor in indices.sheet.tensors(value)}
     numbers = [value for value in index_values(node) if not indices.has_index(value)]
     return len(numbers) == len(node.slice) and ranks == {len(node.slice)}
 
@@ -72,26 +71,34 @@ def _is_element(indices: Indices, node: cst.Subscript) -> bool:
 def _without(indices: Indices, node: cst.BaseExpression, tile: cst.Subscript) -> Index | None:
     """Return what is added to the element of a tile; None if it is not a plain sum."""
     if node is tile:
-        return Index("0")
+        return fixed(0)
     if not any(inner is tile for inner in walk(node)):
         return indices.of(node)
     if not isinstance(node, cst.BinaryOperation):
         return None
-    is_right = any(inner is tile for inner in walk(node.right))
-    if not isinstance(node.operator, cst.Add) and (
-        is_right or not isinstance(node.operator, cst.Subtract)
-    ):
-        return None
-    left, right = (_without(indices, expression, tile) for expression in (node.left, node.right))
+    left, right = (_without(indices, part, tile) for part in (node.left, node.right))
     if left is None or right is None:
         return None
-    right = right if isinstance(node.operator, cst.Add) else negative(right)
-    return Index(added(left.base, right.base), (*left.parts, *right.parts))
+    if isinstance(node.operator, cst.Add):
+        return cast(Index, left + right)
+    is_left = any(inner is tile for inner in walk(node.left))
+    return (
+        cast(Index, left - right) if is_left and isinstance(node.operator, cst.Subtract) else None
+    )
 
 
 # --------------------------------------------------------------------------------------------------
 
-Limits = Mapping[Axis, tuple[str, str]]
+
+class Axis(NamedTuple):
+    """A dimension of an index: its place among `rank` ones, and its number of elements."""
+
+    rank: int
+    place: int
+    size: Number
+
+
+Limits = Mapping[Axis, tuple[Number, Number]]
 """For axes of a mask: the first selected element, and the one after the last."""
 
 
@@ -104,7 +111,6 @@ class SeveralAxes(NotSlices):
 
 
 def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
-    """Whether the expression is a tensor indexed by index expressions."""
     if not isinstance(node, cst.Subscript) or indices.has_index(node.value):
         return False
     return any(map(indices.has_index, index_values(node)))
@@ -113,24 +119,23 @@ def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
 def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
     """Return the contents of the brackets, one text per dimension. Raises `NotSlices`."""
     dims = sums(indices, node)
-    rank = max(index.rank for index in dims)
     if any(map(indices.is_tile, index_values(node))):
         raise SeveralAxes("its rows are given by a tile")
     if dynamic(indices, node) is not None:
         raise SeveralAxes("an element of a tile is part of it: t.ap(pattern) expresses that")
     if _repeated(dims):
         raise SeveralAxes("an axis of the grid is in none of its dimensions")
-    places = [[axis.place for _, axis in index.parts] for index in dims]
+    places = [[place for place, _ in moving(index)] for index in dims]
     if any(len(axes) > 1 for axes in places):
         raise SeveralAxes("two axes are added in one dimension: t.ap(pattern) expresses that")
     order = [axes[0] for axes in places if axes]
     if order != sorted(set(order)):
         raise SeveralAxes("its axes are not in dimension order: t.ap(pattern) expresses that")
-    single = _single(places, rank)
+    single = _single(places, dims[0].ndim)
     return [
         _slice(indices, index, limits)
-        if index.parts
-        else (_one(index.base) if n in single else index.base)
+        if moving(index)
+        else (_one(index.start) if n in single else str(index.start))
         for n, index in enumerate(dims)
     ]
 
@@ -151,19 +156,11 @@ def sliced_or_ap(
         return pattern(indices, node, limits, order(node))
 
 
-def _repeated(dims: Sequence[Index]) -> dict[int, str]:
+def _repeated(dims: Sequence[Index]) -> dict[int, Number]:
     """Return the axes of grids that are in no dimension, with their counts."""
-    varying = {axis.place for index in dims for _, axis in index.parts}
-    counts = {place: count for index in dims for place, count in index.repeated.items()}
-    return {place: n for place, n in counts.items() if place not in varying and n != "1"}
-
-
-def _index(indices: Indices, value: cst.BaseExpression) -> Index:
-    index = indices.of(value)
-    if index is None:
-        text = code(value)
-        raise NotSlices(f"`{text}` is not a sum of numbers and axes, or its terms change")
-    return index
+    varying = {place for index in dims for place, _ in moving(index)}
+    every = ((place, dim.size) for index in dims for place, dim in enumerate(index.dims))
+    return {place: size for place, size in every if place not in varying and size != 1}
 
 
 def _single(places: Sequence[Sequence[int]], rank: int) -> set[int]:
@@ -186,40 +183,28 @@ def _last(free: Sequence[int], count: int) -> set[int]:
     return set(free[len(free) - count :])
 
 
-def _one(base: str) -> str:
-    return f"{base}:{added(base, '1')}"
+def _one(start: Number) -> str:
+    return f"{start}:{start + 1}"
 
 
 def _slice(indices: Indices, index: Index, limits: Limits) -> str:
-    (step, axis), *_ = index.parts
-    first, last = limits.get(axis, ("0", axis.count))
-    base = added(index.base, times(step, axis.start))
-    low = added(base, times(step, first))
-    if step == "1":
-        return span(indices, low, added(base, last), last if first == "0" else "")
-    if step.startswith("-"):
+    (place, (count, step, _)), *_ = moving(index)
+    first, last = limits.get(Axis(index.ndim, place, count), (0, count))
+    low = index.start + step * first
+    if step == 1:
+        return span(indices, low, index.start + last, last if first == 0 else None)
+    if str(step).startswith("-"):
         raise NotSlices("an axis runs backwards")
-    end = added(base, added(times(step, less(last, "1")), "1"))
-    return f"{low}:{end}:{step}"
+    return f"{low}:{index.start + step * (last - 1) + 1}:{step}"
 
 
-def span(indices: Indices, low: str, high: str, count: str = "") -> str:
-    """Return `low:high`, or `nl.ds(low, count)` if low is an expression and the count is known."""
-    if not count or isinstance(cst.parse_expression(low), cst.Integer | cst.Name):
+def span(indices: Indices, low: Number, high: Number, count: Number | None) -> str:
+    if count is None or isinstance(low, int) or str(low).isidentifier():
         return f"{low}:{high}"
     return f"{code(indices.sheet.nl('ds'))}({low}, {count})"
 
 
-def limited(axis: Axis, limits: Limits) -> Axis:
-    """Return the axis restricted to the elements that a mask selects."""
-    if axis not in limits:
-        return axis
-    low, high = limits[axis]
-    return replace(axis, start=added(axis.start, low), count=less(high, low))
-
-
 def subscript(value: cst.BaseExpression, texts: Sequence[str]) -> cst.Subscript:
-    """Return `value[texts]`."""
     indexed = cst.parse_expression(f"x[{', '.join(texts)}]")
     assert isinstance(indexed, cst.Subscript)
     return indexed.with_changes(value=value)
@@ -234,42 +219,36 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
     if dynamic(indices, node) is not None or _gathered(indices, node, {}):
         raise NotSlices("its rows are given by a tile")
     dims = sums(indices, node)[skip:]
-    slices, shape, order = [], [], []
+    slices: list[str] = []
+    shape: list[Number] = []
+    order: list[int] = []
     for index in dims:
         axes = _nested(index)
-        size = _product([axis.count for axis in axes])
-        low = added(index.base, axes[0].start) if len(axes) == 1 else index.base
-        slices.append(span(indices, low, added(low, size), size))
-        shape += [axis.count for axis in axes]
-        order += [axis.place for axis in axes]
-    rank = max(index.rank for index in dims)
-    if sorted(order) != list(range(rank)):
+        counts = [index.dims[place].size for place in axes]
+        size: Number = reduce(mul, counts)
+        slices.append(span(indices, index.start, index.start + size, size))
+        shape += counts
+        order += axes
+    if sorted(order) != list(range(dims[0].ndim)):
         raise NotSlices("a dimension of the result is not an axis of the index")
-    text = f"[{', '.join(slices)}].reshape(({', '.join(shape)}))"
+    text = f"[{', '.join(slices)}].reshape({tuple_of(shape)})"
     if order == sorted(order):
         return text
-    return f"{text}.permute({tuple(order.index(place) for place in range(rank))})"
+    return f"{text}.permute({tuple(map(order.index, sorted(order)))})"
 
 
-def _nested(index: Index) -> list[Axis]:
+def _nested(index: Index) -> list[int]:
     """Return the axes that cover a dimension without gaps: `n * i + j` with j below n."""
-    if not index.parts:
+    if not moving(index):
         raise NotSlices("a dimension has a number beside several axes")
-    axes: list[Axis] = []
-    step = "1"
-    for text, axis in sorted(index.parts, key=lambda part: part[0] != "1"):
-        if text != step or (axis.start != "0" and len(index.parts) > 1):
+    axes: list[int] = []
+    wanted: Number = 1
+    for place, (count, step, _) in sorted(moving(index), key=lambda axis: axis[1].step != 1):
+        if step != wanted:
             raise NotSlices("an axis skips elements: t.ap(pattern) expresses that")
-        axes.insert(0, axis)
-        step = axis.count if step == "1" else times(step, axis.count)
+        axes.insert(0, place)
+        wanted = wanted * count
     return axes
-
-
-def _product(counts: Sequence[str]) -> str:
-    text = "1"
-    for count in counts:
-        text = times(text, count)
-    return text
 
 
 def counts(indices: Indices, node: cst.BaseExpression) -> str:
@@ -295,23 +274,19 @@ def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[st
         dims = sums(indices, node)
     except NotSlices:
         return []
-    axes = {axis.place: axis.count for index in dims for _, axis in index.parts}
-    return [axes.get(place, "1") for place in range(max(index.rank for index in dims))]
+    moves = {place: str(dim.size) for index in dims for place, dim in moving(index)}
+    return [moves.get(place, "1") for place in range(dims[0].ndim)]
 
 
 def _extent(indices: Indices, element: cst.SubscriptElement) -> str:
     """Return the number of elements that `a:b` and `nl.ds(a, n)` take; "" for everything else."""
-    part = element.slice
-    if isinstance(part, cst.Slice) and part.upper is not None and part.step is None:
-        start = code(part.lower) if part.lower is not None else "0"
-        end = part.upper
-        if isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add):
-            return code(end.right) if code(end.left) == start else ""
-        return less(code(end), start) if start == "0" else ""
-    value = part.value if isinstance(part, cst.Index) else None
-    if not isinstance(value, cst.Call) or len(value.args) != 2:
-        return ""
-    return code(value.args[1].value) if indices.sheet.name_of(value.func) in PARTS else ""
+    match element.slice:
+        case cst.Slice(lower, cst.BaseExpression() as upper, None):
+            count = str(number(upper) - (number(lower) if lower is not None else 0))
+            return count if lower is None or "-" not in count else ""
+        case cst.Index(cst.Call(function, (_, size))) if indices.sheet.name_of(function) in PARTS:
+            return code(size.value)
+    return ""
 
 
 PARTS = ("nki.language.ds", "nki.language.dslice")
@@ -337,32 +312,37 @@ def pattern(
             raise NotSlices("its rows are given by a tile, in another order")
         return gathered
     dims = sums(indices, node)
+    tail = ""
     if scalar is not None:
         dims[scalar.dim] = scalar.rest
-    rank = max(index.rank for index in dims)
+        tail = f", scalar_offset={scalar.element}, indirect_dim={scalar.dim}"
+        dims = _alike(dims)
     offset, pairs = _offset_and_pairs(name.value, dims, limits)
-    all_pairs = _in_order(pairs, rank, dims)
-    texts = ["[{}, {}]".format(*all_pairs[place]) for place in order or range(rank)]
-    tail = f", offset={offset}" if offset != "0" else ""
-    if scalar is not None:
-        tail += f", scalar_offset={scalar.element}, indirect_dim={scalar.dim}"
+    texts = ["[{}, {}]".format(*pairs[place]) for place in order or range(len(pairs))]
+    tail = f", offset={offset}{tail}" if offset != 0 else tail
     return f".ap([{', '.join(texts)}]{tail})"
 
 
 def _offset_and_pairs(
     name: str, dims: Sequence[Index], limits: Limits
-) -> tuple[str, dict[int, tuple[str, str]]]:
+) -> tuple[Number, list[tuple[Number, Number]]]:
     """Return the offset of a pattern, and the step and count of each axis."""
-    pairs: dict[int, tuple[str, str]] = {}
-    offset = "0"
+    repeated = _repeated(dims)
+    pairs: list[tuple[Number, Number]] = [
+        (0, repeated[place]) if place in repeated else (1, 1) for place in range(dims[0].ndim)
+    ]
+    offset: Number = 0
+    seen: set[int] = set()
     for dim, index in enumerate(dims):
-        step = _stride(name, dim, len(dims))
-        offset = added(offset, times(index.base, step))
-        for text, axis in index.parts:
-            axis = limited(axis, limits)
-            offset = added(offset, times(times(text, axis.start), step))
-            before = pairs.get(axis.place, ("0", axis.count))[0]
-            pairs[axis.place] = added(before, times(text, step)), axis.count
+        later = [Sum(((1, f"{name}.shape[{n}]"),)) for n in range(dim + 1, len(dims))]
+        stride: Number = reduce(mul, later, 1)
+        offset = offset + index.start * stride
+        for place, (count, step, _) in moving(index):
+            low, high = limits.get(Axis(index.ndim, place, count), (0, count))
+            offset = offset + step * low * stride
+            before = pairs[place][0] if place in seen else 0
+            pairs[place] = before + step * stride, high - low
+            seen.add(place)
     return offset, pairs
 
 
@@ -379,73 +359,61 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
         raise NotSlices("a tile selects elements of a dimension other than the last but one")
     *numbers, rows, last = parts
     column, before = indices.of(last), [indices.of(number) for number in numbers]
-    plain = column is not None and [(step, axis.place) for step, axis in column.parts] == [("1", 1)]
+    axes = moving(column) if column is not None else []
+    plain = [(place, dim.step) for place, dim in axes] == [(1, 1)]
     if column is None or not plain or not isinstance(node.value, cst.Name):
         raise NotSlices("a tile selects the rows, and the columns are not a slice")
-    if any(index is None or index.parts for index in before):
+    if any(index is None or moving(index) for index in before):
         raise NotSlices("a tile selects rows of more than one plane")
     if not isinstance(rows, cst.Name | cst.Subscript):
         raise NotSlices("a tile without a name selects the rows")
     text = code(rows)
     if isinstance(rows, cst.Subscript):
         text = f"{code(rows.value)}[{', '.join(sliced(indices, rows, {}))}]"
-    count = f"{text}.shape[0]"
+    count: object = f"{text}.shape[0]"
     for low, high in (limits[axis] for axis in limits if axis.place == 0):
-        text, count = f"{text}[{low}:{high}]", less(high, low)
-    axis = limited(column.parts[0][1], limits)
-    start = added(column.base, axis.start)
-    offset = f", offset={start}" if start != "0" else ""
+        text, count = f"{text}[{low}:{high}]", high - low
+    width = axes[0][1].size
+    low, high = limits.get(Axis(column.ndim, 1, width), (0, width))
+    start = column.start + low
+    offset = f", offset={start}" if start != 0 else ""
     step = f"{node.value.value}.shape[{len(numbers) + 1}]"
     plane = f"[{', '.join(map(code, numbers))}]" if numbers else ""
-    pairs = f"[[{step}, {count}], [1, {axis.count}]]"
+    pairs = f"[[{step}, {count}], [1, {high - low}]]"
     return f"{plane}.ap({pairs}{offset}, vector_offset={text}, indirect_dim=0)"
 
 
 def sums(indices: Indices, node: cst.Subscript) -> list[Index]:
     """Return the index of each dimension, with loop variables for axes that are loops.
 
-    Raises `NotSlices`.
+    All have the same number of dimensions. Raises `NotSlices`.
     """
-    only = node.slice[0].slice
-    if len(node.slice) == 1 and isinstance(only, cst.Index) and (grid := indices.grid(only.value)):
-        return [_looped(indices, index) for index in grid]
     values = index_values(node)
-    dims = [_index(indices, value) for value in values]
+    grid = indices.value(values[0]) if len(values) == len(node.slice) == 1 else None
+    if isinstance(grid, tuple):
+        return _alike([_looped(indices, index) for index in grid])
+    dims = []
+    for value in values:
+        index = indices.of(value)
+        if index is None:
+            text = code(value)
+            raise NotSlices(f"`{text}` is not a sum of numbers and axes, or its terms change")
+        dims.append(_looped(indices, index))
     if len(dims) != len(node.slice):
         raise NotSlices("slices and index expressions are mixed in one index")
-    return [_looped(indices, index) for index in dims]
+    return _alike(dims)
+
+
+def _alike(dims: Sequence[Index]) -> list[Index]:
+    """Return the expressions with as many dimensions as the longest."""
+    rank = max(index.ndim for index in dims)
+    return [Index(index.start, (ONE,) * (rank - index.ndim) + index.dims) for index in dims]
 
 
 def _looped(indices: Indices, index: Index) -> Index:
     """Return the index without the axes for which the statement has loops."""
-    if not indices.loops:
-        return index
-    base, parts = index.base, []
-    for text, axis in index.parts:
-        if axis.place in indices.loops:
-            variable = indices.loops[axis.place][0]
-            base = added(base, times(text, added(variable, axis.start)))
-            continue
-        before = sum(place < axis.place for place in indices.loops)
-        grid = tuple(count for n, count in enumerate(axis.grid) if n not in indices.loops)
-        rank = axis.rank - len(indices.loops)
-        parts.append((text, replace(axis, rank=rank, place=axis.place - before, grid=grid)))
-    return Index(base, tuple(parts))
-
-
-def _in_order(
-    pairs: Mapping[int, tuple[str, str]], rank: int, dims: Sequence[Index]
-) -> list[tuple[str, str]]:
-    """Return the pairs of all axes; those of a grid that are in no dimension are repeated."""
-    repeated = _repeated(dims)
-    return [
-        pairs.get(place, ("0", repeated[place]) if place in repeated else ("1", "1"))
-        for place in range(rank)
-    ]
-
-
-def _stride(name: str, dim: int, rank: int) -> str:
-    text = "1"
-    for later in range(dim + 1, rank):
-        text = times(text, f"{name}.shape[{later}]")
-    return text
+    start: Any = index.start
+    for place, dim in moving(index):
+        if place in indices.loops:
+            start = start + dim.step * number(indices.loops[place][0])
+    return Index(start, tuple(d for n, d in enumerate(index.dims) if n not in indices.loops))

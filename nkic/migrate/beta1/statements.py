@@ -1,27 +1,36 @@
-"""Kernels that return tiles on chip: `return tile` stores it in HBM first.
-
-Beta 1's simulator gives such tiles to the caller; later versions return only tensors in shared HBM.
-The evaluation determines which results these are.
+"""Statements that mean something else in later versions: returns, loops that Beta 1 traced once,
+assignments that it split, moved by DMA or rounded once, and those on elements that a mask skipped.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 import libcst as cst
 
-from nkic.language.versions.rewritten import BY_DMA, PRODUCTS, Product
+from nkic.language.versions import rewritten
+from nkic.language.versions.rewritten import BY_DMA, OUTPUTS, PRODUCTS
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.targets import Buffer
-from nkic.migrate.beta1.indices import Indices, added
-from nkic.migrate.beta1.indices import code as indices_code
+from nkic.migrate.beta1.blocks import Blocks
+from nkic.migrate.beta1.indices import Indices, code, moving, number, set_by
 from nkic.migrate.beta1.masks import BINARY
 from nkic.migrate.beta1.results import Hoisting, NoResult, Pending, PendingCalls, result_of
 from nkic.migrate.beta1.slices import NotSlices, is_indexed, sums
-from nkic.migrate.calls import keyword, keyword_of, keyword_value, named, with_args
+from nkic.migrate.calls import (
+    find,
+    is_plain,
+    keyword,
+    keyword_of,
+    keyword_value,
+    mask_argument,
+    named,
+    with_args,
+)
 from nkic.migrate.facts import dst_of
-from nkic.migrate.sheet import Sheet, code, scope_of, walk
+from nkic.migrate.sheet import Sheet, children, names_in, only_target, scope_of, walk
 from nkic.program.program import Instruction, Tensor, View
 
 # ---- Sums of products in PSUM, `t += nl.matmul(x, y)`, as instructions that add to t ------------
@@ -42,13 +51,20 @@ def added_product(
     value = keyword_value(old, product.flag)
     flag = code(value) if value is not None else "False"
     factors = [arg for arg in new.args if keyword_of(arg) != product.flag]
-    if not _is_single_product(sheet, old, product, flag) or len(factors) != len(product.names):
+    # Every evaluation is one product, with what transposes its first factor.
+    rows = Counter(instruction.row.name for instruction in sheet.instructions(old))
+    before = {"True": (), "False": product.turn}.get(flag)
+    count = rows[product.by]
+    is_one = before is not None and count and rows == dict.fromkeys((*before, product.by), count)
+    if not is_one or len(factors) != len(product.names):
         return new
     args = [arg.with_changes(keyword=None, equal=_POSITIONAL) for arg in factors]
     args[-1] = args[-1].with_changes(comma=_POSITIONAL)
     if flag == "False":
-        args[0] = args[0].with_changes(value=_transposed(sheet, args[0].value))
-    func = sheet.nisa(product.by)
+        args[0] = args[0].with_changes(
+            value=sheet.parsed("nl.copy(nl.transpose({}))", args[0].value)
+        )
+    func = sheet.parsed(f"nisa.{product.by}")
     try:
         result = result_of(sheet, old, None, only=product.by)
     except NoResult:
@@ -58,23 +74,9 @@ def added_product(
     return pending.add(Pending(old, new.with_changes(func=func, args=args), result, ""))
 
 
-def _is_single_product(sheet: Sheet, old: cst.Call, product: Product, flag: str) -> bool:
-    """Whether every evaluation was one product, with what transposes its first factor."""
-    rows = Counter(instruction.row.name for instruction in sheet.instructions(old))
-    before = {"True": (), "False": product.turn}.get(flag)
-    count = rows[product.by]
-    if before is None or not count:
-        return False
-    return rows == dict.fromkeys((*before, product.by), count)
-
-
-def _transposed(sheet: Sheet, factor: cst.BaseExpression) -> cst.Call:
-    """Return `nl.copy(nl.transpose(x))`."""
-    turn, copy = (sheet.nl(name) for name in ("transpose", "copy"))
-    return cst.Call(copy, [cst.Arg(cst.Call(turn, [cst.Arg(factor)]))])
-
-
-# --------------------------------------------------------------------------------------------------
+# ---- Kernels that return tiles on chip: `return tile` stores it in HBM first ---------------------
+# Beta 1's simulator gives such tiles to the caller; later versions return only tensors in shared
+# HBM. The evaluation determines which results these are.
 
 STORED = "a tile that is returned"
 
@@ -89,47 +91,39 @@ def stored(
     scope = scope_of(sheet, old)
     name = scope.name.value if scope is not None else ""
     places = sorted(place for kernel, place in sheet.facts.kept if kernel == name)
-    if not places or _is_called_by_kernels(sheet, name):
-        return None
-    values = _values(now.value)
-    if max(places) >= len(values) or any(
-        isinstance(element, cst.StarredElement) for element in values
-    ):
+    calls = (node for node in walk(sheet.tree) if isinstance(node, cst.Call))
+    around = [scope_of(sheet, call) for call in calls if code(call.func) == name]
+    if not places or any(is_evaluated(sheet, caller) for caller in around if caller is not None):
+        return None  # other kernels use its tile
+    whole = now.value
+    values = whole.elements if isinstance(whole, cst.Tuple | cst.List) else [cst.Element(whole)]
+    if max(places) >= len(values) or any(isinstance(v, cst.StarredElement) for v in values):
         text = "this returns tiles on the chip, and does not name them one by one"
         sheet.leave(old, text, "store them in tensors of nl.shared_hbm, and return those")
         return None
     stores = {place: _stored(sheet, pending, values[place].value) for place in places}
     sheet.done[STORED] += len(places)
     lines = [store_line for store_lines, _ in stores.values() for store_line in store_lines]
-    outputs = {place: output for place, (_, output) in stores.items()}
-    lines.append(line.with_changes(body=[_returning(now, outputs)], leading_lines=()))
+    new: cst.BaseExpression = stores[places[0]][1]
+    if isinstance(whole, cst.Tuple | cst.List):
+        elements = [
+            element.with_changes(value=stores[place][1]) if place in stores else element
+            for place, element in enumerate(values)
+        ]
+        new = whole.with_changes(elements=elements)
+    lines.append(line.with_changes(body=[now.with_changes(value=new)], leading_lines=()))
     lines[0] = lines[0].with_changes(leading_lines=line.leading_lines)
-    return cst.FlattenSentinel(_hoisted(sheet, pending, lines))
+    written: list[cst.BaseStatement] = []
+    for each in lines:
+        hoisted = Hoisting(sheet, pending).hoisted(each)
+        written += hoisted if isinstance(hoisted, cst.FlattenSentinel) else [hoisted]
+    return cst.FlattenSentinel(written)
 
 
-def _is_called_by_kernels(sheet: Sheet, name: str) -> bool:
-    """Whether evaluated functions call this one and use its tile."""
-    calls = (node for node in walk(sheet.tree) if isinstance(node, cst.Call))
-    around = [scope_of(sheet, call) for call in calls if indices_code(call.func) == name]
-    lines = {at[0] for at in sheet.facts.instructions}
-    spans = [sheet.span(scope) for scope in around if scope is not None]
-    return any(span.line <= line <= span.end_line for span in spans for line in lines)
-
-
-def _hoisted(
-    sheet: Sheet, pending: PendingCalls, lines: Sequence[cst.SimpleStatementLine]
-) -> Iterator[cst.BaseStatement]:
-    """Yield the lines, each preceded by the instructions inside it."""
-    for line in lines:
-        lines_of = Hoisting(sheet, pending).hoisted(line)
-        yield from lines_of if isinstance(lines_of, cst.FlattenSentinel) else [lines_of]
-
-
-def _values(value: cst.BaseExpression) -> Sequence[cst.BaseElement]:
-    """Return the values of a `return`, one by one."""
-    if isinstance(value, cst.Tuple | cst.List):
-        return value.elements
-    return [cst.Element(value)]
+def is_evaluated(sheet: Sheet, function: cst.FunctionDef) -> bool:
+    """Whether the evaluation recorded instructions in a function."""
+    span = sheet.span(function)
+    return any(span.line <= at[0] <= span.end_line for at in sheet.facts.instructions)
 
 
 def _stored(
@@ -144,26 +138,12 @@ def _stored(
     else:
         name = tile.value
     output = sheet.fresh(f"{name}_hbm")
-    make, store, shared = (indices_code(sheet.nl(n)) for n in ("ndarray", "store", "shared_hbm"))
-    allocation = f"{output} = {make}({name}.shape, dtype={name}.dtype, buffer={shared})"
-    return [*lines, _line(allocation), _line(f"{store}({output}, {name})")], cst.Name(output)
-
-
-def _line(text: str) -> cst.SimpleStatementLine:
-    line = cst.parse_statement(text)
-    assert isinstance(line, cst.SimpleStatementLine)
-    return line
-
-
-def _returning(now: cst.Return, new: Mapping[int, cst.BaseExpression]) -> cst.Return:
-    """Return the `return` with other values at some places."""
-    if not isinstance(now.value, cst.Tuple | cst.List):
-        return now.with_changes(value=new[0])
-    elements = [
-        element.with_changes(value=new[place]) if place in new else element
-        for place, element in enumerate(now.value.elements)
-    ]
-    return now.with_changes(value=now.value.with_changes(elements=elements))
+    make = "{1} = nl.ndarray({0}.shape, dtype={0}.dtype, buffer=nl.shared_hbm)"
+    for template in (make, "nl.store({1}, {0})"):
+        line = cst.parse_statement(sheet.text(template, name, output))
+        assert isinstance(line, cst.SimpleStatementLine)
+        lines.append(line)
+    return lines, cst.Name(output)
 
 
 # ---- Assignments at a partition where no engine can start: `t[5, 0:8] = 0.0` --------------------
@@ -185,18 +165,24 @@ def moved(
         return None
     if not any(map(_is_transfer, sheet.instructions(was))) or not isinstance(was.value, cst.Name):
         return None
-    if len(was.slice) == 1 and indices_code(was.slice[0].slice) == "...":
+    if len(was.slice) == 1 and code(was.slice[0].slice) == "...":
         return None  # the whole tile: boxes of a mask were moved
-    dst = _as_slices(was, target)
-    value = indices_code(now.value)
+    texts = [code(element.slice) for element in target.slice]
+    if len(was.slice) == len(texts):  # numbers become slices of one element
+        for place, element in enumerate(target.slice):
+            part = element.slice.value if isinstance(element.slice, cst.Index) else None
+            if part is not None and not isinstance(part, cst.Ellipsis | cst.Call):
+                texts[place] = f"{texts[place]}:{number(texts[place]) + 1}"
+    dst = f"{code(target.value)}[{', '.join(texts)}]"
+    value = code(now.value)
     if sheet.tensors(was):  # a tile was made for the value, a number
-        shape = f"({'1, ' * (len(was.slice) - 1)}1)" if _is_element(was) else f"{dst}.shape"
-        full = indices_code(sheet.nl("full"))
-        value = f"{full}({shape}, {value}, dtype={was.value.value}.dtype)"
+        is_element = not any(isinstance(element.slice, cst.Slice) for element in was.slice)
+        shape = f"({'1, ' * (len(was.slice) - 1)}1)" if is_element else f"{dst}.shape"
+        value = sheet.text("nl.full({}, {}, dtype={}.dtype)", shape, value, was.value)
     sheet.done[MOVED] += 1
-    function = indices_code(sheet.nisa(BY_DMA))
-    call = cst.parse_expression(f"{function}({dst}, {value})")
-    return line.with_changes(body=[cst.Expr(call)])
+    return line.with_changes(
+        body=[cst.Expr(sheet.parsed(f"nisa.{BY_DMA}({{}}, {{}})", dst, value))]
+    )
 
 
 def _is_transfer(instruction: Instruction) -> bool:
@@ -207,30 +193,13 @@ def _is_transfer(instruction: Instruction) -> bool:
     return all(isinstance(view, View) and view.tensor.on_chip for view in views)
 
 
-def _is_element(target: cst.Subscript) -> bool:
-    return not any(isinstance(element.slice, cst.Slice) for element in target.slice)
-
-
-def _as_slices(was: cst.Subscript, target: cst.Subscript) -> str:
-    """Return the target with one-element slices for numbers."""
-    if len(was.slice) != len(target.slice):
-        return indices_code(target)
-    texts = [indices_code(element.slice) for element in target.slice]
-    for place, element in enumerate(target.slice):
-        value = element.slice.value if isinstance(element.slice, cst.Index) else None
-        if value is not None and not isinstance(value, cst.Ellipsis | cst.Call):
-            texts[place] = f"{texts[place]}:{added(texts[place], '1')}"
-    return f"{indices_code(target.value)}[{', '.join(texts)}]"
-
-
 # ------------------------------------------------------------------------------------------------
 # Statements on more axes than an instruction's tile has: loops over the first of them.
 # Beta 1 splits such a statement; later versions leave that to the kernel. Only element-wise
 # computations of tiles that the statement does not write may be split here.
 
 UNROLLED = "axes of a statement as loops"
-Loops = dict[int, tuple[str, str]]
-"""The loop's variable and trip count, by the place of the axis."""
+Loops = dict[int, tuple[str, str]]  # variable and trip count, by the place of the axis
 
 
 def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> Loops:
@@ -241,24 +210,29 @@ def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> L
     target = part.targets[0].target
     if not isinstance(target, cst.Subscript) or not is_indexed(indices, target):
         return {}
-    instructions = [*_inside(sheet, part)]
-    min_rank = min((len(view.shape) for view in _written(instructions)), default=0)
+    nodes = [target, *(n for n in walk(part.value) if isinstance(n, cst.BaseExpression))]
+    instructions = [instruction for node in nodes for instruction in sheet.instructions(node)]
+    written = [dst for instruction in instructions if (dst := dst_of(instruction)) is not None]
+    min_rank = min((len(view.shape) for view in written), default=0)
     try:
-        axes = [*_axes(indices, [target, *_indexed(indices, part.value)])]
+        axes = [
+            (index.ndim, place, str(dim.size))
+            for node in nodes
+            if isinstance(node, cst.Subscript) and is_indexed(indices, node)
+            for index in sums(indices, node)
+            for place, dim in moving(index)
+        ]
     except NotSlices:
         return {}
     ranks = {rank for rank, _, _ in axes}
-    if len(ranks) != 1 or not 1 < min_rank < max(ranks):
+    if len(ranks) != 1 or not 1 < min_rank < max(ranks) or not _is_plain(indices, part.value):
         return {}
-    if not _is_apart(sheet, target, instructions) or not _is_plain(indices, part.value):
+    # It must not read the tensor that it sets.
+    own = set(map(id, _tensors(sheet.instructions(target), True)))
+    if not own or not own.isdisjoint(map(id, _tensors(instructions, False))):
         return {}
-    return _loops_over(sheet, axes, max(ranks) - min_rank)
-
-
-def _loops_over(sheet: Sheet, axes: list[tuple[int, int, str]], last: int) -> Loops:
-    """Return loops over the axes 1 to `last`; none if the trip counts of one axis differ."""
     loops: Loops = {}
-    for place in range(1, last + 1):
+    for place in range(1, max(ranks) - min_rank + 1):
         counts = {count for _, axis, count in axes if axis == place}
         if len(counts) != 1:
             return {}
@@ -266,56 +240,24 @@ def _loops_over(sheet: Sheet, axes: list[tuple[int, int, str]], last: int) -> Lo
     return loops
 
 
-def _axes(indices: Indices, subscripts: list[cst.Subscript]) -> Iterator[tuple[int, int, str]]:
-    """Yield the rank, place and count of each axis of the subscripts. Raises `NotSlices`."""
-    for subscript in subscripts:
-        for index in sums(indices, subscript):
-            for _, axis in index.parts:
-                yield axis.rank, axis.place, axis.count
-
-
-def _inside(sheet: Sheet, part: cst.Assign) -> Iterator[Instruction]:
-    """Yield the instructions recorded in a statement."""
-    for node in (part.targets[0].target, *walk(part.value)):
-        if isinstance(node, cst.BaseExpression):
-            yield from sheet.instructions(node)
-
-
-def _written(instructions: list[Instruction]) -> Iterator[View]:
-    return (dst for instruction in instructions if (dst := dst_of(instruction)) is not None)
-
-
-def _is_apart(sheet: Sheet, target: cst.Subscript, instructions: list[Instruction]) -> bool:
-    """Whether the statement does not read the tensor that it sets."""
-    written = set(map(id, _tensors(sheet.instructions(target), True)))
-    return bool(written) and written.isdisjoint(map(id, _tensors(instructions, False)))
-
-
-def _tensors(
-    instructions: tuple[Instruction, ...] | list[Instruction], written: bool
-) -> Iterator[Tensor]:
+def _tensors(instructions: Sequence[Instruction], written: bool) -> Iterator[Tensor]:
     for instruction in instructions:
         for operand, view in zip(instruction.row.operands, instruction.operands, strict=True):
             if isinstance(view, View) and (operand.name == "dst") == written:
                 yield view.tensor
 
 
-def _indexed(indices: Indices, value: cst.BaseExpression) -> Iterator[cst.Subscript]:
-    for node in walk(value):
-        if isinstance(node, cst.Subscript) and is_indexed(indices, node):
-            yield node
-
-
 def _is_plain(indices: Indices, value: cst.CSTNode) -> bool:
     """Whether the value consists of element-wise operations on numbers and parts of tensors."""
-    if isinstance(value, cst.Subscript):
-        return is_indexed(indices, value)
-    if isinstance(value, cst.BinaryOperation):
-        return _is_plain(indices, value.left) and _is_plain(indices, value.right)
-    if isinstance(value, cst.UnaryOperation):
-        return _is_plain(indices, value.expression)
-    if isinstance(value, cst.Name):
-        return not indices.is_tile(value) and not indices.has_index(value)
+    match value:
+        case cst.Subscript():
+            return is_indexed(indices, value)
+        case cst.BinaryOperation(left, _, right):
+            return _is_plain(indices, left) and _is_plain(indices, right)
+        case cst.UnaryOperation(_, inner):
+            return _is_plain(indices, inner)
+        case cst.Name():
+            return not indices.is_tile(value) and not indices.has_index(value)
     return isinstance(value, cst.Integer | cst.Float)
 
 
@@ -324,8 +266,9 @@ def under(sheet: Sheet, loops: Loops, line: cst.SimpleStatementLine) -> cst.Base
     sheet.done[UNROLLED] += 1
     statement: cst.BaseStatement = line.with_changes(leading_lines=())
     for name, count in reversed(loops.values()):
-        around = cst.parse_expression(f"range({count})")
-        statement = cst.For(cst.Name(name), around, cst.IndentedBlock([statement]))
+        statement = cst.For(
+            cst.Name(name), cst.parse_expression(f"range({count})"), cst.IndentedBlock([statement])
+        )
     return statement.with_changes(leading_lines=line.leading_lines)
 
 
@@ -368,9 +311,10 @@ def operator(
         _leave(sheet, old, dtype)
         return new
     sheet.done[ROUNDED] += 1
-    type_ = named("dtype", sheet.nl(dtype.name))
-    function = sheet.nl(name)
-    return cst.Call(function, [cst.Arg(new.left), cst.Arg(new.right), type_])
+    call: cst.Call = sheet.parsed(
+        f"nl.{name}({{}}, {{}}, dtype=nl.{dtype.name})", new.left, new.right
+    )
+    return call
 
 
 def leave_added(sheet: Sheet, old: cst.AugAssign) -> None:
@@ -396,22 +340,23 @@ def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None
     if not instructions:
         return None
     last = (dst_of(i) for i in instructions if i.row is instructions[-1].row)
-    views = [dst for dst in last if dst is not None]
     inputs = _inputs(instructions, own)
+    is_whole = bool(inputs) and all(dtype.is_integer for dtype in inputs)
     dtypes = {
         view.dtype
-        for view in views
-        if (_is_moved(view, own) and _twice(inputs, view.dtype))
-        or (is_binary and view.dtype is FLOAT32 and _are_integers(inputs))
+        for view in last
+        if view is not None
+        # A tile of another expression was written; a matrix product stays float32.
+        and (
+            (
+                id(view.tensor) not in own
+                and view.tensor.buffer is not Buffer.PSUM
+                and _twice(inputs, view.dtype)
+            )
+            or (is_binary and view.dtype is FLOAT32 and is_whole)
+        )
     }
     return dtypes.pop() if len(dtypes) == 1 else None
-
-
-def _is_moved(view: View, own: set[int]) -> bool:
-    """Whether a tile of another expression was written, and not a matrix product, which stays
-    float32.
-    """
-    return id(view.tensor) not in own and view.tensor.buffer is not Buffer.PSUM
 
 
 def _inputs(instructions: Sequence[Instruction], own: Collection[int]) -> set[DType]:
@@ -432,5 +377,304 @@ def _twice(inputs: set[DType], dtype: DType) -> bool:
     return dtype.is_float and is_rounded and is_other
 
 
-def _are_integers(inputs: set[DType]) -> bool:
-    return bool(inputs) and all(dtype.is_integer for dtype in inputs)
+# ---- Numbers that the body of a loop changes -----------------------------------------------------
+# Beta 1 traced the body of such a loop once, so `address += size` in it gave every iteration the
+# same address. `range` runs the body anew for each iteration, so each iteration must start with the
+# value from before the loop. Source: NKI's documentation up to SDK 2.26, nki.language.affine_range.
+
+CARRIED = "a number that a loop changes"
+_TRACED = ("nki.language.affine_range", "nki.language.sequential_range")
+
+
+def is_traced(sheet: Sheet, loop: cst.For) -> bool:
+    call = loop.iter
+    return isinstance(call, cst.Call) and sheet.name_of(call.func) in _TRACED
+
+
+class Carried:
+    def __init__(self, sheet: Sheet, indices: Indices) -> None:
+        self.sheet = sheet
+        self.indices = indices
+
+    def written(self, old: cst.For, new: cst.For) -> cst.FlattenSentinel[cst.BaseStatement]:
+        """Return the loop, preceded by copies of the loop-carried numbers, which its body
+        restores.
+        """
+        names = self._names(old)
+        if not names or not isinstance(new.body, cst.IndentedBlock):
+            return cst.FlattenSentinel([new])
+        self.sheet.done[CARRIED] += len(names)
+        copies = {name: self.sheet.fresh(f"{name}_before") for name in names}
+        first, *lines = [cst.parse_statement(f"{copy} = {name}") for name, copy in copies.items()]
+        before = [first.with_changes(leading_lines=new.leading_lines), *lines]
+        back = [cst.parse_statement(f"{name} = {copy}") for name, copy in copies.items()]
+        body = new.body.with_changes(body=[*back, *new.body.body])
+        return cst.FlattenSentinel([*before, new.with_changes(body=body, leading_lines=())])
+
+    def _names(self, loop: cst.For) -> list[str]:
+        nodes = [*walk(loop.body)]
+        names = dict.fromkeys(n for node in nodes if isinstance(node, _SETS) for n in set_by(node))
+        uses = ((name, self._read_first(name, nodes)) for name in names)
+        return [name for name, use in uses if use and self._is_number(use, frozenset())]
+
+    def _read_first(self, name: str, nodes: Sequence[cst.CSTNode]) -> cst.Name | None:
+        """Return a place in a loop's body that may read the name before the body sets it."""
+        setters = [node for node in nodes if name in set_by(node)]
+        for use in nodes:
+            if not isinstance(use, cst.Name) or use.value != name:
+                continue
+            around = next(self.sheet.parents(use))
+            is_word = isinstance(around, cst.Arg) and around.keyword is use
+            is_field = isinstance(around, cst.Attribute) and around.attr is use
+            is_read = not isinstance(around, cst.AssignTarget) and not is_word and not is_field
+            if is_read and not any(self.indices.flow.dominates(s, use) for s in setters):
+                return use
+        return None
+
+    def _is_number(self, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
+        """Whether the value is a Python number; a tile keeps the value of the previous
+        iteration.
+        """
+        match node:
+            case cst.Name(name):
+                return name in seen or self._is_set_to_numbers(node, seen | {name})
+            case cst.Attribute(attr=cst.Name(name)):
+                return name in _SIZES
+            case cst.Subscript(cst.Attribute() as owner):
+                return self._is_number(owner, seen)
+            case cst.Call(function, args):
+                plain = any(self.sheet.is_builtin(function, name) for name in _PURE)
+                return plain and all(self._is_number(arg.value, seen) for arg in args)
+        inside = [child for child in children(node) if isinstance(child, cst.BaseExpression)]
+        return isinstance(node, _PLAIN) and all(self._is_number(value, seen) for value in inside)
+
+    def _is_set_to_numbers(self, name: cst.Name, seen: frozenset[str]) -> bool:
+        """Whether every value assigned to the name in its function is a number; a loop's counter
+        is.
+        """
+        scope = scope_of(self.sheet, name)
+        setters = [node for node in walk(scope or self.sheet.tree) if name.value in set_by(node)]
+        values = [value for _, value in self.indices.definitions(name)]
+        values += [setter.value for setter in setters if isinstance(setter, cst.AugAssign)]
+        counted = any(isinstance(setter, cst.For) for setter in setters)
+        return (counted or bool(values)) and all(self._is_number(value, seen) for value in values)
+
+
+_SETS = cst.Assign | cst.AugAssign
+_PLAIN = cst.Integer | cst.Float | cst.BinaryOperation | cst.UnaryOperation | cst.IfExp
+_PURE = ("min", "max", "len", "int", "float", "abs", "round")
+_SIZES = ("shape", "itemsize", "size", "ndim")
+
+
+# ---- `nl.loop_reduce`: a result that is folded over the iterations of a loop --------------------
+# `t[...] = nl.loop_reduce(x, op=np.add, loop_indices=[k])` becomes `t[...] = nl.copy(x)` in the
+# first iteration and `t[...] = nl.add(t[...], x)` in the others. Source: nki.language.loop_reduce,
+# SDK 2.26.
+
+REDUCE = "nki.language.loop_reduce"
+_PARAMETERS = ("x", "op", "loop_indices")
+_RANGES = ("affine_range", "sequential_range", "static_range")
+_IDENTITY = {"add", "multiply", "maximum", "minimum"}
+
+
+class Folds:
+    def __init__(self, sheet: Sheet, indices: Indices) -> None:
+        self.sheet = sheet
+        self.indices = indices
+
+    def written(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
+        """Return the statements that replace a fold.
+
+        Returns None for others, and if the first iteration cannot be determined.
+        """
+        match (old.body[0], new.body[0]):
+            case (
+                cst.Assign(value=cst.Call() as call) as was,
+                cst.Assign((cst.AssignTarget(cst.Subscript() as target), *_), cst.Call() as now),
+            ) if self.sheet.name_of(call.func) == REDUCE:
+                operator, first = self._operator(call), self._first(call)
+                value = find(now, _PARAMETERS, "x")
+                is_known = operator and first and is_plain(call) and self._is_kept(call, was)
+                if not is_known or value is None:
+                    return None
+                parts = code(target), code(value.value)
+                copied, folded = (
+                    cst.IndentedBlock([cst.parse_statement(self.sheet.text(template, *parts))])
+                    for template in ("{0} = nl.copy({1})", f"{{0}} = nl.{operator}({{0}}, {{1}})")
+                )
+                test = cst.parse_expression(first)
+                return cst.If(test, copied, cst.Else(folded), leading_lines=new.leading_lines)
+        return None
+
+    def _operator(self, call: cst.Call) -> str:
+        arg = find(call, _PARAMETERS, "op")
+        name = self.sheet.name_of(arg.value).rpartition(".")[2] if arg is not None else ""
+        today = rewritten.OPERATORS.get(name, name)
+        return today if today in _IDENTITY else ""
+
+    def _first(self, call: cst.Call) -> str:
+        """Return the condition for the first iteration of the folded loops."""
+        arg = find(call, _PARAMETERS, "loop_indices")
+        if arg is None or not isinstance(arg.value, cst.List | cst.Tuple):
+            return ""
+        names = [element.value for element in arg.value.elements]
+        loops = [self._counts(call, name) for name in names]
+        return " and ".join(f"{code(name)} == 0" for name in names) if all(loops) else ""
+
+    def _counts(self, call: cst.Call, name: cst.BaseExpression) -> bool:
+        """Whether the name counts a loop around the call from 0."""
+        for parent in self.sheet.parents(call):
+            match parent:
+                case cst.For(target, head) if code(target) == code(name):
+                    if isinstance(head, cst.Call) and len(head.args) == 1:
+                        return self.sheet.function(head) in _RANGES
+                    return False
+        return False
+
+    def _is_kept(self, call: cst.Call, part: cst.Assign) -> bool:
+        """Whether the call has no mask, and its sum has the element type of the target."""
+        if mask_argument(call) is not None:
+            return False
+        target = part.targets[0].target
+        name = code(target.value) if isinstance(target, cst.Subscript) else ""
+        every = (t for tensors in self.sheet.facts.tensors.values() for t in tensors)
+        dtypes = {t.dtype for t in every if t.name == name}
+        own = {tensor.dtype for tensor in self.sheet.tensors(call)}
+        return len(dtypes) == 1 and own <= dtypes
+
+
+# ---- Statements that read elements that a mask may have skipped ---------------------------------
+# If every write of a tile is under a condition, values computed from it elsewhere are as undefined
+# as the tile, and Beta 1 writes nothing. The new source must not read an unwritten tile, so such a
+# statement gets the same condition. Source: NKI's documentation up to SDK 2.26, masking.
+
+_UNWRITTEN = ("nki.language.ndarray", "nki.language.empty")
+
+
+class Hidden:
+    """Records the conditions of the statements written so far."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.indices = blocks.indices
+        self.sheet = blocks.sheet
+        self._places = blocks.places
+        self._conditions: dict[int, str] = {}  # of statements, by their parts
+
+    def note(self, part: cst.BaseSmallStatement, condition: str) -> None:
+        self._conditions[id(part)] = condition
+
+    def condition(self, part: cst.BaseSmallStatement) -> str:
+        """Return the condition on which a statement's inputs exist, if it was skipped in some
+        iteration; else "".
+        """
+        names = {name.value: name for name in _read(part)}
+        conditions = {self._of_tile(name, part) for name in names.values()} - {""}
+        return conditions.pop() if len(conditions) == 1 else ""
+
+    def _of_tile(self, name: cst.Name, part: cst.BaseSmallStatement) -> str:
+        """Return the condition of all writes of a tile that the statement reads."""
+        values = self.indices.definitions(name)
+        maker = self._place(values[0][1]) if len(values) == 1 else None
+        if maker is None or not self._is_left_out(values[0][1], part):
+            return ""
+        if self.sheet.name_of(getattr(values[0][1], "func", maker)) not in _UNWRITTEN:
+            return ""
+        writers = [*self._writers(name)]
+        conditions = {
+            self._conditions.get(id(node), "") if node is not None else "" for node in writers
+        }
+        text = conditions.pop() if len(conditions) == 1 else ""
+        if not text:
+            return ""
+        read = [*names_in(cst.parse_expression(text))]
+        same = self.indices.flow.is_same
+        uses = (part, *(writer for writer in writers if writer is not None))
+        return text if all(same(n.value, maker, use) for n in read for use in uses) else ""
+
+    def _place(self, expression: cst.BaseExpression) -> cst.CSTNode | None:
+        """Return the statement that makes a tile, or before which it is made in the new source."""
+        around = [*self.sheet.parents(expression)]
+        moved = (self._places[id(node)] for node in around if id(node) in self._places)
+        assigned = (node for node in around if isinstance(node, cst.Assign))
+        return next(moved, None) or next(assigned, None)
+
+    def _writers(self, name: cst.Name) -> Iterator[cst.CSTNode | None]:
+        """Yield the statements that write the tile of a name; None for a possible write: the tile
+        is passed for an output, or to a function of the kernel's own.
+        """
+        scope = scope_of(self.sheet, name)
+        if scope is None:
+            yield None
+            return
+        for node in walk(scope.body):
+            if isinstance(node, cst.Assign | cst.AugAssign):
+                target = only_target(node)
+                is_part = isinstance(target, cst.Subscript) and _base(target) == name.value
+                if target is None or is_part:
+                    yield node
+            elif isinstance(node, cst.Call):
+                is_local = not self.sheet.name_of(node.func).startswith("nki.")
+                passed = [arg for arg in node.args if _base(arg.value) == name.value]
+                if any(is_local or keyword_of(arg) in OUTPUTS for arg in passed):
+                    yield None
+
+    def _is_left_out(self, maker: cst.BaseExpression, part: cst.BaseSmallStatement) -> bool:
+        """Whether, in some iteration, the statement did not read the tile that was made there."""
+        nodes = (node for node in walk(part) if isinstance(node, cst.BaseExpression))
+        spots = {self.sheet.spot(node) for node in (part, *nodes)}
+        for facts in (self.sheet.facts, *self.sheet.facts.of_other_shapes):
+            instructions = (i for at in spots for i in facts.instructions.get(at, ()))
+            used = {id(v.tensor) for i in instructions for v in i.operands if isinstance(v, View)}
+            if {*map(id, facts.tensors.get(self.sheet.spot(maker), ()))} - used:
+                return True
+        return False
+
+
+def _read(part: cst.BaseSmallStatement) -> Iterator[cst.Name]:
+    """Return the names in what is assigned to a part of a tile, or passed to a call."""
+    match part:
+        case cst.Expr(value) | cst.Assign((cst.AssignTarget(cst.Subscript()), *_), value):
+            return names_in(value)
+    return iter(())
+
+
+def _base(node: cst.BaseExpression) -> str:
+    """Return the name of what is indexed, or the name itself."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+# ------------------------------------------------------------------------------------------------
+# `return` in a loop whose body Beta 1 traced once: it ended the function after all iterations.
+# Python ends it in the first iteration, so the statement moves after the loop. Source: NKI's
+# documentation up to SDK 2.26, nki.language.affine_range, and its tutorial on layouts.
+
+LEAVING = "a return in a loop"
+
+
+def without_return(
+    sheet: Sheet, old: cst.For, new: cst.For
+) -> tuple[cst.For, cst.SimpleStatementLine | None]:
+    """Return the loop, and the `return` at its end, which belongs after it; other returns are
+    left.
+    """
+    line: cst.SimpleStatementLine | None = None
+    match new.body:
+        case cst.IndentedBlock((*others, cst.SimpleStatementLine((cst.Return(),)) as line)):
+            statements = others or [cst.SimpleStatementLine([cst.Pass()])]
+            new = new.with_changes(body=new.body.with_changes(body=statements))
+            sheet.done[LEAVING] += 1
+    if any(True for _ in _returns(new)):
+        first = next(_returns(old))
+        text = "a `return` that is not the last statement of a loop, whose body was traced once"
+        sheet.leave(first, text, "write the `return` after the loop")
+    return new, line
+
+
+def _returns(node: cst.CSTNode) -> Iterator[cst.Return]:
+    for child in children(node):
+        if isinstance(child, cst.Return):
+            yield child
+        elif not isinstance(child, cst.FunctionDef | cst.Lambda):
+            yield from _returns(child)

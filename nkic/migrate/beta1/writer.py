@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,17 +13,14 @@ from nkic.base.source import Span
 from nkic.machine.operands import Row
 from nkic.migrate.beta1 import blocks, calls, statements
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
-from nkic.migrate.beta1.calls import FOLDS, MASKS, declared_result, is_never_called, stated_shape
-from nkic.migrate.beta1.calls import rewritten as rewritten_patterns
-from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
+from nkic.migrate.beta1.calls import FOLDS, MASKS, is_never_called
+from nkic.migrate.beta1.indices import ARANGE, MGRID, Indices, code, index_values, number
 from nkic.migrate.beta1.masks import Cutter, Stairs, Wider, mask_of, shapes_by_name
 from nkic.migrate.beta1.results import (
     Hoisting,
-    Lookup,
     NoResult,
     Pending,
     PendingCalls,
-    Result,
     allocation,
     joined,
     result_of,
@@ -33,18 +31,21 @@ from nkic.migrate.beta1.slices import (
     counts,
     is_indexed,
     pattern,
-    sizes,
     sliced,
     subscript,
     viewed,
 )
-from nkic.migrate.beta1.statements import added_product, loops_of, moved, stored, under
-from nkic.migrate.beta1.traced import (
+from nkic.migrate.beta1.statements import (
     Carried,
     Folds,
     Hidden,
+    added_product,
+    is_evaluated,
     is_traced,
-    unreached_result,
+    loops_of,
+    moved,
+    stored,
+    under,
     without_return,
 )
 from nkic.migrate.calls import (
@@ -56,7 +57,7 @@ from nkic.migrate.calls import (
     with_args,
     with_value,
 )
-from nkic.migrate.sheet import Sheet, scope_of, walk
+from nkic.migrate.sheet import Sheet, only_target, scope_of, walk
 from nkic.program.program import View
 
 INDICES, ADDRESSES = "an index expression", "an allocator"
@@ -69,8 +70,6 @@ LOAD, AXIS = "nki.language.load", "axis"
 
 
 class Writer(cst.CSTTransformer):
-    """Applies the rules of Beta 1."""
-
     def __init__(self, sheet: Sheet) -> None:
         super().__init__()
         self.sheet = sheet
@@ -88,39 +87,56 @@ class Writer(cst.CSTTransformer):
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
         self.moved: dict[int, list[cst.BaseStatement]] = {}  # by the statement after them
 
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        self._rules: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
+            cst.Subscript: self._subscript,
+            cst.Assign: self._assign,
+            cst.AugAssign: self._aug_assign,
+            cst.Attribute: lambda old, new: calls.written(self.blocks, old) or new,
+            cst.Call: self._call,
+            cst.BinaryOperation: partial(statements.operator, sheet),
+            cst.SimpleStatementLine: self._line,
+            cst.For: self._for,
+            # Neighbouring statements under the same condition are merged.
+            cst.IndentedBlock: lambda old, new: new.with_changes(body=joined(new.body)),
+        }
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Set the axes that become loops, which applies to all of a statement."""
+        if isinstance(node, cst.SimpleStatementLine):
+            self.indices.loops = loops_of(self.sheet, self.indices, node)
+        return True
+
+    def on_leave(self, old: Any, new: Any) -> Any:
         """Return the node that replaces an old one, after the tiles that are now made before it."""
-        node = super().on_leave(original_node, updated_node)
-        before = self.moved.get(id(original_node))
+        rule = self._rules.get(type(old))
+        node = rule(old, new) if rule is not None else new
+        before = self.moved.get(id(old))
         if not before:
             return node
         nodes = node if isinstance(node, cst.FlattenSentinel) else [node]
-        replacements = [new for new in nodes if isinstance(new, cst.CSTNode)]
+        replacements = [each for each in nodes if isinstance(each, cst.CSTNode)]
         return cst.FlattenSentinel([*before, *replacements])
 
     # ---- indices ----------------------------------------------------------------------
 
-    def leave_Subscript(  # noqa: N802
-        self, original_node: cst.Subscript, updated_node: cst.Subscript
-    ) -> cst.BaseExpression:
+    def _subscript(self, old: cst.Subscript, new: cst.Subscript) -> cst.BaseExpression:
         """Rewrite `t[i_p, i_f]`."""
-        old = original_node
         if self._is_grid(old) or self._is_in_masked(old):
-            return updated_node
+            return new
         blocks, indexed = self.blocks.count(old), is_indexed(self.indices, old)
-        texts = [code(element.slice) for element in updated_node.slice]
+        texts = [code(element.slice) for element in new.slice]
         if indexed:
             try:
                 texts = sliced(self.indices, old, {})
             except SeveralAxes as failure:
-                return self._viewed(old, updated_node, failure)
+                return self._viewed(old, new, failure)
             except NotSlices as failure:
                 self.sheet.leave(old, f"this index is not a slice: {failure}", _INDEXING)
-                return updated_node
+                return new
             self.sheet.done[INDICES] += 1
         elif not blocks:
-            return self._column(old, updated_node)
-        return self.blocks.indexed(old, updated_node.value, texts)
+            return self._column(old, new)
+        return self.blocks.indexed(old, new.value, texts)
 
     def _viewed(
         self, old: cst.Subscript, new: cst.Subscript, failure: NotSlices
@@ -155,7 +171,8 @@ class Writer(cst.CSTTransformer):
         if axis is None or argument is axis:
             return ""
         axes = whole_numbers(axis.value)
-        rank = max(index.rank for item in old.slice if (index := self._index(item)) is not None)
+        values = map(self.indices.of, index_values(old))
+        rank = max(index.ndim for index in values if index is not None)
         last = [*range(rank - len(axes), rank)]
         if not axes or axes == last or max(axes) >= rank or min(axes) < 0:
             return ""
@@ -168,12 +185,7 @@ class Writer(cst.CSTTransformer):
         text = self._axes_last(old).removeprefix(".permute")
         return list(ast.literal_eval(text)) if text else []
 
-    def _index(self, element: cst.SubscriptElement) -> Index | None:
-        inner = element.slice
-        return self.indices.of(inner.value) if isinstance(inner, cst.Index) else None
-
     def _reduced(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """Return a call that reduces axes that have been moved to the end."""
         last = self._axes.get(id(old))
         axis = keyword(new, AXIS)
         if last is None or axis is None:
@@ -185,18 +197,18 @@ class Writer(cst.CSTTransformer):
         call = next((p for p in self.sheet.parents(old) if isinstance(p, cst.Call)), None)
         if call is None or not any(arg.value is old for arg in call.args):
             return new
-        instructions = self.sheet.instructions(call)
         shapes = {t.shape for t in self.sheet.tensors(call)}
-        first, *others = new.slice
-        numbers = [element.slice for element in others if isinstance(element.slice, cst.Index)]
+        first, *others = (element.slice for element in new.slice)
         is_column = bool(shapes) and all(shape[1:] == (1,) for shape in shapes)
-        plain = isinstance(first.slice, cst.Slice) and len(numbers) == len(others) > 0
+        plain = others and isinstance(first, cst.Slice)
+        plain = plain and all(isinstance(part, cst.Index) for part in others)
+        instructions = self.sheet.instructions(call)
         sources = {i.operand("src") for i in instructions if "src" in i.row.operand_index}
         ranks = {len(view.tensor.shape) for view in sources if isinstance(view, View)}
         if not is_column or not plain or ranks != {len(new.slice)}:
             return new
         texts = [code(element.slice) for element in new.slice]
-        texts[-1] = f"{texts[-1]}:{added(texts[-1], '1')}"
+        texts[-1] = f"{texts[-1]}:{number(texts[-1]) + 1}"
         self.sheet.done[INDICES] += 1
         return subscript(new.value, texts)
 
@@ -210,49 +222,34 @@ class Writer(cst.CSTTransformer):
         is_argument = isinstance(argument, cst.Arg)
         return is_argument and isinstance(call, cst.Call) and mask_argument(call) is not None
 
-    def leave_Assign(  # noqa: N802
-        self, original_node: cst.Assign, updated_node: cst.Assign
-    ) -> cst.Assign:
+    def _assign(self, old: cst.Assign, new: cst.Assign) -> cst.Assign:
         """Reduce the target of `t[...] = function(…, mask=…)` to what the mask selects."""
-        cutter = self.cutters.get(id(original_node.value))
-        if cutter is None or len(original_node.targets) != 1:
-            return updated_node
-        old, new = original_node.targets[0].target, updated_node.targets[0]
-        try:
-            target = cutter.target(old, new.target)
-        except NotSlices as failure:
-            self.sheet.leave(old, f"the mask is not an extent: {failure}", _MASKING)
-            return updated_node
-        return updated_node.with_changes(targets=[new.with_changes(target=target)])
+        target = self._cut_target(old, new)
+        if target is None:
+            return new
+        return new.with_changes(targets=[new.targets[0].with_changes(target=target)])
 
-    def leave_AugAssign(  # noqa: N802
-        self, original_node: cst.AugAssign, updated_node: cst.AugAssign
-    ) -> cst.AugAssign:
+    def _aug_assign(self, old: cst.AugAssign, new: cst.AugAssign) -> cst.AugAssign:
         """Rewrite the target of `t[...] += function(…, mask=…)` likewise."""
-        statements.leave_added(self.sheet, original_node)
-        cutter = self.cutters.get(id(original_node.value))
-        if cutter is None:
-            return updated_node
-        try:
-            target = cutter.target(original_node.target, updated_node.target)
-        except NotSlices as failure:
-            self.sheet.leave(original_node, f"the mask is not an extent: {failure}", _MASKING)
-            return updated_node
-        return updated_node.with_changes(target=target)
+        statements.leave_added(self.sheet, old)
+        target = self._cut_target(old, new)
+        return new if target is None else new.with_changes(target=target)
 
-    def leave_Attribute(  # noqa: N802
-        self, original_node: cst.Attribute, updated_node: cst.Attribute
-    ) -> cst.BaseExpression:
-        """Rewrite numbers of element types, shapes of lists of tiles, and `nki.tensor`."""
-        return calls.written(self.blocks, original_node) or updated_node
+    def _cut_target(self, old: cst.Assign | cst.AugAssign, new: cst.CSTNode) -> Any:
+        cutter, was, now = self.cutters.get(id(old.value)), only_target(old), only_target(new)
+        if cutter is None or was is None or now is None:
+            return None
+        try:
+            return cutter.target(was, now)
+        except NotSlices as failure:
+            place = was if isinstance(old, cst.Assign) else old
+            self.sheet.leave(place, f"the mask is not an extent: {failure}", _MASKING)
+            return None
 
     # ---- calls -----------------------------------------------------------------------------
 
-    def leave_Call(  # noqa: N802
-        self, original_node: cst.Call, updated_node: cst.Call
-    ) -> cst.BaseExpression:
-        """Rewrite a call: its mask first, then its result."""
-        old, new = original_node, calls.method(self.sheet, original_node, updated_node)
+    def _call(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
+        new = calls.method(self.sheet, old, new)
         if (number := calls.scalar(self.sheet, old)) is not None:
             return number
         new = calls.copied(self.sheet, old, calls.unmasked(self.sheet, old, new))
@@ -272,7 +269,7 @@ class Writer(cst.CSTTransformer):
         if row is not None:
             instructions = self.sheet.instructions(old)
             try:
-                new = rewritten_patterns(self.indices, row, old, new, instructions)
+                new = calls.rewritten(self.indices, row, old, new, instructions)
                 new = self.wider.repeated(row, old, new)
             except NotSlices as failure:
                 self.sheet.leave(old, f"no pattern expresses this: {failure}", _PATTERNS)
@@ -296,66 +293,50 @@ class Writer(cst.CSTTransformer):
     def _with_output(self, old: cst.Call, new: cst.Call, row: Row | None) -> cst.BaseExpression:
         """Give a call that returns a tile the tile that it writes."""
         cutter = self.cutters.get(id(old))
-        is_load = self.sheet.name_of(old.func) == LOAD
-        if is_load and (cutter is not None or self._writes_target(old)):
-            return self._with_result(old, new, None, cutter) or new
-        if row is not None and _returns(row, old):
+        if self.sheet.name_of(old.func) == LOAD:
+            rows = {instruction.row.name for instruction in self.sheet.instructions(old)}
+            writes_target = len(rows) == 1 and not self.sheet.tensors(old)
+            if cutter is not None or writes_target:
+                return self._with_result(old, new, None, cutter) or new
+        if row is not None and row.parameters[0] == "dst" and keyword(old, "dst") is None:
             return self._with_result(old, new, row, cutter) or new
         if (combined := calls.combined(self.sheet, old, new)) is not new:
             return combined
-        if (
-            cutter is None
-            and (product := added_product(self.sheet, self.pending, old, new)) is not new
-        ):
+        product = added_product(self.sheet, self.pending, old, new) if cutter is None else new
+        if product is not new:
             return product
         new = shared_outputs(self.sheet, old, new) or new
         return statements.typed(self.sheet, old, self.wider.written(old, new))
 
-    def leave_BinaryOperation(  # noqa: N802
-        self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
-    ) -> cst.BaseExpression:
-        """Rewrite `x * y` of tiles."""
-        return statements.operator(self.sheet, original_node, updated_node)
-
     def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
-        """Rewrite `nl.ndarray(shape, …)`: blocks, addresses, initial values."""
-        new = unmarked(self.sheet, old, new)
-        new = calls.unfilled(self.sheet, old, new)
+        new = calls.unfilled(self.sheet, old, unmarked(self.sheet, old, new))
         new = shared_outputs(self.sheet, old, new) or new
         try:
             tensor = self.blocks.made(old, new)
-            if tensor is not new:
-                self.sheet.done[BLOCKS] += 1
-                return tensor
-            tensor = blocks.plain(self.sheet, old, new)
+            is_made = tensor is not new
+            tensor = tensor if is_made else blocks.of_block(self.sheet, old, new)
         except NotSlices as failure:
             self.sheet.leave(old, f"its address is unknown: {failure}", _PLACING)
             return new
         if tensor is not new:
-            self.sheet.done[ADDRESSES] += 1
+            self.sheet.done[BLOCKS if is_made else ADDRESSES] += 1
         return tensor
-
-    def _writes_target(self, call: cst.Call) -> bool:
-        """Whether the call is one instruction that writes what the statement assigns to."""
-        rows = {instruction.row.name for instruction in self.sheet.instructions(call)}
-        return len(rows) == 1 and not self.sheet.tensors(call)
 
     def _with_result(
         self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None
     ) -> cst.Name | None:
         """Register the result of a call, for the enclosing statement to write."""
-        target = self.blocks.target(old)
-        lookup = Lookup(
-            self.blocks.is_tensor, partial(sizes, self.indices), self.blocks.tile, target
-        )
         try:
             result = result_of(self.sheet, old, row)
             selected = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
-            shape = stated_shape(row, old) if row is not None else ""
+            shape = calls.stated_shape(row, old) if row is not None else ""
             shape = counts(self.indices, old.args[0].value) if row is None and old.args else shape
-            maker = allocation(self.sheet, result, old, lookup, shape) if result.is_new else ""
+            maker = allocation(self.blocks, result, old, shape) if result.is_new else ""
         except (NoResult, NotSlices) as failure:
-            declared = self._declared(old, new, row, cutter, lookup)
+            declared = None
+            if row is not None and (cutter is None or not cutter.limits):
+                own = calls.declared_result(self.sheet, self.indices, old, row)
+                declared = (own, "") if own else calls.unreached_result(self.blocks, old, new, row)
             if declared is None:
                 self._leave_result(old, failure)
                 return None
@@ -366,21 +347,10 @@ class Writer(cst.CSTTransformer):
         new = with_args(new, args) if len(args) < len(new.args) else new
         return self.pending.add(Pending(old, new, result._replace(part=selected), maker))
 
-    def _declared(
-        self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None, lookup: Lookup
-    ) -> tuple[Result, str] | None:
-        """Return the result of a call that was not evaluated, and how its tile is made."""
-        if row is None or (cutter is not None and cutter.limits):
-            return None
-        declared = declared_result(self.sheet, self.indices, old, row)
-        if declared is not None:
-            return declared, ""
-        return unreached_result(self.sheet, self.indices, lookup, old, new, row)
-
     def _leave_result(self, old: cst.Call, failure: Exception) -> None:
         """Report an unknown result; once for a function that was not evaluated at all."""
         scope = scope_of(self.sheet, old)
-        if scope is None or self._is_evaluated(scope):
+        if scope is None or is_evaluated(self.sheet, scope):
             self.sheet.leave(old, f"the result of this is unknown: {failure}", _RETURNING)
         elif id(scope) not in self.skipped:
             self.skipped[id(scope)] = self.sheet.span(scope)
@@ -390,77 +360,55 @@ class Writer(cst.CSTTransformer):
             help = "nothing calls it: remove it" if unused else help
             self.sheet.leave(scope.name, text, help, sure=not unused)
 
-    def _is_evaluated(self, scope: cst.FunctionDef) -> bool:
-        first, last = self.sheet.span(scope)[1], self.sheet.span(scope)[3]
-        return any(first <= at[0] <= last for at in self.sheet.facts.instructions)
-
     # ---- statements ------------------------------------------------------------------------
 
-    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:  # noqa: N802
-        """Set the axes that become loops, which applies to all of the statement."""
-        self.indices.loops = loops_of(self.sheet, self.indices, node)
-
-    def leave_SimpleStatementLine(  # noqa: N802
-        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> Any:
+    def _line(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
         """Put instructions on lines of their own, before the use of their results."""
         loops, self.indices.loops = self.indices.loops, {}
         if loops:
-            return under(self.sheet, loops, updated_node)
-        if len(updated_node.body) != 1:
-            return updated_node
-        statement = original_node.body[0]
-        destination = self.blocks.places.get(id(original_node))
+            return under(self.sheet, loops, new)
+        if len(new.body) != 1:
+            return new
+        statement = old.body[0]
+        destination = self.blocks.places.get(id(old))
         if destination is not None:
-            self.moved.setdefault(id(destination), []).append(updated_node)
+            self.moved.setdefault(id(destination), []).append(new)
             return cst.RemoveFromParent()
         if isinstance(statement, cst.Assign) and blocks.is_alias(self.sheet, statement):
             return cst.RemoveFromParent()
-        if (folded := self.folds.written(original_node, updated_node)) is not None:
+        if (folded := self.folds.written(old, new)) is not None:
             self.sheet.done[FOLDS] += 1
             return folded
-        if (returned := stored(self.sheet, self.pending, statement, updated_node)) is not None:
+        if (returned := stored(self.sheet, self.pending, statement, new)) is not None:
             return returned
-        updated_node = moved(self.sheet, statement, updated_node) or updated_node
-        if (in_two := self.stairs.written(original_node, updated_node)) is not None:
+        new = moved(self.sheet, statement, new) or new
+        if (in_two := self.stairs.written(old, new)) is not None:
             return in_two
         condition = self._condition(statement)
         if condition is None:
             text = "parts of this statement have masks that differ from that of the whole"
             self.sheet.leave(statement, text, "write each call in a statement of its own")
-            return original_node
+            return old
         condition = condition or self.hidden.condition(statement)
         self.hidden.note(statement, condition)
-        return Hoisting(self.sheet, self.pending).hoisted(updated_node, condition)
+        return Hoisting(self.sheet, self.pending).hoisted(new, condition)
 
     def _condition(self, statement: cst.BaseSmallStatement) -> str | None:
-        """Return the condition under which a statement runs; None if its parts have several."""
-        cutters = [(c, self.cutters[id(c)]) for c in walk(statement) if id(c) in self.cutters]
-        conditions = {cutter.condition for _, cutter in cutters} - {""}
-        if not conditions:
+        conditions = {
+            self.cutters[id(c)].condition for c in walk(statement) if id(c) in self.cutters
+        }
+        if not conditions - {""}:
             return ""
-        cutter_of_value = self.cutters.get(id(getattr(statement, "value", None)))
-        if len(conditions) > 1 or cutter_of_value is None or not cutter_of_value.condition:
-            return None
-        return cutter_of_value.condition
+        whole = self.cutters.get(id(getattr(statement, "value", None)))
+        is_one = len(conditions - {""}) == 1 and whole is not None and whole.condition
+        return is_one or None
 
-    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:  # noqa: N802
+    def _for(self, old: cst.For, new: cst.For) -> Any:
         """Rewrite a loop whose body was traced once: returns move after it, numbers are
         restored.
         """
-        if not is_traced(self.sheet, original_node):
-            return updated_node
-        loop, last = without_return(self.sheet, original_node, updated_node)
-        statements = self.carried.written(original_node, loop)
+        if not is_traced(self.sheet, old):
+            return new
+        loop, last = without_return(self.sheet, old, new)
+        statements = self.carried.written(old, loop)
         return statements if last is None else cst.FlattenSentinel([*statements, last])
-
-    def leave_IndentedBlock(  # noqa: N802
-        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
-    ) -> cst.IndentedBlock:
-        """Merge neighbouring statements under the same condition."""
-        return updated_node.with_changes(body=joined(updated_node.body))
-
-
-def _returns(row: Row, call: cst.Call) -> bool:
-    """Whether the instruction writes a dst that the call does not pass."""
-    return row.parameters[0] == "dst" and keyword(call, "dst") is None

@@ -42,7 +42,7 @@ def kernel(a, way=0, window=5):
             y_tile = nl.ndarray(y[:, :].shape, dtype=y.dtype, buffer=nl.sbuf)
             if left:
                 nisa.affine_select(
-                    dst=y_tile, pattern=[[1, 128]], offset=0 - (0 - window), channel_multiplier=-1, on_true_tile=y[:, :], on_false_value=-1.0, cmp_op=nl.greater)
+                    dst=y_tile, pattern=[[1, 128]], offset=window, channel_multiplier=-1, on_true_tile=y[:, :], on_false_value=-1.0, cmp_op=nl.greater)
                 y[:, :] = y_tile
         if way == 3:
             nisa.activation(blocks[k][0:128, 0:128], nl.exp, x[:, columns])
