@@ -57,16 +57,20 @@ class _Text:
         self.all = [*walk(parse(source))]
 
     def of(self, span: Span) -> str:
-        start, end = self._offset(span.line, span.column), self._offset(*span[3:])
+        start, end = self._ends(span)
         return self.source.text[start:end]
 
-    def _offset(self, line: int, column: int) -> int:
-        return sum(map(len, self.lines[: line - 1])) + column - 1
+    def _ends(self, span: Span) -> tuple[int, int]:
+        start, end = (
+            sum(map(len, self.lines[: line - 1])) + column - 1
+            for line, column in (span[1:3], span[3:])
+        )
+        return start, end
 
     def replaced(self, edits: Sequence[Edit]) -> str:
         text = self.source.text
         for span, new in sorted(edits, reverse=True):
-            start, end = self._offset(span.line, span.column), self._offset(*span[3:])
+            start, end = self._ends(span)
             text = text[:start] + new + text[end:]
         return text
 

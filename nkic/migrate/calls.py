@@ -390,22 +390,12 @@ def _of_register(sheet: Sheet, loop: cst.While) -> str:
     name = loop.test.value if isinstance(loop.test, cst.Name) else ""
     if scope is None or not name or _set_anew(sheet, loop, name):
         return ""
-    reads = _reads_after(sheet, scope, loop, name)
-    return f"its register `{name}` is read after it, when it has become 0" if reads else ""
-
-
-def _reads_after(sheet: Sheet, scope: cst.CSTNode, loop: cst.While, name: str) -> bool:
-    """Whether the name is read after the loop, or anywhere in a loop around it."""
     around = [outer for outer in sheet.parents(loop) if isinstance(outer, cst.For | cst.While)]
-    inside = set(map(id, walk(loop)))
-    end = sheet.span(loop)[3:]
-    for node in names_in(scope):
-        if node.value != name or id(node) in inside:
-            continue
-        is_repeated = any(id(node) in set(map(id, walk(outer))) for outer in around)
-        if is_repeated or sheet.span(node)[1:3] >= end:
-            return True
-    return False
+    repeated = {id(node) for outer in around for node in walk(outer)}
+    inside, end = set(map(id, walk(loop))), sheet.span(loop)[3:]
+    uses = (node for node in names_in(scope) if node.value == name and id(node) not in inside)
+    reads = any(id(use) in repeated or sheet.span(use)[1:3] >= end for use in uses)
+    return f"its register `{name}` is read after it, when it has become 0" if reads else ""
 
 
 def _set_anew(sheet: Sheet, loop: cst.For | cst.While, name: str) -> bool:

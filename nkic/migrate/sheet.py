@@ -191,7 +191,10 @@ class Sheet:
         self._parents = {id(child): node for node in walk(self.tree) for child in children(node)}
         self._imports = Imports(self.tree, self.parents)
         self._names = {node.value for node in names_in(self.tree)}
-        self._modules = dict(_modules(self.tree))
+        # The modules that the file imports at its top, each with its local name.
+        lines = (line.body for line in self.tree.body if isinstance(line, cst.SimpleStatementLine))
+        pairs = (pair for parts in lines for part in parts for pair in _imports(part))
+        self._modules = {module.removeprefix(f"{ROOT}."): name for name, module in pairs}
 
     def span(self, node: cst.CSTNode) -> Span:
         positions = self._positions[node]
@@ -284,28 +287,6 @@ def _parsed(source: SourceFile) -> cst.Module:
         text = f"libcst {version('libcst')} cannot read this: {error.message}"
         help = "write it in an older form of Python, or install a later libcst"
         raise refusal("not-migrated", text, span, help=help) from None
-
-
-def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
-    """Yield the modules that the file imports at its top, each with its local name."""
-    for statement in tree.body:
-        for item in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
-            if isinstance(item, cst.Import):
-                for alias in item.names:
-                    if alias.asname or "." not in _dotted(alias.name):
-                        yield _dotted(alias.name), _alias(alias)
-            elif isinstance(item, cst.ImportFrom) and not isinstance(item.names, cst.ImportStar):
-                package = _dotted(item.module) if item.module and not item.relative else ""
-                for alias in item.names:
-                    yield f"{package}.{_dotted(alias.name)}", _alias(alias)
-
-
-def _alias(name: cst.ImportAlias) -> str:
-    return _dotted(name.asname.name if name.asname else name.name)
-
-
-def _dotted(node: cst.CSTNode) -> str:
-    return code(node).removeprefix(f"{ROOT}.")
 
 
 # ---- The function around a node, and the names that a part of a function reads ------------------

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import libcst as cst
 
@@ -392,9 +392,9 @@ def is_traced(sheet: Sheet, loop: cst.For) -> bool:
 
 
 class Carried:
-    def __init__(self, sheet: Sheet, indices: Indices) -> None:
-        self.sheet = sheet
+    def __init__(self, indices: Indices) -> None:
         self.indices = indices
+        self.sheet = indices.sheet
 
     def written(self, old: cst.For, new: cst.For) -> cst.FlattenSentinel[cst.BaseStatement]:
         """Return the loop, preceded by copies of the loop-carried numbers, which its body
@@ -477,70 +477,67 @@ _RANGES = ("affine_range", "sequential_range", "static_range")
 _IDENTITY = {"add", "multiply", "maximum", "minimum"}
 
 
-class Folds:
-    def __init__(self, sheet: Sheet, indices: Indices) -> None:
-        self.sheet = sheet
-        self.indices = indices
+def folded(sheet: Sheet, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
+    """Return the statements that replace a fold.
 
-    def written(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
-        """Return the statements that replace a fold.
+    Returns None for others, and if the first iteration cannot be determined.
+    """
+    match (old.body[0], new.body[0]):
+        case (
+            cst.Assign(value=cst.Call() as call) as was,
+            cst.Assign((cst.AssignTarget(cst.Subscript() as target), *_), cst.Call() as now),
+        ) if sheet.name_of(call.func) == REDUCE and is_plain(call):
+            operator, indices = (
+                find(call, _PARAMETERS, "op"),
+                find(call, _PARAMETERS, "loop_indices"),
+            )
+            name = sheet.name_of(operator.value).rpartition(".")[2] if operator is not None else ""
+            name = rewritten.OPERATORS.get(name, name)
+            first = _first(sheet, call, indices.value) if indices is not None else ""
+            value = find(now, _PARAMETERS, "x")
+            if name not in _IDENTITY or not first or value is None:
+                return None
+            if not _is_kept(sheet, call, was):
+                return None
+            parts = code(target), code(value.value)
+            begin, others = (
+                cst.IndentedBlock([cst.parse_statement(sheet.text(template, *parts))])
+                for template in ("{0} = nl.copy({1})", f"{{0}} = nl.{name}({{0}}, {{1}})")
+            )
+            test = cst.parse_expression(first)
+            return cst.If(test, begin, cst.Else(others), leading_lines=new.leading_lines)
+    return None
 
-        Returns None for others, and if the first iteration cannot be determined.
-        """
-        match (old.body[0], new.body[0]):
-            case (
-                cst.Assign(value=cst.Call() as call) as was,
-                cst.Assign((cst.AssignTarget(cst.Subscript() as target), *_), cst.Call() as now),
-            ) if self.sheet.name_of(call.func) == REDUCE:
-                operator, first = self._operator(call), self._first(call)
-                value = find(now, _PARAMETERS, "x")
-                is_known = operator and first and is_plain(call) and self._is_kept(call, was)
-                if not is_known or value is None:
-                    return None
-                parts = code(target), code(value.value)
-                copied, folded = (
-                    cst.IndentedBlock([cst.parse_statement(self.sheet.text(template, *parts))])
-                    for template in ("{0} = nl.copy({1})", f"{{0}} = nl.{operator}({{0}}, {{1}})")
-                )
-                test = cst.parse_expression(first)
-                return cst.If(test, copied, cst.Else(folded), leading_lines=new.leading_lines)
-        return None
 
-    def _operator(self, call: cst.Call) -> str:
-        arg = find(call, _PARAMETERS, "op")
-        name = self.sheet.name_of(arg.value).rpartition(".")[2] if arg is not None else ""
-        today = rewritten.OPERATORS.get(name, name)
-        return today if today in _IDENTITY else ""
+def _first(sheet: Sheet, call: cst.Call, indices: cst.BaseExpression) -> str:
+    """Return the condition for the first iteration of the folded loops."""
+    if not isinstance(indices, cst.List | cst.Tuple):
+        return ""
+    names = [code(element.value) for element in indices.elements]
+    counted = all(_counts(sheet, call, name) for name in names)
+    return " and ".join(f"{name} == 0" for name in names) if counted else ""
 
-    def _first(self, call: cst.Call) -> str:
-        """Return the condition for the first iteration of the folded loops."""
-        arg = find(call, _PARAMETERS, "loop_indices")
-        if arg is None or not isinstance(arg.value, cst.List | cst.Tuple):
-            return ""
-        names = [element.value for element in arg.value.elements]
-        loops = [self._counts(call, name) for name in names]
-        return " and ".join(f"{code(name)} == 0" for name in names) if all(loops) else ""
 
-    def _counts(self, call: cst.Call, name: cst.BaseExpression) -> bool:
-        """Whether the name counts a loop around the call from 0."""
-        for parent in self.sheet.parents(call):
-            match parent:
-                case cst.For(target, head) if code(target) == code(name):
-                    if isinstance(head, cst.Call) and len(head.args) == 1:
-                        return self.sheet.function(head) in _RANGES
-                    return False
+def _counts(sheet: Sheet, call: cst.Call, name: str) -> bool:
+    """Whether the name counts a loop around the call from 0."""
+    for parent in sheet.parents(call):
+        match parent:
+            case cst.For(target, head) if code(target) == name:
+                is_range = isinstance(head, cst.Call) and len(head.args) == 1
+                return is_range and sheet.function(cast(cst.Call, head)) in _RANGES
+    return False
+
+
+def _is_kept(sheet: Sheet, call: cst.Call, part: cst.Assign) -> bool:
+    """Whether the call has no mask, and its sum has the element type of the target."""
+    if mask_argument(call) is not None:
         return False
-
-    def _is_kept(self, call: cst.Call, part: cst.Assign) -> bool:
-        """Whether the call has no mask, and its sum has the element type of the target."""
-        if mask_argument(call) is not None:
-            return False
-        target = part.targets[0].target
-        name = code(target.value) if isinstance(target, cst.Subscript) else ""
-        every = (t for tensors in self.sheet.facts.tensors.values() for t in tensors)
-        dtypes = {t.dtype for t in every if t.name == name}
-        own = {tensor.dtype for tensor in self.sheet.tensors(call)}
-        return len(dtypes) == 1 and own <= dtypes
+    target = part.targets[0].target
+    name = code(target.value) if isinstance(target, cst.Subscript) else ""
+    every = (t for tensors in sheet.facts.tensors.values() for t in tensors)
+    dtypes = {t.dtype for t in every if t.name == name}
+    own = {tensor.dtype for tensor in sheet.tensors(call)}
+    return len(dtypes) == 1 and own <= dtypes
 
 
 # ---- Statements that read elements that a mask may have skipped ---------------------------------

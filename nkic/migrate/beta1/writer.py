@@ -37,9 +37,9 @@ from nkic.migrate.beta1.slices import (
 )
 from nkic.migrate.beta1.statements import (
     Carried,
-    Folds,
     Hidden,
     added_product,
+    folded,
     is_evaluated,
     is_traced,
     loops_of,
@@ -78,8 +78,7 @@ class Writer(cst.CSTTransformer):
         self.blocks = Blocks(self.indices)
         self.pending = PendingCalls()
         self.wider = Wider(sheet, self.indices, self.shapes)
-        self.folds = Folds(sheet, self.indices)
-        self.carried = Carried(sheet, self.indices)
+        self.carried = Carried(self.indices)
         self.hidden = Hidden(self.blocks)
         self.stairs = Stairs(self.blocks, self.shapes)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes were moved to the end
@@ -376,9 +375,9 @@ class Writer(cst.CSTTransformer):
             return cst.RemoveFromParent()
         if isinstance(statement, cst.Assign) and blocks.is_alias(self.sheet, statement):
             return cst.RemoveFromParent()
-        if (folded := self.folds.written(old, new)) is not None:
+        if (fold := folded(self.sheet, old, new)) is not None:
             self.sheet.done[FOLDS] += 1
-            return folded
+            return fold
         if (returned := stored(self.sheet, self.pending, statement, new)) is not None:
             return returned
         new = moved(self.sheet, statement, new) or new
