@@ -259,13 +259,13 @@ def evaluate_by_python(case: Case, closed: bytes) -> Entry:
     with warnings.catch_warnings(record=True) as said, contextlib.redirect_stdout(shown):
         warnings.simplefilter("always")
         module = module_of(Path(case.path))
-        name: str | None = case.kernel or block.get("kernel")
-        if name is None:
-            (name,) = re.findall(
+        kernel: str | None = case.kernel or block.get("kernel")
+        if kernel is None:
+            (kernel,) = re.findall(
                 r"^@nki\.jit.*\ndef (\w+)\(", Path(case.path).read_text("utf-8"), re.MULTILINE
             )
         artifact = nkic.compile(
-            getattr(module, name),
+            getattr(module, str(kernel)),
             inputs=case.args or block.get("args", {}),
             consts=consts,
             evaluate="native",

@@ -26,17 +26,17 @@ BUDGET = {
     "language": (13_300, 45),
     "specialise": (4_586, 14),
     "stdlib": (981, 7),
-    "compiler": (9_482, 22),
+    "compiler": (9_481, 22),
     "prove": (2_898, 9),
     "artifact": (5_667, 16),
-    "simulate": (15_370, 45),
+    "simulate": (14_656, 40),
     "report": (6_780, 20),
-    "migrate": (7_298, 19),
-    "api": (3_198, 12),
+    "migrate": (6_467, 18),
+    "api": (3_197, 12),
     "judge": (3_022, 10),
     "serve": (1_616, 6),
     "nki": (2_422, 12),
-    "cli": (6_408, 27),
+    "cli": (6_401, 27),
 }
 SLACK = 100  # lines that a budget may be above its room
 
