@@ -19,7 +19,7 @@ from nkic.language.creation import is_array
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, ENUMS, Operator, engine
 from nkic.language.grids import NkiGrid
-from nkic.language.hosted import plain
+from nkic.language.hosted import plain, surface
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import (
@@ -71,6 +71,7 @@ class Plan(NamedTuple):
     name: int
 
 
+@surface("__name__")
 class Binder(Identical):
     """A callable that records one row's instruction."""
 

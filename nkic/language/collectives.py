@@ -14,6 +14,7 @@ from nkic.base.diagnostics import did_you_mean
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
 from nkic.language.binder import Binder
+from nkic.language.hosted import surface
 from nkic.language.objects import ReplicaGroup
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import Failed, NkiInstruction, Trace, active, complain, has_failed, here
@@ -81,6 +82,7 @@ def _no_instruction() -> NkiInstruction:
     return Failed()
 
 
+@surface("__name__")
 class Collective(CollectiveFunction):
     """A function over lists of tensors."""
 
@@ -198,6 +200,7 @@ class Prepared(NamedTuple):
     at: CallChain
 
 
+@surface("__name__")
 class Preparing(Collective):
     """`all_to_all_v_prepare` and similar, called with the arguments of the collective `of`.
 
@@ -236,6 +239,7 @@ def _counts_tensor(counts: NkiTensor) -> NkiTensor:
     return NkiTensor(whole(trace.declare(shape, DTYPES["uint32"], Buffer.HBM, "prepared", here())))
 
 
+@surface("__name__")
 class Triggering(CollectiveFunction):
     """`all_to_all_v_trigger` and similar."""
 

@@ -15,7 +15,7 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.base.text import grouped
 from nkic.language import views
 from nkic.language.dtypes_api import as_buffer, as_dtype
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import POISON, active, complain, here
 from nkic.machine import dtypes
@@ -103,6 +103,7 @@ def _widened(bits: int) -> float:
 # --------------------------------------------------------------------------------------------------
 
 
+@surface(called=True)
 class ParDim(int):
     """`nl.par_dim(n)`: marks the partition dimension, which is always the first."""
 
@@ -127,6 +128,7 @@ class _Ndarray(type):
         return isinstance(value, NkiTensor)
 
 
+@surface(called=True)
 class ndarray(metaclass=_Ndarray):  # noqa: N801  (the name is NKI's)
     """`nl.ndarray`."""
 
@@ -145,6 +147,7 @@ class _TensorClass(type):
         return isinstance(value, NkiTensor)
 
 
+@surface(called=True)
 class TensorClass(metaclass=_TensorClass):
     """`nl.NkiTensor`, for annotations and isinstance."""
 

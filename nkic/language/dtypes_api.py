@@ -7,7 +7,7 @@ from typing import Any
 from nkic.base.device import KernelError
 from nkic.base.diagnostics import did_you_mean, nearest
 from nkic.base.profiles import Profile
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.namespace import Absent
 from nkic.language.trace import active
 from nkic.language.versions import since
@@ -35,6 +35,11 @@ class _RegionMeta(type):
         return type(value) is Buffer
 
 
+surface("name size itemsize bits kind is_float is_integer lowest highest smallest")(DType)
+surface("name value on_chip")(Buffer)
+
+
+@surface(called=True)
 class MemoryRegion(metaclass=_RegionMeta):
     """`nl.MemoryRegion`: the buffers as class attributes."""
 

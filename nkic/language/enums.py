@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from nkic.base.device import Identical, KernelError, Missing
 from nkic.base.diagnostics import Guess, did_you_mean
 from nkic.base.profiles import Profile
+from nkic.language.hosted import surface
 from nkic.language.trace import active
 from nkic.language.versions import removed
 from nkic.machine.operators import ACTIVATIONS, ALU
@@ -96,6 +97,8 @@ ENUMS: dict[str, type[Enum]] = {
     kind.__name__: kind
     for kind in (engine, reduce_cmd, dge_mode, oob_mode, matmul_perf_mode, nc_version, dma_engine)
 }
+for _enumeration in ENUMS.values():
+    surface("name value")(_enumeration)
 # The enumeration of each attribute; `perf_mode` is named differently from its enumeration.
 OF_ATTRIBUTE: dict[str, type[Enum]] = {**ENUMS, "perf_mode": matmul_perf_mode}
 ENGINES: dict[engine, Engine | None] = {
@@ -103,6 +106,7 @@ ENGINES: dict[engine, Engine | None] = {
 }
 
 
+@surface("name __name__")
 class Operator(Identical):
     """`nl.add` and similar: an operator for `op=`, and since 0.3 a function of tensors."""
 

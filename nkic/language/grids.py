@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from nkic.base.device import KernelError
 from nkic.language.creation import make_tensor
 from nkic.language.dtypes_api import as_buffer
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.tensor import NkiTensor
 from nkic.language.views import replaced
 from nkic.machine.dtypes import DType
@@ -47,6 +47,7 @@ class Storage(NamedTuple):
     untiled: int = 0
 
 
+@surface("__getitem__", public=True)
 class NkiGrid:
     """The base class of grids of tiles and of blocks."""
 
@@ -163,12 +164,14 @@ class NkiGrid:
         return Rectangle(starts, sizes, open_dims)
 
 
+@surface("__getitem__", public=True)
 class NkiTileGrid(NkiGrid):
     """The result of `nl.tiles`."""
 
     __slots__ = ()
 
 
+@surface("__getitem__", public=True)
 class NkiBlockGrid(NkiGrid):
     """The result of `nl.blocks`."""
 

@@ -7,9 +7,46 @@ NumPy has its own scalars. Where the API expects one of its own values, these st
 from __future__ import annotations
 
 import reprlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from nkic.base.device import KernelError
+
+# ---- What kernels see of the API's values --------------------------------------------------------
+
+Kind = TypeVar("Kind", bound=type)
+
+
+class Surface(NamedTuple):
+    """The attributes that kernels may access. Whether its values can be called; whether kernels
+    may call the class itself, or pass it to isinstance.
+    """
+
+    names: tuple[str, ...]
+    has_calls: bool
+    is_called: bool
+
+
+SURFACES: dict[type, Surface] = {}
+
+
+def surface(
+    names: str = "", *, public: bool = False, called: bool = False
+) -> Callable[[Kind], Kind]:
+    """Decorate a class whose values kernels hold with the attributes that exist for them.
+
+    With `public`, these are its public ones besides. Python's own code sees all attributes.
+    """
+
+    def declare(kind: Kind) -> Kind:
+        own = [vars(base) | vars(base).get("__annotations__", {}) for base in kind.__mro__[:-1]]
+        also = [name for part in own for name in part if public and not name.startswith("_")]
+        shown = tuple(dict.fromkeys([*names.split(), *also]))
+        SURFACES[kind] = Surface(shown, any("__call__" in part for part in own), called)
+        return kind
+
+    return declare
+
 
 # ---- Formatting of kernels' values for messages -------------------------------------------------
 

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from nkic.base.text import plural
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.registers import DeviceInteger
 from nkic.language.views import (
     NOTHING_TO_DO,
@@ -258,6 +258,7 @@ def _on_chip(view: View) -> View:
 # --------------------------------------------------------------------------------------------------
 
 
+@surface("start size __iter__", called=True)
 class DynamicSlice(NamedTuple):
     """`nl.ds(start, size)`: `size` elements from `start`, an int or a register."""
 

@@ -10,7 +10,7 @@ from nkic.base.device import KernelError
 from nkic.base.profiles import Profile
 from nkic.language.binder import Binder
 from nkic.language.enums import ENUMS, engine, nc_version
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.namespace import Absent
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensor import NkiTensor
@@ -28,6 +28,7 @@ from nkic.machine.targets import Buffer
 # nl.int64 scalar supports only `+`, `-` and `*`, being stored, and being an offset in HBM.
 
 
+@surface("dtype __pos__ __neg__ __abs__ __int__ __float__ __index__")
 class NkiScalar(DeviceInteger):
     """The read-only result of `nisa.scalar_load` and counter of `nl.fori_loop`.
 
@@ -174,6 +175,7 @@ def _registers(*operands: NkiScalar | int) -> tuple[Register | int, ...]:
     return tuple(o._any_register if isinstance(o, NkiScalar) else o for o in operands)
 
 
+@surface("__name__")
 class ScalarLoad(Binder):
     """`nisa.scalar_load`, which returns a scalar of its source's dtype."""
 
@@ -186,6 +188,7 @@ class ScalarLoad(Binder):
         return NkiScalar(result._register, INT64 if is_long else INT32)
 
 
+@surface("__name__")
 class ScalarStore(Binder):
     """`nisa.scalar_store`, which accepts only scalars."""
 
@@ -260,6 +263,7 @@ def _binder(row: Row, profile: Profile) -> Binder:
     return Binder(row, profile)
 
 
+@surface("__name__")
 class RegisterAlloc(Binder):
     """register_alloc that also accepts a tensor: allocates a register and loads it."""
 

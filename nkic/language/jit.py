@@ -12,7 +12,7 @@ from nkic.base.diagnostics import Level, did_you_mean
 from nkic.base.profiles import Profile
 from nkic.language.creation import make_tensor
 from nkic.language.dtypes_api import BUFFERS
-from nkic.language.hosted import brief
+from nkic.language.hosted import brief, surface
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Kernel
 from nkic.language.tensor import NkiTensor
@@ -29,6 +29,7 @@ MODULE = "nki.compiler"
 SINCE = Profile.NKI_0_7
 
 
+@surface("name value")
 class AddressRotation(Enum):
     """`nki.compiler.AddressRotation`."""
 
@@ -48,6 +49,7 @@ class _Options:
                 raise KernelError("argument-kind", text)
 
 
+@surface(public=True, called=True)
 @dataclass(frozen=True, kw_only=True)
 class CompileConfig(_Options):
     """Options of the passes after NKI. None leaves the choice to the compiler."""
@@ -60,6 +62,7 @@ class CompileConfig(_Options):
     prefetch_auto: bool | None = None
 
 
+@surface(public=True, called=True)
 @dataclass(frozen=True, kw_only=True)
 class SpecializationConfig(_Options):
     """Options of the evaluation of a kernel."""
@@ -121,6 +124,7 @@ def namespace(profile: Profile) -> Namespace:
 # Source: the quickstart and the overview of DMA, SDK 2.27: `sbuf.view(dtype, shape)` allocates.
 
 
+@surface(public=True)
 class Memory:
     """A memory in which tensors are allocated."""
 

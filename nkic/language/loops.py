@@ -9,7 +9,7 @@ from nkic.base.device import DeviceRange, KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
 from nkic.base.text import grouped
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.isa import NkiScalar
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.trace import NkiInstruction, OpenLoop, active, here
@@ -58,6 +58,7 @@ def _check_length(values: range) -> range:
 _FOR_LOOP = "a loop over `nl.dynamic_range`"
 
 
+@surface()
 class DynamicRange(DeviceRange):
     """The iterable of a `for` that becomes a device loop."""
 

@@ -16,7 +16,7 @@ from nkic.language import grids, isa, loops
 from nkic.language.creation import ParDim, TensorClass, ndarray, shared_constant
 from nkic.language.dtypes_api import BUFFERS, MemoryRegion
 from nkic.language.enums import OPERATORS, Operator
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.indexing import DynamicSlice
 from nkic.language.trace import active
 from nkic.language.versions import deprecated, since
@@ -27,6 +27,7 @@ from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Target
 FLOAT32_BYTES = 4
 
 
+@surface(public=True)
 class TileSize:
     """`nl.tile_size`: sizes of the target. Source: nki.language.tile_size."""
 
@@ -155,6 +156,7 @@ def is_sbuf(buffer: Any) -> bool:
     return plain(buffer) is Buffer.SBUF
 
 
+@surface("__enter__ __exit__", called=True)
 class NoReorder(AbstractContextManager[None]):
     """`with nl.no_reorder():` keeps the program order of the instructions inside.
 

@@ -9,8 +9,10 @@ from types import FunctionType
 from typing import Any
 
 from nkic.base.device import KernelError
+from nkic.language.hosted import surface
 
 
+@surface("groups", called=True)
 class ReplicaGroup:
     """`nki.collectives.ReplicaGroup`: lists of ranks; the ranks of one list work together."""
 
@@ -36,6 +38,7 @@ class ReplicaGroup:
 _NOT_RANKS = (list, tuple, dict, set, frozenset, ReplicaGroup)
 
 
+@surface("__name__")
 class Decorator:
     """A decorator of NKI. Called with options, it returns a copy with those options."""
 
@@ -53,6 +56,7 @@ class Decorator:
         return f"<decorator {self.__name__}>"
 
 
+@surface("with_schedule __getitem__ __name__")
 class Kernel:
     """A function under `nki.jit`. Calling it in a kernel inlines its body there."""
 

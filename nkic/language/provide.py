@@ -11,6 +11,7 @@ from nkic.language import jit as configs
 from nkic.language import names as language
 from nkic.language.dtypes_api import named, unsupported
 from nkic.language.enums import ENUMS
+from nkic.language.hosted import surface
 from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
 from nkic.language.objects import Decorator
@@ -32,6 +33,7 @@ _CONSTANTS = "nki.language.constants"  # a second name of the Beta 1 module
 MODULES = (*_NKI, _CONSTANTS, configs.MODULE, OLD_ROOT, *_OLD, *_BETA1, library.MODULE)
 
 
+@surface("shape __getitem__")
 class TensorAnnotation:
     """`nt.tensor[128, 512]`: the shape of a kernel's argument."""
 

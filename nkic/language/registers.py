@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from nkic.base.device import DeviceCondition, Identical, KernelError
+from nkic.language.hosted import surface
 from nkic.language.trace import OpenLoop, active
 from nkic.language.versions import deprecated
 from nkic.machine.operands import Register
@@ -86,6 +87,7 @@ class DeviceInteger(Identical, DeviceCondition):
     __int__ = __float__ = __index__ = _refuse_conversion
 
 
+@surface("__abs__ __int__ __float__ __index__")
 class VirtualRegister(DeviceInteger):
     """A register that instructions write and read."""
 

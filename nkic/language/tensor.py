@@ -16,11 +16,12 @@ from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.language import indexing, library, views
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import SURFACES, brief, plain, surface
 from nkic.language.registers import DeviceInteger
 from nkic.language.trace import (
     POISON,
     VIEWING,
+    Failed,
     NkiInstruction,
     active,
     complain,
@@ -311,6 +312,7 @@ _DECIDING = frozenset({*_ADVICE, nodes.Call})
 # --------------------------------------------------------------------------------------------------
 
 
+@surface("__getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__", public=True)
 class NkiTensor(Identical):
     """A tensor: the result of `nl.ndarray`, and the type of kernel parameters."""
 
@@ -779,3 +781,8 @@ def _plain(value: Any) -> Any:
     if type(value) is int or not isinstance(value, int | tuple | list) or hasattr(value, "_fields"):
         return value
     return int(value) if isinstance(value, int) else tuple(map(_plain, value))
+
+
+# A failed call stands for a tensor of any size.
+_NUMBERS = {"__int__", "__float__", "__index__"}
+surface(" ".join(n for n in SURFACES[NkiTensor].names if n not in _NUMBERS), public=True)(Failed)

@@ -16,7 +16,7 @@ from nkic.base.device import Identical, KernelError, Missing
 from nkic.base.diagnostics import Fix, Label, Level, Reporter, make, respelt, within
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, CallChain, Span
-from nkic.language.hosted import brief
+from nkic.language.hosted import brief, surface
 from nkic.language.views import interned, whole
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Register, Row
@@ -67,6 +67,7 @@ class OpenLoop:
         self.body: list[Item] = []
 
 
+@surface(public=True)
 class NkiInstruction(Identical):
     """The result of an instruction call: a handle for ordering it after others."""
 

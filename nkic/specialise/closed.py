@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from enum import Enum
 from functools import cache, partial
 from types import BuiltinFunctionType, FunctionType
@@ -32,22 +31,17 @@ from nkic.evaluate.objects import (
 from nkic.evaluate.tables import OBJECT
 from nkic.language import jit, library, provide
 from nkic.language.binder import Binder
-from nkic.language.collectives import Collective, Preparing, Triggering
 from nkic.language.creation import ParDim, TensorClass, make_tensor, ndarray
 from nkic.language.dtypes_api import MemoryRegion
-from nkic.language.enums import ENUMS, Operator
-from nkic.language.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
+from nkic.language.enums import ENUMS
+from nkic.language.grids import NkiGrid
+from nkic.language.hosted import SURFACES
 from nkic.language.indexing import DynamicSlice
-from nkic.language.isa import NkiScalar, NkiValidationError, RegisterAlloc, ScalarLoad, ScalarStore
-from nkic.language.jit import Memory
-from nkic.language.loops import DynamicRange
-from nkic.language.names import NoReorder, TileSize
+from nkic.language.isa import NkiValidationError
 from nkic.language.namespace import Namespace, names_of, submodule
-from nkic.language.objects import Decorator, Kernel, ReplicaGroup
-from nkic.language.provide import TensorAnnotation
-from nkic.language.registers import VirtualRegister
+from nkic.language.objects import Kernel
 from nkic.language.tensor import NkiTensor
-from nkic.language.trace import Failed, NkiInstruction, Trace
+from nkic.language.trace import Failed, Trace
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import Buffer
 from nkic.source.bindings import Resolved, words
@@ -55,58 +49,11 @@ from nkic.specialise import numpy
 from nkic.specialise.ordering import Iterations
 
 # ------------------------------------------------------------------------------------------------
-# The attributes of API values that kernels in the closed world may access: one table, by class.
-# Names that are not listed do not exist for such kernels. A natively traced kernel holds the same
+# The classes of API values: a class of nkic.language says which attributes kernels in the closed
+# world may access. Others do not exist for such kernels. A natively traced kernel holds the same
 # objects as Python objects.
 
-_GRID = """
-    shape tile_shape element_shape index_step_elements dtype buffer data
-    is_data_representable is_remainder __getitem__
-"""
-_INSTRUCTIONS = (Binder, RegisterAlloc, ScalarLoad, ScalarStore, Collective, Preparing, Triggering)
-_TENSOR = """
-    shape strides offset dtype buffer name ndim size data base_tensor is_contiguous get_pattern
-    is_indirect slice select vector_select permute broadcast expand_dim squeeze_dim reshape
-    reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect
-    __getitem__ __setitem__ __iter__ __abs__
-"""
-SURFACE: dict[type, str] = {
-    NkiTensor: f"{_TENSOR} __int__ __float__ __index__",
-    NkiInstruction: "depends_on",
-    Failed: f"{_TENSOR} depends_on",
-    VirtualRegister: "__abs__ __int__ __float__ __index__",
-    NkiScalar: "dtype __pos__ __neg__ __abs__ __int__ __float__ __index__",
-    NkiGrid: _GRID,
-    NkiTileGrid: _GRID,
-    NkiBlockGrid: f"{_GRID} block_shape",
-    DynamicSlice: "start size __iter__",
-    DynamicRange: "",
-    DType: "name size itemsize bits kind is_float is_integer lowest highest smallest",
-    Buffer: "name value on_chip",
-    Memory: "view",
-    TileSize: """
-        pmax psum_bank_fmax psum_bank_fmax_bytes gemm_stationary_fmax gemm_moving_fmax
-        bn_stats_fmax psum_min_align sbuf_min_align psum_num_banks sbuf_size_bytes
-        sbuf_fmax_bytes sbuf_fmax psum_fmax total_available_sbuf_size
-    """,
-    NoReorder: "__enter__ __exit__",
-    Operator: "name __name__",
-    Kernel: "with_schedule __getitem__ __name__",
-    Decorator: "__name__",
-    **dict.fromkeys(_INSTRUCTIONS, "__name__"),
-    TensorAnnotation: "shape __getitem__",
-    ReplicaGroup: "groups",
-    **{kind: " ".join(field.name for field in fields(kind)) for kind in jit.OPTIONS.values()},
-    jit.AddressRotation: "name value",
-    **dict.fromkeys(ENUMS.values(), "name value"),
-}
-# Classes that kernels may call, or pass to isinstance.
-_CALLABLE_CLASSES = (
-    *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
-    *jit.OPTIONS.values(),
-)
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLABLES = (*_INSTRUCTIONS, Operator, Decorator, Failed)
 # Direct implementations of the most frequent operations, without a table lookup.
 CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
 READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
@@ -119,10 +66,13 @@ _USUAL_CALLS: dict[type, dict[Form, Callable[[Sequence[Any]], Any]]] = {
 }
 
 
+_BETA1 = "nkic.language.beta1."
+
+
 @cache
 def surface_classes() -> dict[type, Class]:
     """Return the class of every API value."""
-    result = {kind: _class(kind) for kind in (*SURFACE, *_CALLABLE_CLASSES)}
+    result = {kind: _class(kind) for kind in SURFACES if not kind.__module__.startswith(_BETA1)}
     result[MemoryRegion].members |= _REGIONS
     result[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
     for host in (ndarray, TensorClass, MemoryRegion, NkiGrid):
@@ -133,6 +83,23 @@ def surface_classes() -> dict[type, Class]:
     )
     result[NkiValidationError].extra |= error.extra
     return {kind: seal(cls) for kind, cls in result.items()}
+
+
+@cache
+def beta1_classes() -> dict[type, Class]:
+    """Return the class of every Beta 1 value, once its modules are made. They add to dtypes an
+    attribute of NumPy's.
+    """
+    kinds = [kind for kind in SURFACES if kind.__module__.startswith(_BETA1)]
+    dtype = surface_classes()[DType]
+    number = Getter("type", lambda m, dtype: HostFunction("type", _number(dtype)))
+    extended = Class(dtype.name, dtype.bases, {**dtype.members, "type": number}, payload=DType)
+    classes = {**{kind: _class(kind) for kind in kinds}, DType: extended}
+    return {kind: seal(cls) for kind, cls in classes.items()}
+
+
+def _number(dtype: DType) -> Callable[[Any], Any]:
+    return float if dtype.is_float else int
 
 
 def _accepts(host: type) -> Callable[[Any, Any], bool]:
@@ -148,19 +115,14 @@ def _maker(host: type) -> Callable[..., Any]:
 
 
 def _class(host: type) -> Class:
-    return class_of(host, SURFACE.get(host, ""))
-
-
-def class_of(host: type, text: str) -> Class:
-    """Return the class of values of type `host`, with the members listed in `text`."""
-    members = {name: _member(host, name) for name in words(text)}
-    makes = host in _CALLABLE_CLASSES or issubclass(host, Enum)
+    """Return the class of values of type `host`."""
+    names, _, is_called = SURFACES[host]
     result = Class(
         host.__name__,
         (OBJECT,),
-        members,
+        {name: _member(host, name) for name in names},
         payload=host,
-        make=_maker(host) if makes else no_objects,
+        make=_maker(host) if is_called or issubclass(host, Enum) else no_objects,
     )
     if host in _USUAL_CALLS:
         result.vectorcall = _vectorcall(host, _USUAL_CALLS[host])
@@ -227,14 +189,15 @@ def surface_callers() -> dict[type, Callable[..., Any]]:
     def kernel(m: Any, function: Kernel, args: Any, named: Any) -> Any:
         return m.call(function.function, args, named)
 
-    return {**dict.fromkeys(_CALLABLES, plain), Kernel: kernel}
+    called = [kind for kind, surface in SURFACES.items() if surface.has_calls]
+    return {**dict.fromkeys(called, plain), Kernel: kernel}
 
 
 def hint(owner: Any, name: str) -> Exception | None:
     """Return the error of an API value for an attribute that it does not have, or None."""
     if owner.__class__ is Class and owner.payload in ENUMS.values():
         owner = owner.payload  # its type lists the members
-    is_listed = isinstance(owner, type) or any(kind in SURFACE for kind in type(owner).__mro__)
+    is_listed = isinstance(owner, type) or any(kind in SURFACES for kind in type(owner).__mro__)
     getattribute = getattr(type(owner), "__getattr__", None) if is_listed else None
     if getattribute is None or name.startswith("__"):
         return None
@@ -313,10 +276,9 @@ class World:
         if trace.profile is Profile.BETA2:
             machine.builtins = {**machine.builtins, **jit.MEMORIES}
         if trace.profile is Profile.BETA1:
-            from nkic.specialise import beta1  # imported lazily: rarely needed
+            from nkic.language.beta1.loops import LoopIndex  # imported lazily: rarely needed
 
-            machine.classes |= beta1.classes(machine.classes)
-            machine.callables |= {k: admitting(call) for k, call in beta1.callers().items()}
+            machine.classes |= {**beta1_classes(), LoopIndex: machine.classes[int]}
         trace.library = self._function
         trace.here = machine.here
         trace.loop_context = self.interpreter.loop_context

@@ -381,10 +381,10 @@ def state() -> dict[int, tuple[Any, dict[Any, Any]]]:
 def _tables() -> list[Callable[[], Any]]:
     """Return the functions that make a shared table once."""
     from nkic.evaluate import builtins, types
-    from nkic.specialise import beta1, closed, numpy
+    from nkic.specialise import closed, numpy
 
     return [types.table, builtins.table, closed.kernel_object, closed.surface_classes,
-            beta1._classes, numpy.table, numpy.classes]  # fmt: skip
+            closed.beta1_classes, numpy.table, numpy.classes]  # fmt: skip
 
 
 def changes(before: dict[int, Any], after: dict[int, Any]) -> list[str]:

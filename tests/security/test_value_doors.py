@@ -70,7 +70,6 @@ REVIEWED = {
     ("evaluate/types/text.py", "join"): "an index",
     ("evaluate/types/text.py", "_codec"): "a checked name",
     ("language/beta1/emit.py", "_overwrites_input"): "views of tensors",
-    ("language/beta1/isa_vectors.py", "converted"): KEYS,
     ("language/binder.py", "_missing"): "names of parameters",
     ("language/binder.py", "_bind"): KEYS,
     ("language/collectives.py", "_pending"): "a name in the instruction table",
@@ -82,7 +81,7 @@ REVIEWED = {
         for file, functions in {
             "beta1/creation": "_sizes",
             "beta1/indices": "reshape _not_affine",
-            "beta1/isa_vectors": "reduced_axes",
+            "beta1/isa": "reduced_axes",
             "beta1/masks": "as_mask",
             "beta1/more": "_axes_of_grid",
             "beta1/names": "jit",

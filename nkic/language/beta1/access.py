@@ -17,7 +17,7 @@ from nkic.base.device import KernelError
 from nkic.base.text import plural
 from nkic.language import views
 from nkic.language.beta1.indices import NO_AXES, ONE, Dim, Index, as_index, merged
-from nkic.language.hosted import brief, plain, whole_number
+from nkic.language.hosted import brief, plain, surface, whole_number
 from nkic.language.indexing import DynamicSlice
 from nkic.language.views import ViewError, on_chip
 from nkic.program.program import Dynamic, View
@@ -45,6 +45,7 @@ class Indexed(NamedTuple):
     outside: tuple[Outside, ...] = ()
 
 
+@surface()
 class AtRunTime(NamedTuple):
     """An index that adds an element of a tile, read at run time, to a static part."""
 

@@ -20,7 +20,7 @@ from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.creation import ParDim, data_of, identity
 from nkic.language.creation import shared_constant as constant_tensor
 from nkic.language.dtypes_api import as_buffer, as_dtype
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine.dtypes import DType
@@ -33,6 +33,7 @@ from nkic.program.program import Instruction
 Place = Callable[[tuple[int, ...], int, int], Any]
 
 
+@surface()
 class Allocator:
     """The value of `buffer=`: a function from a block to its address, or None."""
 
@@ -83,6 +84,7 @@ class _Memory:
         return Allocator(self.buffer, None)
 
 
+@surface("alloc mod_alloc auto_alloc")
 class Sbuf(_Memory):
     """`ncc.sbuf`."""
 
@@ -105,6 +107,7 @@ class Sbuf(_Memory):
         return Allocator(Buffer.SBUF, place)
 
 
+@surface("alloc mod_alloc auto_alloc")
 class Psum(_Memory):
     """`ncc.psum`."""
 
@@ -140,6 +143,7 @@ def multi_buffer(factor: int = 2) -> Nothing:
     return Nothing()
 
 
+@surface("__enter__ __exit__")
 class Nothing(AbstractContextManager[None]):
     """A `with` block that affects only the vendor's compiler."""
 

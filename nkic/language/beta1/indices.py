@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from nkic.base.device import KernelError
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.trace import current
 
 _numbers = count()
@@ -36,6 +36,7 @@ ONE = Dim(1, 0)
 Dims = tuple[Dim, ...]
 
 
+@surface("shape ndim reshape expand_dims __getitem__ __iter__ __index__ __int__")
 class Index:
     """An affine expression over the dimensions of its shape."""
 
@@ -323,6 +324,7 @@ def _run(start: int, stop: int, step: int) -> Index:
     return Index(start, (Dim(size, step if size > 1 else 0, frozenset([next(_numbers)])),))
 
 
+@surface("p x y z w __getitem__ __iter__ __len__")
 class Grid(tuple[Index, ...]):
     """The result of `nl.mgrid[...]`: an expression per dimension, also named p, x, y, z, w."""
 
@@ -341,6 +343,7 @@ class Grid(tuple[Index, ...]):
     w = property(lambda self: self._at("w"))
 
 
+@surface("__getitem__")
 class MakesGrids:
     """`nl.mgrid`."""
 

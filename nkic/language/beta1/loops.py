@@ -29,7 +29,7 @@ from nkic.language.beta1.moving import fill_hidden, kind, tile
 from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.recorded import DependenceCheck
 from nkic.language.beta1.tiles import Tile
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.loops import static_range
 from nkic.language.trace import active, complain, here
 
@@ -49,6 +49,7 @@ class LoopIndex(int):
         return index
 
 
+@surface("__iter__ __len__")
 class Range:
     """The result of `nl.static_range`, whose body is evaluated in every iteration."""
 
@@ -95,6 +96,7 @@ class Range:
         return repr(self._range)
 
 
+@surface("__iter__ __len__")
 class TracedRange(Range, TracedOnce):
     """The result of `nl.affine_range` and `nl.sequential_range`, traced once by Beta 1."""
 

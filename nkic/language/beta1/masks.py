@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from nkic.base.device import KernelError
 from nkic.base.diagnostics import Level
 from nkic.language.beta1.indices import ONE, Dim, Index, as_index, constant
-from nkic.language.hosted import brief
+from nkic.language.hosted import brief, surface
 from nkic.language.trace import complain
 from nkic.language.views import replaced
 
@@ -70,6 +70,7 @@ class Box(NamedTuple):
         return Box(replaced(self.starts, axis, start), replaced(self.sizes, axis, size))
 
 
+@surface()
 class Compared(Mask):
     """`index >= 0`, `== 0` or `!= 0`."""
 
@@ -117,6 +118,7 @@ class Joined(Mask):
         return type(self)(*(part.placed(axes, shape, product) for part in self.parts))
 
 
+@surface()
 class All(Joined):
     """`first & second`."""
 
@@ -142,6 +144,7 @@ class All(Joined):
         return False if False in results else None if None in results else True
 
 
+@surface()
 class Either(Joined):
     """`first | second`."""
 

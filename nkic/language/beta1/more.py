@@ -12,7 +12,7 @@ from nkic.base.device import KernelError
 from nkic.language.beta1.emit import emit, hide, is_hidden, new, result, written_part
 from nkic.language.beta1.extents import Extent, cut, extent_of, part_inside, predicate, startable
 from nkic.language.beta1.functions import binary, unary
-from nkic.language.beta1.isa_vectors import (
+from nkic.language.beta1.isa import (
     dma_copy,
     nc_matmul,
     nc_transpose,
@@ -20,7 +20,7 @@ from nkic.language.beta1.isa_vectors import (
     tensor_reduce,
     tensor_scalar,
 )
-from nkic.language.beta1.isa_vectors import dropout as nisa_dropout
+from nkic.language.beta1.isa import dropout as nisa_dropout
 from nkic.language.beta1.moving import (
     IDENTITY,
     check_box,
@@ -36,7 +36,7 @@ from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
-from nkic.language.hosted import plain, whole_number, whole_numbers
+from nkic.language.hosted import plain, surface, whole_number, whole_numbers
 from nkic.language.names import num_programs
 from nkic.language.trace import active
 from nkic.language.views import volume
@@ -334,6 +334,7 @@ def sizeinbytes(dtype: Any) -> int:
     return as_dtype(dtype).size
 
 
+@surface("min max eps dtype")
 class FloatLimits(NamedTuple):
     """`nl.finfo(dtype)`."""
 

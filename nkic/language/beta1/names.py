@@ -12,8 +12,7 @@ from nkic.language.beta1 import (
     creation,
     functions,
     indices,
-    isa_places,
-    isa_vectors,
+    isa,
     loops,
     more,
     moving,
@@ -24,6 +23,7 @@ from nkic.language.beta1.operators import Function, fitting
 from nkic.language.creation import ParDim, TensorClass
 from nkic.language.dtypes_api import BUFFERS, named
 from nkic.language.enums import ENUMS, OPERATORS, engine
+from nkic.language.hosted import surface
 from nkic.language.indexing import DynamicSlice
 from nkic.language.isa import NkiValidationError, get_nc_version
 from nkic.language.jit import check_option
@@ -35,6 +35,7 @@ from nkic.machine import dtypes
 from nkic.program.program import Instruction
 
 
+@surface(public=True)
 class TileSizes(TileSize):
     """`nl.tile_size`."""
 
@@ -51,6 +52,7 @@ class TileSizes(TileSize):
     __getattribute__ = object.__getattribute__
 
 
+@surface("min")
 class Limits:
     """`nl.fp32`: constants of a dtype."""
 
@@ -166,28 +168,11 @@ def language() -> dict[str, Any]:
     }
 
 
-_ISA: tuple[tuple[Any, tuple[str, ...]], ...] = (
-    (isa_vectors, ("nc_matmul", "nc_transpose", "tensor_copy", "tensor_copy_dynamic_src")),
-    (isa_vectors, ("tensor_copy_dynamic_dst", "nc_stream_shuffle", "dma_copy", "dma_transpose")),
-    (isa_vectors, ("activation", "activation_reduce", "tensor_tensor", "tensor_scalar")),
-    (isa_vectors, ("scalar_tensor_tensor", "tensor_scalar_reduce", "tensor_tensor_scan")),
-    (isa_vectors, ("reciprocal", "dropout")),
-    (isa_vectors, ("bn_stats", "bn_aggr", "max8", "nc_find_index8", "nc_match_replace8")),
-    (isa_vectors, ("tensor_reduce", "tensor_partition_reduce")),
-    (isa_places, ("tensor_copy_predicated", "range_select", "select_reduce", "iota")),
-    (isa_places, ("affine_select", "memset", "local_gather", "sequence_bounds")),
-)
-
-
 def instructions() -> dict[str, Any]:
     """Return all names of `nki.isa`."""
     engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     return {
-        **{
-            name: with_name(fitting(f"nisa.{name}", getattr(module, name)))
-            for module, names in _ISA
-            for name in names
-        },
+        **{name: with_name(function) for name, function in isa.INSTRUCTIONS.items()},
         **ENUMS,
         **{f"{member.name}_engine": member for member in engines},
         "get_nc_version": get_nc_version,

@@ -15,7 +15,7 @@ from nkic.language.beta1.indices import Index, constant
 from nkic.language.beta1.moving import assign, static_cast
 from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.enums import OPERATORS, Operator
-from nkic.language.hosted import brief, plain
+from nkic.language.hosted import brief, plain, surface
 from nkic.language.tensor import ARITHMETIC, COMPARISONS, UNARY, NkiTensor
 from nkic.language.versions import rewritten
 from nkic.machine.operators import ACTIVATIONS, ALU
@@ -89,6 +89,7 @@ def _word(parameter: inspect.Parameter) -> str:
 _COMPOSED = frozenset({"divide", "mod", "fmod", "negative"})
 
 
+@surface("name")
 class Function(Operator):
     """A function of `nki.language`, which is also accepted as `op=`."""
 

@@ -18,7 +18,7 @@ from nkic.base.diagnostics import Label, Level
 from nkic.base.source import Span
 from nkic.language.beta1.emit import Splice, binders, operand, state
 from nkic.language.beta1.moving import tile
-from nkic.language.hosted import brief
+from nkic.language.hosted import brief, surface
 from nkic.language.loops import DynamicRange
 from nkic.language.registers import VirtualRegister
 from nkic.language.trace import Trace, active, complain, here
@@ -285,6 +285,7 @@ def _box(view: View) -> Box | None:
 # (assumed).
 
 
+@surface()
 class Scalar(DeviceBound):
     """A number that is read from a tile at run time."""
 

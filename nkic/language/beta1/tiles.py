@@ -17,7 +17,7 @@ from nkic.language.beta1.access import Axes
 from nkic.language.beta1.indices import NO_AXES, as_index, constant
 from nkic.language.beta1.masks import Mask, bounding, whole
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.hosted import brief, whole_number, whole_numbers
+from nkic.language.hosted import brief, surface, whole_number, whole_numbers
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import POISON, active, here
 from nkic.language.views import volume
@@ -26,6 +26,12 @@ from nkic.machine.targets import Buffer
 from nkic.program.program import Tensor, View
 
 
+@surface(
+    "shape dtype buffer name ndim size itemsize assert_shape reshape expand_dims broadcast_to "
+    "shape_2d as_tile view astype __getitem__ __setitem__ __iter__ __abs__ __int__ __float__ "
+    "__index__ __iadd__ __isub__ __imul__ __itruediv__ __imod__ __ipow__ __iand__ __ior__ "
+    "__ixor__ __ilshift__ __irshift__"
+)
 class Tile(NkiTensor):
     """A tensor in HBM, a tile, or a part of one.
 
@@ -157,6 +163,7 @@ def tile_view(value: Any) -> View | None:
 # ---- tensors of tiles ----------------------------------------------------------------------------
 
 
+@surface("__getitem__ __setitem__", public=True)
 class Blocks:
     """A tensor whose leading dimensions enumerate tiles."""
 

@@ -14,9 +14,10 @@ from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
 from nkic.evaluate.objects import Builtin
 from nkic.language import provide
+from nkic.language.beta1 import names
 from nkic.language.namespace import names_of
 from nkic.machine import dtypes
-from nkic.specialise import beta1, closed
+from nkic.specialise import closed
 from nkic.specialise.request import Request, TensorType
 
 KERNEL = """\
@@ -108,10 +109,11 @@ def test_a_keyword_that_is_swallowed_is_seen() -> None:
 
 
 def test_methods_name_their_parameters() -> None:
-    """Methods of tensors, registers and similar values, as listed in the tables."""
+    """Methods of tensors, registers and similar values, as their classes declare them."""
+    names.namespaces(provide.TensorAnnotation())  # adds methods to tiles
     found = {}
-    for host, text in {**closed.SURFACE, **beta1.SURFACE}.items():
-        for name, member in closed.class_of(host, text).members.items():
+    for host, made in {**closed.surface_classes(), **closed.beta1_classes()}.items():
+        for name, member in made.members.items():
             if isinstance(member, Builtin) and not name.startswith("__"):
                 found[f"{host.__name__}.{name}"] = inspect.signature(getattr(host, name))
     assert len(found) > 30
