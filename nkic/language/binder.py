@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from nkic.base.device import Identical
 from nkic.base.diagnostics import Level, did_you_mean
 from nkic.base.profiles import DEFAULT, Profile
+from nkic.language import versions
 from nkic.language.creation import is_array
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, ENUMS, Operator, engine
@@ -32,7 +33,6 @@ from nkic.language.trace import (
     complain,
 )
 from nkic.language.values import CallRefused, attribute_value, shown
-from nkic.language.versions import removed
 from nkic.language.views import NOTHING_TO_DO
 from nkic.machine.arguments import accepts
 from nkic.machine.operands import Attribute, AttributeKind, Operand, Register, Row
@@ -143,7 +143,7 @@ class Binder(Identical):
         complain(
             refused.slug,
             f"{row}: {refused.message}",
-            help=removed.former_order(row, argument) or refused.help,
+            help=versions.former_order(row, argument) or refused.help,
             argument=argument,
             position=self._positions.get(argument),
         )
@@ -211,7 +211,7 @@ class Binder(Identical):
         for name, value in keywords.items():
             position = positions.get(name)
             if position is None or name in self._future:
-                if not removed.tolerated(name, active().profile):
+                if not versions.tolerated(name, active().profile):
                     raise self._unknown(name, {*self._row.parameters[:count], *keywords})
                 former[name] = value
                 continue
@@ -270,9 +270,9 @@ class Binder(Identical):
                 f"remove it, or compile with `--nki {since}`",
                 name,
             )
-        removal = removed.parameter(self._row.name, name)
+        removal = versions.parameter(self._row.name, name)
         if removal is not None:
-            text = removed.no_parameter(name, removal, active().profile)
+            text = versions.no_parameter(name, removal, active().profile)
             return CallRefused("removed-name", text, removal.instead, name)
         free = [parameter for parameter in self._row.parameters if parameter not in passed]
         near = did_you_mean(name, free) or self._signature()

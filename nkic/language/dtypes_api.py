@@ -7,10 +7,10 @@ from typing import Any
 from nkic.base.device import KernelError
 from nkic.base.diagnostics import did_you_mean, nearest
 from nkic.base.profiles import Profile
+from nkic.language import versions
 from nkic.language.hosted import brief, plain, surface
 from nkic.language.namespace import Absent
 from nkic.language.trace import active
-from nkic.language.versions import since
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType, element
 from nkic.machine.targets import Buffer
@@ -71,7 +71,7 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
         text, help = _no_dtype(value)
         raise KernelError("unknown-dtype", text, help=help, argument="dtype", position=position)
     if dtype.is_wide:
-        since.require(f"`nl.{dtype}`", since.LANGUAGE[dtype.name])
+        versions.require(f"`nl.{dtype}`", versions.LANGUAGE[dtype.name])
     return dtype
 
 

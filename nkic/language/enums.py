@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 from nkic.base.device import Identical, KernelError, Missing
 from nkic.base.diagnostics import Guess, did_you_mean
 from nkic.base.profiles import Profile
+from nkic.language import versions
 from nkic.language.hosted import surface
 from nkic.language.trace import active
-from nkic.language.versions import removed
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.targets import Engine
 
@@ -141,10 +141,10 @@ class Operator(Identical):
         for name in keywords:
             if name in parameters:
                 continue
-            removal = removed.parameter(self.name, name)
+            removal = versions.parameter(self.name, name)
             text = f"nl.{self.name}: there is no parameter `{name}`"
             if removal is not None:
-                text = f"nl.{self.name}: {removed.no_parameter(name, removal, active().profile)}"
+                text = f"nl.{self.name}: {versions.no_parameter(name, removal, active().profile)}"
                 return KernelError("removed-name", text, help=removal.instead, argument=name)
             help = did_you_mean(name, parameters) or _signature(self.name, parameters)
             return KernelError("wrong-call", text, help=help, argument=name)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from nkic.base.device import KernelError
 from nkic.base.profiles import Profile
+from nkic.language import versions
 from nkic.language.binder import Binder
 from nkic.language.enums import ENUMS, engine, nc_version
 from nkic.language.hosted import brief, plain, surface
@@ -16,7 +17,6 @@ from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction, active
 from nkic.language.values import CallRefused, shown
-from nkic.language.versions import removed, since
 from nkic.machine.dtypes import INT32, INT64, DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.instructions.control import LOAD
@@ -283,8 +283,7 @@ class RegisterAlloc(Binder):
 def absent(module: str, profile: Profile) -> dict[str, Absent]:
     """Return the errors for names that `nki.isa` lacks under `profile`."""
     return {
-        **removed.absent(module, removed.ISA, profile),
-        **since.absent(module, since.ISA, profile),
+        **versions.absent(module, profile),
         **of_others(module, profile),
     }
 
@@ -308,4 +307,4 @@ def _absent(row: Row, module: str, profile: Profile) -> Absent:
         )
         return Absent("removed-name", text, "`nkic --print ops` lists the instructions")
     help = f"if the kernel is written for it, compile with `--nki {row.since.label}`"
-    return since.added_later(f"`{name}`", since.Addition(row.since, help), profile)
+    return versions.added_later(f"`{name}`", versions.Added(row.since, help), profile)

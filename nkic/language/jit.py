@@ -10,6 +10,7 @@ from typing import Any
 from nkic.base.device import KernelError
 from nkic.base.diagnostics import Level, did_you_mean
 from nkic.base.profiles import Profile
+from nkic.language import versions
 from nkic.language.creation import make_tensor
 from nkic.language.dtypes_api import BUFFERS
 from nkic.language.hosted import brief, surface
@@ -17,7 +18,6 @@ from nkic.language.namespace import Namespace
 from nkic.language.objects import Kernel
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import active, complain
-from nkic.language.versions import deprecated, removed, since
 from nkic.machine.targets import Buffer
 from nkic.source import bindings
 
@@ -113,11 +113,11 @@ def _settings(value: Any) -> Iterator[tuple[str, Any]]:
 
 def namespace(profile: Profile) -> Namespace:
     """Return the module under `profile`."""
-    absent = removed.absent(MODULE, removed.COMPILER, profile)
+    absent = versions.absent(MODULE, profile)
     if profile >= SINCE:
         return Namespace(MODULE, NAMES, absent)
-    new = dict.fromkeys(NAMES, since.Addition(SINCE, "leave it out"))
-    return Namespace(MODULE, {}, absent | since.absent(MODULE, new, profile))
+    new = dict.fromkeys(NAMES, versions.Added(SINCE, "leave it out"))
+    return Namespace(MODULE, {}, absent | versions.later(MODULE, new, profile))
 
 
 # ---- `sbuf`, `psum` and `hbm`, which kernels of Beta 2 use without an import --------------------
@@ -157,11 +157,11 @@ def jit(target: Any, **options: Any) -> Any:
 
 def check_option(decorator: str, name: str, value: Any) -> None:
     """Report a decorator option that has no meaning here, or a different one."""
-    removal = removed.parameter("jit", name)
+    removal = versions.parameter("jit", name)
     if name in OPTIONS and active().profile >= SINCE:
         _check_config(name, value)
     elif name == "mode":
-        deprecated.warn(f"`mode=` of {decorator}", deprecated.JIT_MODE)
+        versions.warn(f"`mode=` of {decorator}", versions.JIT_MODE)
     elif removal is not None and active().profile >= removal.since:
         since = f"NKI {active().profile.label} has no option `{name}=`: it was removed in NKI "
         text = f"{decorator}: {since}{removal.since.label}"

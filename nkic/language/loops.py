@@ -9,11 +9,11 @@ from nkic.base.device import DeviceRange, KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
 from nkic.base.text import grouped
+from nkic.language import versions
 from nkic.language.hosted import brief, plain, surface
 from nkic.language.isa import NkiScalar
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.trace import NkiInstruction, OpenLoop, active, here
-from nkic.language.versions import deprecated
 from nkic.machine.instructions.control import MOVE
 from nkic.machine.operands import Register
 
@@ -93,7 +93,7 @@ class DynamicRange(DeviceRange):
         """Close the loop. The deprecation is reported last, after any error in the body."""
         active().close_loop(self._loop)
         if self._for_location is not None:
-            deprecated.warn(_FOR_LOOP, deprecated.DYNAMIC_FOR, self._for_location)
+            versions.warn(_FOR_LOOP, versions.DYNAMIC_FOR, self._for_location)
 
     def __iter__(self) -> Iterator[VirtualRegister]:
         """Iterate once over the body, for the Python interpreter's `for`."""
@@ -109,7 +109,7 @@ class DynamicRange(DeviceRange):
 
 def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
     """Return a device loop; bounds are ints or registers."""
-    deprecated.refuse(_FOR_LOOP, deprecated.DYNAMIC_FOR)
+    versions.refuse(_FOR_LOOP, versions.DYNAMIC_FOR)
     return _dynamic(start, stop, step, here())
 
 

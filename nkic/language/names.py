@@ -12,19 +12,19 @@ from typing import Any
 from nkic.base.device import KernelError, Missing
 from nkic.base.diagnostics import did_you_mean
 from nkic.base.profiles import Profile
-from nkic.language import grids, isa, loops
+from nkic.language import grids, isa, loops, versions
 from nkic.language.creation import ParDim, TensorClass, ndarray, shared_constant
 from nkic.language.dtypes_api import BUFFERS, MemoryRegion
 from nkic.language.enums import OPERATORS, Operator
 from nkic.language.hosted import brief, plain, surface
 from nkic.language.indexing import DynamicSlice
 from nkic.language.trace import active
-from nkic.language.versions import deprecated, since
 from nkic.language.views import volume
 from nkic.machine import dtypes
 from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Target
 
 FLOAT32_BYTES = 4
+_FORMER_SIZES = versions.of("nki.language.tile_size", versions.Deprecated)
 
 
 @surface(public=True)
@@ -78,19 +78,19 @@ class TileSize:
         return self._target.sbuf_usable
 
     def __getattribute__(self, name: str) -> Any:
-        if name in since.TILE_SIZE:
-            since.require(f"`nki.language.tile_size.{name}`", since.TILE_SIZE[name])
+        if name in versions.TILE_SIZE:
+            versions.require(f"`nki.language.tile_size.{name}`", versions.TILE_SIZE[name])
         return object.__getattribute__(self, name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # Python protocols probe for these
-        near = [n for n in dir(self) if n not in deprecated.TILE_SIZE]
+        near = [n for n in dir(self) if n not in _FORMER_SIZES]
         text = f"`nki.language.tile_size` has no `{name}`"
         raise Missing("unknown-attribute", text, name, lambda: did_you_mean(name, near))
 
     def _warn(self, name: str) -> None:
-        deprecated.warn(f"`nki.language.tile_size.{name}`", deprecated.TILE_SIZE[name])
+        versions.warn(f"`nki.language.tile_size.{name}`", _FORMER_SIZES[name])
 
 
 def program_id(axis: int = 0) -> int:
@@ -214,4 +214,4 @@ def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
     if profile >= Profile.NKI_0_3:
         contents |= {name: contents.get(name, Operator(name)) for name in library}
     contents |= {"fori_loop": loops.fori_loop, "while_loop": loops.while_loop}
-    return since.without_later(contents, profile)
+    return versions.without_later(contents, profile)

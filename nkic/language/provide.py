@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base.profiles import Profile
-from nkic.language import collectives, isa, library, views
+from nkic.language import collectives, isa, library, versions, views
 from nkic.language import jit as configs
 from nkic.language import names as language
 from nkic.language.dtypes_api import named, unsupported
@@ -16,7 +16,6 @@ from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
 from nkic.language.objects import Decorator
 from nkic.language.tensor import NkiTensor
-from nkic.language.versions import deprecated, removed, since
 from nkic.machine import dtypes
 from nkic.program.program import Tensor
 
@@ -63,7 +62,7 @@ def namespaces(
         Namespace(
             "nki",
             {"jit": Decorator("jit", jit)},
-            removed.absent("nki", removed.NKI, profile),
+            versions.absent("nki", profile),
         ),
         *_language_and_isa(profile, kernel_object),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
@@ -87,10 +86,10 @@ def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, 
     in_nl, in_nisa = _elsewhere("nl", functions), _elsewhere("nisa", instructions)
     name = "nki.language"
     absent = _not_in_language(name, profile)
-    watched = deprecated.watched(name, deprecated.LANGUAGE, functions, profile)
+    watched = versions.watched(name, functions, profile)
     nl = Namespace(name, functions, absent, watched=watched, elsewhere=in_nisa, advice=_OF_NL)
     name = "nki.isa"
-    watched = deprecated.watched(name, deprecated.ISA, instructions, profile)
+    watched = versions.watched(name, instructions, profile)
     absent = isa.absent(name, profile)
     nisa = Namespace(name, instructions, absent, watched=watched, elsewhere=in_nl, advice=_OF_NISA)
     return nl, nisa
@@ -123,10 +122,8 @@ def _collectives(profile: Profile) -> Namespace:
 
 
 def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
-    absent = {**unsupported(), **since.absent(name, since.LANGUAGE, profile)}
-    if profile < Profile.NKI_0_3:
-        absent = {**_instructions_only(name, profile), **absent}
-    return {**removed.absent(name, removed.LANGUAGE, profile), **absent}
+    only = _instructions_only(name, profile) if profile < Profile.NKI_0_3 else {}
+    return {**only, **unsupported(), **versions.absent(name, profile)}
 
 
 _AS_INSTRUCTIONS = {
@@ -142,10 +139,10 @@ def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
     """Return the errors for functions of tensors in a version that has only instructions."""
     instead = dict.fromkeys(library.public(), "write it with the instructions of nki.isa")
     additions = {
-        function: since.Addition(Profile.NKI_0_3, text)
+        function: versions.Added(Profile.NKI_0_3, text)
         for function, text in {**instead, **_AS_INSTRUCTIONS}.items()
     }
-    return since.absent(name, additions, profile)
+    return versions.later(name, additions, profile)
 
 
 def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:

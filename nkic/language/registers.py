@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NoReturn
 
 from nkic.base.device import DeviceCondition, Identical, KernelError
+from nkic.language import versions
 from nkic.language.hosted import surface
 from nkic.language.trace import OpenLoop, active
-from nkic.language.versions import deprecated
 from nkic.machine.operands import Register
 from nkic.machine.targets import Buffer
 
@@ -44,7 +44,7 @@ class DeviceInteger(Identical, DeviceCondition):
 
     def enter_while(self) -> None:
         """Open the loop of `while register:`."""
-        deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
+        versions.warn("a `while` loop over a register", versions.DYNAMIC_WHILE)
         self.open()
 
     def open(self) -> OpenLoop:

@@ -14,7 +14,7 @@ from nkic.base.device import Identical, KernelError, Missing
 from nkic.base.diagnostics import Label, Level, did_you_mean
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
-from nkic.language import indexing, library, views
+from nkic.language import indexing, library, versions, views
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import SURFACES, brief, plain, surface
 from nkic.language.registers import DeviceInteger
@@ -29,7 +29,6 @@ from nkic.language.trace import (
     here,
     shown,
 )
-from nkic.language.versions import since
 from nkic.language.views import ViewError, whole
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Register
@@ -411,7 +410,7 @@ class NkiTensor(Identical):
         budget.left -= VIEWING
         if budget.left < 0:
             budget.charge(0)
-        if access.shape is not access.tensor.shape and trace.profile < since.NESTED.since:
+        if access.shape is not access.tensor.shape and trace.profile < versions.NESTED.since:
             _refuse_nested(access)
         try:
             if access.dynamic is None:
@@ -732,7 +731,7 @@ for _python, _name in UNARY.items():
 def _refuse_nested(view: View) -> None:
     """Refuse an index of an indexed tensor under beta2 (migration guide to it)."""
     if prod(view.shape) * view.dtype.size < prod(view.tensor.shape) * view.tensor.dtype.size:
-        since.require("slice of a slice", since.NESTED)
+        versions.require("slice of a slice", versions.NESTED)
 
 
 # The method names of operations that earlier versions do not have.
@@ -753,7 +752,7 @@ _NEW_METHODS: dict[Callable[..., View], str] = {
 
 
 def _require(name: str) -> None:
-    since.require(f"method `{name}` of tensors", since.TENSOR[name])
+    versions.require(f"method `{name}` of tensors", versions.TENSOR[name])
 
 
 def _tensor(value: Any, parameter: str) -> View:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from nkic.base.profiles import Profile
+from nkic.language import versions
 from nkic.language.enums import OF_ATTRIBUTE, OPERATORS
-from nkic.language.versions import deprecated, rewritten
+from nkic.language.versions import rewritten
 from nkic.language.versions.rewritten import ORDER_SINCE, Moved
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import AttributeKind, Row
@@ -320,7 +321,7 @@ def counted(sheet: Sheet, old: cst.For, new: cst.For) -> Made | None:
     obstacle = _refusal(sheet, old) or _of_counter(sheet, old)
     if obstacle or not is_plain(call):
         text = f"this loop cannot become a function: {obstacle}"
-        sheet.leave(call, text, deprecated.DYNAMIC_FOR.instead)
+        sheet.leave(call, text, versions.DYNAMIC_FOR.instead)
         return None
     assert isinstance(new.iter, cst.Call)
     start, stop, step = (find(new.iter, _RANGE[1], name) for name in _RANGE[1])
@@ -342,7 +343,7 @@ def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
     if obstacle or not isinstance(old.test, cst.Name):
         obstacle = obstacle or "its register has no name of its own"
         text = f"this loop cannot become a function: {obstacle}"
-        sheet.leave(old.test, text, deprecated.DYNAMIC_WHILE.instead)
+        sheet.leave(old.test, text, versions.DYNAMIC_WHILE.instead)
         return None
     register = old.test.value
     name = sheet.fresh("body")

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, cast
 import libcst as cst
 
 from nkic.base.profiles import Profile
+from nkic.language import versions
 from nkic.language.enums import OPERATORS
 from nkic.language.provide import MODULES
-from nkic.language.versions import deprecated, removed, rewritten
-from nkic.language.versions.removed import Removal
+from nkic.language.versions import Removed, rewritten
 from nkic.language.versions.rewritten import DECORATORS, FRAMEWORKS, Merged
 from nkic.machine.operands import AttributeKind, Row
 from nkic.migrate.calls import (
@@ -243,11 +243,10 @@ def decorator_by_name(sheet: Sheet, old: cst.Attribute, new: cst.Attribute) -> c
 # --------------------------------------------------------------------------------------------------
 
 _DEPRECATED = {
-    "nki.language": deprecated.LANGUAGE,
-    "nki.isa": deprecated.ISA,
-    "nki.language.tile_size": deprecated.TILE_SIZE,
+    name: versions.of(name, versions.Deprecated)
+    for name in ("nki.language", "nki.isa", "nki.language.tile_size")
 }
-_REMOVED = {"nki.language": removed.LANGUAGE, "nki.isa": removed.ISA, "nki": removed.NKI}
+_REMOVED = {n: versions.of(n, Removed) for n in ("nki.language", "nki.isa", "nki")}
 
 
 class Change(NamedTuple):
@@ -345,7 +344,7 @@ def _is_called_plainly(sheet: Sheet, node: cst.CSTNode) -> bool:
         return True
     function = sheet.name_of(node).rpartition(".")[2]
     keywords = filter(None, map(keyword_of, parent.args))
-    removals = (removed.parameter(function, keyword) for keyword in keywords)
+    removals = (versions.parameter(function, keyword) for keyword in keywords)
     return all(removal is not None and removal.idle for removal in removals)
 
 
@@ -353,7 +352,7 @@ def _is_called_plainly(sheet: Sheet, node: cst.CSTNode) -> bool:
 # Sources: nkic/language/versions; migration guide, 0.2.0 to 0.3.0, API breaking changes.
 
 JIT, MODE, TARGET = "nki.jit", "mode", "platform_target"
-_HINTED = (*deprecated.LANGUAGE, "zeros", "full")
+_HINTED = (*versions.of("nki.language", versions.Deprecated), "zeros", "full")
 
 
 def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -367,14 +366,14 @@ def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | 
     names = filter(None, map(keyword_of, new.args))
     # An argument that depends on another one is handled while that still exists.
     for name in sorted(names, key=lambda name: (row.name, name) in rewritten.MERGED):
-        removal = removed.parameter(row.name, name)
+        removal = versions.parameter(row.name, name)
         if removal is not None and name not in row.parameters and sheet.due(removal.since):
             call = _without_former(sheet, row, old, call, name, removal)
     return call if call is not new else None
 
 
 def _without_former(
-    sheet: Sheet, row: Row, old: cst.Call, call: cst.Call, name: str, removal: Removal
+    sheet: Sheet, row: Row, old: cst.Call, call: cst.Call, name: str, removal: Removed
 ) -> cst.Call:
     """Return the call without an argument whose parameter was removed; unchanged if that is not
     certain, or if the argument was removed together with another one.
@@ -416,7 +415,7 @@ def _merged(
     call: cst.Call,
     argument: cst.Arg,
     form: Merged,
-    removal: Removal,
+    removal: Removed,
 ) -> cst.Call:
     """Rewrite `dma_copy(dst, src, dst_rmw_op=op)` to `dma_compute(dst, [src, dst],
     reduce_op=op)`.
@@ -447,7 +446,7 @@ def hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     args = [
         arg
         for arg in new.args
-        if (removal := removed.own_parameter(function, keyword_of(arg))) is None
+        if (removal := versions.own_parameter(function, keyword_of(arg))) is None
         or not (removal.idle and sheet.due(removal.since))
     ]
     return with_args(new, args) if len(args) < len(new.args) else None
@@ -464,7 +463,7 @@ def jit_options(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpressio
 
 
 def _is_idle_option(sheet: Sheet, name: str) -> bool:
-    removal = removed.parameter("jit", TARGET) if name == TARGET else None
+    removal = versions.parameter("jit", TARGET) if name == TARGET else None
     if removal is not None:
         return removal.idle and sheet.due(removal.since)
-    return name == MODE and sheet.due(deprecated.JIT_MODE.since)
+    return name == MODE and sheet.due(versions.JIT_MODE.since)

@@ -23,7 +23,7 @@ from nkic.base.device import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.language import jit as configs
-from nkic.language import provide
+from nkic.language import provide, versions
 from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.collectives import CollectiveFunction
 from nkic.language.enums import ENUMS, Operator
@@ -31,7 +31,6 @@ from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import current
-from nkic.language.versions import removed
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import Buffer
@@ -62,10 +61,6 @@ _FORMER: dict[str, Any] = {
     **{name: value for name, value in _HOST.items() if name != "simulate"},
     **{"jit": former_jit, "trace": former_jit, "simulate_kernel": simulate_kernel},
     **{decorator.__name__: measure.former(decorator) for decorator in _MEASURES},
-}
-_REMOVED = {
-    **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
-    configs.MODULE: removed.COMPILER,
 }
 
 
@@ -251,7 +246,7 @@ def _submodule(package: str, name: str) -> ModuleType:
 def _instead(package: str, name: str) -> str:
     """Return a hint about a name that NKI has removed; empty for other names."""
     current = package.removeprefix(f"{OLD}.")
-    removal = _REMOVED.get(current, {}).get(name)
+    removal = versions.of(current, versions.Removed).get(name)
     return f": it was removed in NKI {removal.since.label}; {removal.instead}" if removal else ""
 
 

@@ -27,7 +27,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import SHIPPED, SourceFile, Span
 from nkic.base.text import size
 from nkic.base.worker import FORKED, started
-from nkic.language.versions import since
+from nkic.language import versions
 from nkic.machine import targets
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import Target
@@ -81,7 +81,7 @@ class Name(NamedTuple):
         """Return why a version or target does not have it; empty if both do."""
         row = ROWS.get(self.name) if self.module != "nki.language" else None
         if row is None:
-            added = {"nki.language": since.LANGUAGE, "nki.isa": since.ISA}.get(self.module, {})
+            added = versions.of(self.module, versions.Added)
             addition = added.get(self.name)
             later = addition is not None and profile < addition.since
             return f"since NKI {addition.since.label}" if addition and later else ""

@@ -31,13 +31,12 @@ from nkic.base.diagnostics import (
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.evaluate.failures import MAX_CALLS, loop_values, shortened
-from nkic.language import library, provide
+from nkic.language import library, provide, versions
 from nkic.language.hosted import brief
 from nkic.language.namespace import Namespace
 from nkic.language.objects import NKIObject
 from nkic.language.registers import VirtualRegister
 from nkic.language.trace import OpenLoop, Trace, has_failed, tracing
-from nkic.language.versions import deprecated
 from nkic.program.program import Program, TensorParameter
 from nkic.source import nodes, scopes
 from nkic.source.bindings import Kernel, Resolved
@@ -197,7 +196,7 @@ class Whiles:
             register._refuse_decision()
         last = self._open[-1] if self._open else None
         if last is None or (last.frame, last.span) != (site.frame, site.span):
-            deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
+            versions.warn("a `while` loop over a register", versions.DYNAMIC_WHILE)
             self._open.append(_Open(site.frame, site.span, site.offset, register.open()))
             return True
         if last.offset == site.offset and not _only_continues(node):

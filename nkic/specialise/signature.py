@@ -18,7 +18,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import CallChain, Span
 from nkic.base.text import grouped
 from nkic.language.trace import Trace
-from nkic.language.versions.since import LANGUAGE
+from nkic.language.versions import LANGUAGE
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import MAX_RANK, Buffer
 from nkic.machine.tiles import AS_INT32

@@ -75,7 +75,7 @@ REVIEWED = {
     ("language/collectives.py", "_pending"): "a name in the instruction table",
     ("language/enums.py", "_wrong_call"): KEYS,
     ("language/provide.py", "_elsewhere"): "names of a module",
-    ("language/versions/since.py", "without_later"): "names of a module",
+    ("language/versions/__init__.py", "without_later"): "names of a module",
     **{
         (f"language/{file}.py", function): ADMITTED
         for file, functions in {

@@ -8,10 +8,13 @@ import pytest
 
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.profiles import Profile
-from nkic.language import library
-from nkic.language.versions import deprecated, removed, since
+from nkic.language import library, versions
+from nkic.language.versions import Deprecated, Removed
 from nkic.machine.instructions import ROWS
 from tests.harness.kernels import compile_text
+
+OLD_NAMES = versions.of("nki.language", Deprecated)
+OLD_SIZES = versions.of("nki.language.tile_size", Deprecated)
 
 TEXT = """# /// nkic
 # nki = "{nki}"
@@ -33,8 +36,7 @@ def kernel(a):
     return out
 """
 MODULES = {
-    **{"nki.language": removed.LANGUAGE, "nki.isa": removed.ISA, "nki": removed.NKI},
-    "nki.compiler": removed.COMPILER,
+    name: versions.of(name, Removed) for name in ("nki.language", "nki.isa", "nki", "nki.compiler")
 }
 VERSIONS = ("beta2", "0.3", "0.4", "0.6")
 
@@ -48,14 +50,14 @@ def one(line: str, nki: str = "0.6", imports: str = "") -> Diagnostic:
     return found
 
 
-def rows() -> Iterator[tuple[str, str, removed.Removal]]:
+def rows() -> Iterator[tuple[str, str, Removed]]:
     for module, table in MODULES.items():
         yield from ((module, name, gone) for name, gone in table.items())
 
 
 @pytest.mark.parametrize("nki", VERSIONS)
 @pytest.mark.parametrize(("module", "name", "gone"), list(rows()), ids=lambda v: str(v)[:24])
-def test_removed_names(module: str, name: str, gone: removed.Removal, nki: str) -> None:
+def test_removed_names(module: str, name: str, gone: Removed, nki: str) -> None:
     alias = {"nki.language": "nl", "nki.isa": "nisa"}.get(module, module)
     found = one(f"{alias}.{name}", nki)
     assert (found.code.slug, found.help) == ("removed-name", gone.instead)
@@ -84,25 +86,25 @@ def test_modules_that_never_were() -> None:
 
 
 def test_what_is_there_is_not_called_removed() -> None:
-    assert not set(removed.ISA) & set(ROWS)
-    assert not set(removed.LANGUAGE) & set(library.public())
+    assert not set(versions.of("nki.isa", Removed)) & set(ROWS)
+    assert not set(versions.of("nki.language", Removed)) & set(library.public())
 
 
-@pytest.mark.parametrize("name", sorted(set(library.public()) - set(since.LANGUAGE)))
+@pytest.mark.parametrize("name", sorted(set(library.public()) - set(versions.LANGUAGE)))
 def test_functions_of_tensors_came_with_0_3(name: str) -> None:
     found = one(f"nl.{name}(x)", "beta2")
     assert found.code.slug == "needs-profile"
     assert "added in NKI 0.3" in found.message
 
 
-def deprecations() -> Iterator[tuple[str, deprecated.Deprecation]]:
-    yield from ((f"nl.{name}", old) for name, old in deprecated.LANGUAGE.items())
-    yield from ((f"nisa.{name}", old) for name, old in deprecated.ISA.items())
-    yield from ((f"nl.tile_size.{name}", old) for name, old in deprecated.TILE_SIZE.items())
+def deprecations() -> Iterator[tuple[str, Deprecated]]:
+    yield from ((f"nl.{name}", old) for name, old in OLD_NAMES.items())
+    yield from ((f"nisa.{name}", old) for name, old in versions.of("nki.isa", Deprecated).items())
+    yield from ((f"nl.tile_size.{name}", old) for name, old in OLD_SIZES.items())
 
 
 @pytest.mark.parametrize(("name", "old"), list(deprecations()), ids=lambda v: str(v)[:24])
-def test_deprecated_names(name: str, old: deprecated.Deprecation) -> None:
+def test_deprecated_names(name: str, old: Deprecated) -> None:
     for profile in Profile:
         if profile < Profile.BETA2:
             continue

@@ -11,11 +11,14 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed, Diagnostic
 from nkic.base.profiles import Profile
-from nkic.language import library
+from nkic.language import library, versions
 from nkic.language.names import names
-from nkic.language.versions import deprecated, removed, since
+from nkic.language.versions import Added, Deprecated, Removed
 from tests.harness.bless import blessing
 from tests.harness.language import run
+
+OLD_NAMES = versions.of("nki.language", Deprecated)
+OLD_SIZES = versions.of("nki.language.tile_size", Deprecated)
 
 KERNEL = """\
 import nki
@@ -61,7 +64,7 @@ LINES = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_methods_of_tensors(name: str) -> None:
-    new = since.TENSOR[name]
+    new = versions.TENSOR[name]
     assert not [d for d in said(LINES[name], new.since) if d.level.value == "error"]
     (found,) = said(LINES[name], Profile(new.since - 10))
     assert found.code.slug == "needs-profile"
@@ -70,12 +73,15 @@ def test_methods_of_tensors(name: str) -> None:
 
 
 def test_every_new_method_is_tried() -> None:
-    assert set(since.TENSOR) == {*LINES, "indirect"}
+    assert set(versions.TENSOR) == {*LINES, "indirect"}
 
 
-@pytest.mark.parametrize("name", since.TILE_SIZE)
+@pytest.mark.parametrize("name", versions.TILE_SIZE)
 def test_sizes(name: str) -> None:
-    new, line = since.TILE_SIZE[name], f"assert nl.tile_size.{name} > 0"
+    new, line = (
+        versions.TILE_SIZE[name],
+        f"assert nl.tile_size.{name} > 0",
+    )
     assert said(line, new.since) == ()
     (found,) = said(line, Profile.NKI_0_3)
     assert found.code.slug == "needs-profile" and new.since.label in found.message
@@ -87,9 +93,9 @@ def test_former_names_of_sizes_are_there_in_every_version() -> None:
     assert {d.code.slug for d in said(line, Profile.NKI_0_4)} == {"deprecated"}
 
 
-@pytest.mark.parametrize("name", since.LANGUAGE)
+@pytest.mark.parametrize("name", versions.LANGUAGE)
 def test_names(name: str) -> None:
-    new = since.LANGUAGE[name]
+    new = versions.LANGUAGE[name]
     library_names = library.public()
     assert name in names(new.since, library_names)
     assert name not in names(Profile(new.since - 10), library_names)
@@ -116,25 +122,25 @@ def test_beta2_takes_no_slice_of_a_slice() -> None:
 def rows() -> Iterator[str]:
     """Return the names that were added, deprecated and removed, in the order of the data."""
     came = [
-        *((f"nl.{name}", new) for name, new in since.LANGUAGE.items()),
-        *((f"nisa.{name}", new) for name, new in since.ISA.items()),
-        *((f"nl.tile_size.{name}", new) for name, new in since.TILE_SIZE.items()),
-        *((f"t.{name}", new) for name, new in since.TENSOR.items()),
+        *((f"nl.{name}", new) for name, new in versions.LANGUAGE.items()),
+        *((f"nisa.{name}", new) for name, new in versions.of("nki.isa", Added).items()),
+        *((f"nl.tile_size.{name}", new) for name, new in versions.TILE_SIZE.items()),
+        *((f"t.{name}", new) for name, new in versions.TENSOR.items()),
     ]
     yield f"| functions of tensors: nl.load, nl.add … | {Profile.NKI_0_3.label} |  |  | nisa |"
-    nested = ("an index of an index: t[0:64][8:16]", since.NESTED)
+    nested = ("an index of an index: t[0:64][8:16]", versions.NESTED)
     for name, new in [nested, *came]:
         yield f"| {name} | {new.since.label} |  |  | {new.instead} |"
     late = [
-        *((f"nl.{name}", old) for name, old in deprecated.LANGUAGE.items()),
-        *((f"nl.tile_size.{name}", old) for name, old in deprecated.TILE_SIZE.items()),
-        ("for i in nl.dynamic_range", deprecated.DYNAMIC_FOR),
-        ("while register", deprecated.DYNAMIC_WHILE),
+        *((f"nl.{name}", old) for name, old in OLD_NAMES.items()),
+        *((f"nl.tile_size.{name}", old) for name, old in OLD_SIZES.items()),
+        ("for i in nl.dynamic_range", versions.DYNAMIC_FOR),
+        ("while register", versions.DYNAMIC_WHILE),
     ]
     for name, old in late:
         went = old.removed_in.label if old.removed_in else ""
         yield f"| {name} |  | {old.since.label} | {went} | {old.instead} |"
-    for name, gone in removed.LANGUAGE.items():
+    for name, gone in versions.of("nki.language", Removed).items():
         yield f"| nl.{name} |  |  | {gone.since.label} | {gone.instead} |"
 
 
