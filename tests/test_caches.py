@@ -79,7 +79,6 @@ CACHES = {
 
 # Variables of modules that functions add to, and the reason why they do not grow.
 KEPT = {
-    "language/hosted.py:SURFACES": "classes of the API",
     "api/calling.py:_entries": "MAX_ENTRIES",
     "api/loading.py:_CELLS": "cells of the notebook that have kernels",
     "evaluate/objects.py:_unsealed": "classes of all kernels, until they are sealed",
@@ -88,6 +87,7 @@ KEPT = {
     "simulate/rerun.py:_cache": "MAX_PROGRAMS and MAX_BYTES",
     "simulate/memory.py:_kept": "MAX_KEPT",
     # Tables that decorators fill while their module is loaded.
+    "language/hosted.py:SURFACES": "classes of the API",
     **dict.fromkeys(
         (
             *(f"evaluate/library/{n}.py:MODULE" for n in ("abcs", "forms", "itertools", "maths")),

@@ -192,7 +192,6 @@ class Binder(Identical):
         )
 
     def _omitted(self, number: int) -> Any:
-        """Return the value of attribute `number` in a call that omits it."""
         position, attribute, default = self._attributes[number]
         value = self._defaults[position]
         return default if value is default else attribute_value(attribute, value)
@@ -246,11 +245,9 @@ class Binder(Identical):
         return [*value, *[None] * (limit - len(value))]
 
     def _wrong_call(self, message: str, help: str = "") -> CallRefused:
-        """Return the error for arguments that do not fit the parameters."""
         return CallRefused("wrong-call", message, help or self._signature())
 
     def _signature(self) -> str:
-        """Describe the call's parameters, for a help text."""
         parameters = (
             name if default is REQUIRED else f"{name}=…"
             for name, default in zip(self._row.parameters, self._defaults, strict=True)
@@ -348,7 +345,6 @@ class Binder(Identical):
         return VirtualRegister(register)
 
     def _engine(self, value: Any) -> Engine | None:
-        """Return the engine that the kernel chose, or None for `engine.unknown`."""
         if isinstance(value, engine):
             return ENGINES[value]
         if value is None:
@@ -362,7 +358,6 @@ class Binder(Identical):
         )
 
     def _label(self, value: Any) -> str:
-        """Return the name that the kernel gave the instruction."""
         if value is None or isinstance(value, str):
             return value or ""
         text = f"`name` is {shown(value)}, but must be a string"
@@ -392,7 +387,6 @@ def _attributes(plan: Plan, values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _future_parameters(row: Row, profile: Profile) -> dict[str, Profile]:
-    """Return the parameters that later versions than `profile` added, with these versions."""
     parameters: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
     return {
         parameter.name: parameter.since
@@ -402,7 +396,6 @@ def _future_parameters(row: Row, profile: Profile) -> dict[str, Profile]:
 
 
 def _parameter_default(row: Row, name: str) -> Any:
-    """Return the default of a parameter, or REQUIRED."""
     if name in row.attribute_index:
         attribute = row.attributes[row.attribute_index[name]]
         return REQUIRED if attribute.required else attribute.default
@@ -415,7 +408,6 @@ def _parameter_default(row: Row, name: str) -> Any:
 
 
 def _not_yet_optional(operand: Operand) -> CallRefused:
-    """Return the error for an omitted operand that only later versions may omit."""
     since = operand.optional_since.label
     text = f"`{operand.name}` cannot be omitted before NKI {since}"
     advice = f"pass a tile, or compile with `--nki {since}`"
@@ -437,19 +429,16 @@ def _former_dtype(row: str, dst: Any, former: Any) -> None:
 
 
 def _empty(operand: Operand, view: View) -> CallRefused:
-    """Return the error for an empty part of a tensor in HBM."""
     text = f"`{operand.name}` is an empty part of {view.tensor.name}; its shape is {view.shape}"
     return CallRefused("empty-slice", text, NOTHING_TO_DO, operand.name)
 
 
 def _attribute_default(row: Row, attribute: Attribute, profile: Profile) -> Any:
-    """Return the value of an attribute that the call does not pass."""
     former = attribute.name in row.by_profile and profile < attribute.since
     return attribute.former if former else attribute.default
 
 
 def _non_tensor(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
-    """Convert an operand that is not a tensor: a number, a register, or None."""
     if isinstance(value, DeviceInteger):
         if writes and value._frozen:
             raise CallRefused(
@@ -472,7 +461,6 @@ def _non_tensor(operand: Operand, value: Any, writes: bool) -> float | int | Reg
 
 
 def _wrong_kind(operand: Operand, value: Any) -> CallRefused:
-    """Return the error for a value that cannot be this operand."""
     advice = f"pass {accepts(operand)} as `{operand.name}`"
     if isinstance(value, NkiInstruction):
         advice = "an instruction does not return a tensor: pass the dst that it wrote"

@@ -33,7 +33,6 @@ _BY_CHANNEL = {"dst": "dsts_by_channel", "src": "srcs_by_channel"}
 
 
 def names(profile: Profile) -> dict[str, Any]:
-    """Return all names of `nki.collectives` under `profile`."""
     rows = [row for row in ROWS.values() if row.module == MODULE and row.since <= profile]
     return {"ReplicaGroup": ReplicaGroup, **{row.name: _function(row) for row in rows}}
 
@@ -125,7 +124,6 @@ class Collective(CollectiveFunction):
         raise CallRefused("argument-kind", text, "number the channels from 0")
 
     def _tiles(self, lists: dict[str, Any], channels: list[int] | None) -> list[dict[str, Any]]:
-        """Return the operands of each instruction."""
         operands = {name: self._tensor_list(name, value, channels) for name, value in lists.items()}
         counts = {len(tiles) for tiles in operands.values()}
         if len(counts) > 1:
@@ -172,7 +170,6 @@ class Collective(CollectiveFunction):
 def _bound(
     row: Row, signature: Signature, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> dict[str, Any]:
-    """Bind the arguments of a call, with defaults, by parameter. Raises `CallRefused`."""
     unknown = [name for name in keywords if name not in signature.parameters]
     if unknown:
         help = did_you_mean(unknown[0], signature.parameters)

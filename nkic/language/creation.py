@@ -44,7 +44,6 @@ class ConstantArray:
     data: bytes
 
     def astype(self, dtype: DType) -> ConstantArray:
-        """Return the elements converted to another type."""
         code = _FORMATS[self.dtype.name]
         numbers: Iterator[Any] = (number for (number,) in struct.iter_unpack(f"<{code}", self.data))
         if self.dtype is dtypes.BFLOAT16:
@@ -59,7 +58,6 @@ def is_array(value: Any) -> bool:
 
 
 def identity(n: int, dtype: DType) -> ConstantArray:
-    """Return the identity matrix."""
     return _packed((row == column for row in range(n) for column in range(n)), (n, n), dtype)
 
 
@@ -199,7 +197,6 @@ def _is_plain(shape: Any) -> bool:
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
-    """Convert a shape to ints. Raises `KernelError` if it is not one."""
     if type(shape) is tuple and set(map(type, shape)) == _INT:  # the usual case
         return shape
     shape = plain(shape)

@@ -66,7 +66,11 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
 
     `position` is the index of the argument called dtype, for error messages. Raises `KernelError`.
     """
-    dtype = value if type(value) is DType else _find(value)
+    dtype = (
+        value
+        if type(value) is DType
+        else dtypes.find(value if isinstance(value, str) else element(value))
+    )
     if dtype is None:
         text, help = _no_dtype(value)
         raise KernelError("unknown-dtype", text, help=help, argument="dtype", position=position)
@@ -75,12 +79,7 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
     return dtype
 
 
-def _find(value: Any) -> DType | None:
-    return dtypes.find(value if isinstance(value, str) else element(value))
-
-
 def named(profile: Profile) -> dict[str, DType]:
-    """Return the dtypes of `nki.dtype` under `profile`."""
     return {n: d for n, d in dtypes.DTYPES.items() if not d.is_wide or profile >= Profile.NKI_0_7}
 
 
@@ -100,7 +99,6 @@ _ADVICE = "use a dtype of nki.language, such as nl.bfloat16"
 
 
 def unsupported() -> dict[str, Absent]:
-    """Return the errors for types that no engine supports, by name in nki.language."""
     return {name: Absent("unknown-dtype", *_no_dtype(name)) for name in _UNSUPPORTED}
 
 

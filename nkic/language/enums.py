@@ -129,7 +129,7 @@ class Operator(Identical):
                 error.message = f"nl.{self.name}: {error.message}"
             raise
         except TypeError as error:
-            if _binds(function, args, keywords):
+            if binds(function, args, keywords):
                 raise
             raise self._wrong_call(function, error, keywords) from None
 
@@ -161,8 +161,7 @@ class Operator(Identical):
         return self.name
 
 
-def _binds(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
-    """Return whether the arguments bind to the function's parameters."""
+def binds(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> bool:
     try:
         inspect.signature(function).bind(*args, **keywords)
     except TypeError:

@@ -112,7 +112,6 @@ class NkiGrid:
         return max(spans) == 1 or (len(spans) == 2 and spans[0] == 1)
 
     def _tile_counts(self) -> Shape:
-        """Return the number of tiles along every dimension."""
         return tuple(-(-n // t) for n, t in zip(self._area.sizes, self._tile, strict=True))
 
     @property

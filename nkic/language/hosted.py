@@ -55,7 +55,6 @@ class _Writer(reprlib.Repr):
     """Python's writer of abridged texts, which writes the bounds of slices in full."""
 
     def repr_slice(self, value: slice, level: int) -> str:
-        """Write a slice."""
         parts = (value.start, value.stop, value.step)
         return f"slice({', '.join(self.repr1(part, level - 1) for part in parts)})"
 

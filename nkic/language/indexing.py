@@ -163,7 +163,6 @@ def _dynamic(
     dtype: DType,
     shape: Shape,
 ) -> Dynamic | None:
-    """Return the run-time offset of `ap`."""
     if scalar is None and vector is None:
         return None
     check_dim(view, dim)
@@ -370,7 +369,6 @@ def select_at_run_time(view: View, dim: int, source: View | Register) -> View:
 
 
 def at_run_time(view: View, axis: int, source: View | Register) -> Dynamic:
-    """Return the offset of a run-time index along `axis`."""
     if view.dynamic is not None:
         raise ViewError(
             "indirect-view",
@@ -414,7 +412,6 @@ def _bounds(view: View, axis: int, item: slice) -> tuple[int, int, int]:
 
 
 def _before_the_first(view: View, axis: int, item: slice) -> ViewError:
-    """Return the error for a negative index below the first element."""
     size, shape = view.shape[axis], view.shape
     ends = ["" if end is None else str(end) for end in (item.start, item.stop)]
     return ViewError(
@@ -428,7 +425,14 @@ def _before_the_first(view: View, axis: int, item: slice) -> ViewError:
 def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[int, int, int]:
     """Return the bounds unchanged. Raises `ViewError` if they are invalid."""
     if step < 1:
-        raise _bad_step(view, step)
+        raise ViewError(
+            "bad-index",
+            f"a slice of a tensor needs a step of at least 1, not {step}",
+            "access patterns cannot run backwards; reverse the loop that uses the slice"
+            if step
+            else "write a step of 1 for every element; t.broadcast(dim, size) repeats one",
+            view.shape,
+        )
     size, shape = view.shape[axis], view.shape
     wanted = replaced(shape, axis, max(1, (stop - start + step - 1) // step))
     if start < 0 or stop > size:
@@ -451,20 +455,7 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
     return start, stop, step
 
 
-def _bad_step(view: View, step: int) -> ViewError:
-    """Return the error for a step below 1."""
-    return ViewError(
-        "bad-index",
-        f"a slice of a tensor needs a step of at least 1, not {step}",
-        "access patterns cannot run backwards; reverse the loop that uses the slice"
-        if step
-        else "write a step of 1 for every element; t.broadcast(dim, size) repeats one",
-        view.shape,
-    )
-
-
 def _out_of_bounds(view: View, axis: int, start: int, stop: int, wanted: Shape) -> ViewError:
-    """Return the error for a slice that reaches outside its dimension."""
     size = view.shape[axis]
     return ViewError(
         "index-out-of-bounds",
@@ -541,7 +532,6 @@ def _dynamic_slice(
 
 
 def _as_int(view: View, axis: int, item: Any) -> int:
-    """Convert `item` to an int. Raises `ViewError`."""
     if type(item) is int:
         return item
     item = plain(item)
@@ -581,7 +571,6 @@ def _too_many(view: View, key: tuple[Any, ...]) -> ViewError:
 
 
 def _check_gathered(view: View, axis: int, everything: bool) -> None:
-    """Refuse to slice rows that are gathered at run time."""
     dynamic: Dynamic | None = view.dynamic
     if axis or everything or dynamic is None or dynamic.kind != "vector":
         return

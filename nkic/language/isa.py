@@ -229,7 +229,6 @@ def get_nc_sub_version() -> int:
 
 
 def names(profile: Profile) -> dict[str, Any]:
-    """Return all names of `nki.isa` under `profile`."""
     instructions = functions("nki.isa", profile)
     former = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     constants = {f"{member.name}_engine": member for member in former}
@@ -248,7 +247,6 @@ def names(profile: Profile) -> dict[str, Any]:
 
 
 def functions(module: str, profile: Profile) -> dict[str, Binder]:
-    """Return the instructions that NKI's `module` has under `profile`."""
     rows = [row for row in ROWS.values() if row.module == module and _exists(row, profile)]
     return {row.name: _binder(row, profile) for row in rows}
 
@@ -281,7 +279,6 @@ class RegisterAlloc(Binder):
 
 
 def absent(module: str, profile: Profile) -> dict[str, Absent]:
-    """Return the errors for names that `nki.isa` lacks under `profile`."""
     return {
         **versions.absent(module, profile),
         **of_others(module, profile),

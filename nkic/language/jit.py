@@ -42,7 +42,6 @@ class _Options:
     """Options that `nki.jit` checks; objects that hold others cannot be among them."""
 
     def __post_init__(self) -> None:
-        """Refuse values that are no settings."""
         for name, setting in _settings(self):
             if not isinstance(setting, bool | int | float | str | Enum | None):
                 text = f"`{name}` must be a setting, not {brief(setting)}"
@@ -112,7 +111,6 @@ def _settings(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def namespace(profile: Profile) -> Namespace:
-    """Return the module under `profile`."""
     absent = versions.absent(MODULE, profile)
     if profile >= SINCE:
         return Namespace(MODULE, NAMES, absent)
@@ -186,7 +184,6 @@ def check_option(decorator: str, name: str, value: Any) -> None:
 
 
 def _check_config(name: str, value: Any) -> None:
-    """Report a malformed or unsupported setting for the compiler behind NKI."""
     if text := wrong(name, value):
         complain("argument-kind", f"nki.jit: {text}, not {brief(value)}", argument=name)
         return

@@ -44,7 +44,6 @@ def sources() -> dict[str, SourceFile]:
 
 
 def public() -> tuple[str, ...]:
-    """Return the library functions that are names of `nki.language`."""
     return tuple(name for name in sources() if not name.startswith("_"))
 
 
@@ -101,7 +100,6 @@ def require(condition: bool, message: str, *values: Any, help: str = "") -> None
 
 
 def version_between(first: str, end: str) -> bool:
-    """Return whether the kernel's NKI version is `first` or later, and before `end`."""
     low, high = profiles.find(first), profiles.find(end)
     return low is not None and high is not None and low <= active().profile < high
 

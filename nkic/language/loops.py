@@ -42,7 +42,6 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
 
 
 def _check_length(values: range) -> range:
-    """Return the range. Raises `KernelError` if it is too long to unroll."""
     reach = abs(values.stop - values.start)  # `len` raises OverflowError for huge ranges
     length = reach // abs(values.step) if values else 0
     if length > MAX_ITERATIONS:

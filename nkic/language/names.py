@@ -42,7 +42,6 @@ class TileSize:
 
     @property
     def _target(self) -> Target:
-        """The active target."""
         return active().target
 
     @property
@@ -135,25 +134,31 @@ def _no_grid(axis: Any) -> int:
 
 
 def is_hbm(buffer: Any) -> bool:
-    """Return whether the buffer is any kind of HBM."""
+    """Whether a buffer is any kind of HBM."""
     memory = plain(buffer)
     return memory is Buffer.HBM or memory is Buffer.SHARED_HBM
 
 
 def is_on_chip(buffer: Any) -> bool:
-    """Return whether the buffer is SBUF or PSUM."""
+    """Whether a buffer is SBUF or PSUM."""
     memory = plain(buffer)
     return memory is Buffer.SBUF or memory is Buffer.PSUM
 
 
 def is_psum(buffer: Any) -> bool:
-    """Return whether the buffer is PSUM."""
+    """Whether a buffer is PSUM."""
     return plain(buffer) is Buffer.PSUM
 
 
 def is_sbuf(buffer: Any) -> bool:
-    """Return whether the buffer is SBUF."""
+    """Whether a buffer is SBUF."""
     return plain(buffer) is Buffer.SBUF
+
+
+# Host code has the same functions.
+REGION_PREDICATES = {f.__name__: f for f in (is_hbm, is_on_chip, is_psum, is_sbuf)}
+for _predicate in REGION_PREDICATES.values():
+    _predicate.__module__ = "nki.language"
 
 
 @surface("__enter__ __exit__", called=True)
@@ -205,10 +210,7 @@ def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
         "program_ndim": program_ndim,
         "shared_constant": shared_constant,
         **isa.functions("nki.language", profile),
-        "is_hbm": is_hbm,
-        "is_on_chip": is_on_chip,
-        "is_psum": is_psum,
-        "is_sbuf": is_sbuf,
+        **REGION_PREDICATES,
         **{name: getattr(grids, name) for name in _GRIDS},
     }
     if profile >= Profile.NKI_0_3:

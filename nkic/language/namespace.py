@@ -161,14 +161,12 @@ class Namespace:
 
 
 def missing(namespace: Namespace, name: str) -> KernelError | None:
-    """Return the error for accessing `name`, or None if it exists or is private."""
     contents = namespace.__dict__
     exists = name in contents or name in contents["@lazy"] or name in contents["@watched"]
     return None if exists or name.startswith("_") else namespace._missing(name)
 
 
 def submodule(parent: Namespace, name: str) -> Absent:
-    """Return the error for a submodule that `parent` does not have."""
     absent: Absent | None = parent.__dict__["@absent"].get(name)
     text = f"`{parent.__dict__['@name']}` has no module `{name}`"
     return absent or Absent("import-failed", text, suggested(parent, name))
@@ -180,7 +178,6 @@ def suggested(namespace: Namespace, name: str) -> str:
 
 
 def names_of(namespace: Namespace) -> list[str]:
-    """Return the public names in a namespace, sorted."""
     contents = namespace.__dict__
     names = {*contents, *contents["@lazy"], *contents["@watched"]}
     return sorted(name for name in names if not name.startswith(("_", "@")))

@@ -28,7 +28,6 @@ class ReplicaGroup:
         self.groups = groups
 
     def ranks(self) -> Any:
-        """Return the lists of ranks."""
         return self.groups
 
     def __repr__(self) -> str:
@@ -133,7 +132,6 @@ def field_names(cls: type) -> list[str]:
 
 
 def _default(cls: type, name: str) -> Any:
-    """Return the default of a field."""
     field = getattr(cls, "__dataclass_fields__", {}).get(name)
     if field is not None and field.default_factory is not dataclasses.MISSING:
         return field.default_factory()

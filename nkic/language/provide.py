@@ -73,7 +73,9 @@ def namespaces(
     current = dict(zip(_NKI, modules, strict=True)) | {configs.MODULE: configs.namespace(profile)}
     former = _former(current, kernel_profile)
     constants = (
-        former[f"{OLD_ROOT}.{_CONSTANTS}"] if kernel_profile is Profile.BETA1 else _no_constants()
+        former[f"{OLD_ROOT}.{_CONSTANTS}"]
+        if kernel_profile is Profile.BETA1
+        else Namespace(_CONSTANTS, {}, advice="nki.language has what it had")
     )
     spaces = {**current, _CONSTANTS: constants, **former}
     return {**spaces, library.MODULE: library.namespace(load)}
@@ -97,10 +99,6 @@ def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, 
 
 _OF_NISA = "`nkic --print ops` lists the instructions"
 _OF_NL = f"`nkic --print language` lists the names of nki.language; {_OF_NISA}"
-
-
-def _no_constants() -> Namespace:
-    return Namespace(_CONSTANTS, {}, advice="nki.language has what it had")
 
 
 def argument_tensor(tensor: Tensor, profile: Profile) -> NkiTensor:

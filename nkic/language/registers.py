@@ -35,7 +35,6 @@ class DeviceInteger(Identical, DeviceCondition):
         raise KernelError("register-value", text, help=_COMPARISON_HELP)
 
     def _offset(self, buffer: Buffer) -> Register:
-        """Return the register for an offset into `buffer`."""
         return self._register
 
     def __repr__(self) -> str:
@@ -43,7 +42,6 @@ class DeviceInteger(Identical, DeviceCondition):
         return f"{type(self).__name__}({content})"
 
     def enter_while(self) -> None:
-        """Open the loop of `while register:`."""
         versions.warn("a `while` loop over a register", versions.DYNAMIC_WHILE)
         self.open()
 
@@ -52,7 +50,6 @@ class DeviceInteger(Identical, DeviceCondition):
         return active().open_loop(condition=self._register)
 
     def leave_while(self) -> None:
-        """Close the loop of `while register:`."""
         active().close_loop()
 
     def _refuse_arithmetic(self, *_: object) -> NoReturn:

@@ -65,7 +65,6 @@ def undecided(view: View) -> KernelError:
 
 
 def no_number(view: View) -> KernelError:
-    """Return the error for converting a tensor to a number."""
     text = f"{_quoted_names(view)} cannot be converted to a number: its values are {UNKNOWN}"
     consumer = _consumer()
     name = _callee(consumer.node) if consumer is not None else ""
@@ -76,7 +75,6 @@ def no_number(view: View) -> KernelError:
 
 
 def no_loop(view: View) -> KernelError:
-    """Return the error for iterating over a tensor."""
     text = f"{_quoted_names(view)} cannot be iterated: its values are {UNKNOWN}"
     consumer = _consumer()
     advice = _advise_call(consumer, view) if consumer is not None else ""
@@ -85,13 +83,11 @@ def no_loop(view: View) -> KernelError:
 
 
 def no_array(view: View) -> KernelError:
-    """Return the error for making a NumPy array of a tensor."""
     text = f"{_quoted_names(view)} cannot be converted to an array: its values are {UNKNOWN}"
     return _error(view, text, "compute with `nl` functions or `nisa` instructions")
 
 
 def with_array(view: View) -> KernelError:
-    """Return the error for an operation with a NumPy array."""
     names = _quoted_names(view)
     text = f"a NumPy array cannot be combined with {names}, whose values are {UNKNOWN}"
     return _error(view, text, "pass the array to the kernel as an argument")
@@ -189,7 +185,6 @@ def _is_foreign(function: nodes.Expression) -> bool:
 
 
 def _advice(view: View) -> str:
-    """Return a help text for the current expression."""
     consumer = _consumer()
     if consumer is None:
         return _advise_where("condition", "a", "b")
@@ -263,7 +258,6 @@ def _advise_call(consumer: _Consumer, view: View) -> str:
 
 
 def _callee(node: nodes.Node) -> str:
-    """Return the last part of the callee's name."""
     function = node.func if isinstance(node, nodes.Call) else None
     if isinstance(function, nodes.Attribute):
         return function.attr
@@ -271,7 +265,6 @@ def _callee(node: nodes.Node) -> str:
 
 
 def _text(consumer: _Consumer, node: nodes.Node, otherwise: str) -> str:
-    """Return the node's source text if it is short."""
     return _short_text(consumer.module, node.span) or otherwise
 
 
@@ -607,7 +600,11 @@ class NkiTensor(Identical):
             name, self.ndim
         )
         text = f"a tensor has no attribute `{name}`"
-        advise = near or (lambda: did_you_mean(name, _public_names()))
+        advise = near or (
+            lambda: did_you_mean(
+                name, [name for name in dir(NkiTensor) if not name.startswith("_")]
+            )
+        )
         raise Missing("unknown-attribute", text, name, advise)
 
 
@@ -624,10 +621,6 @@ _HINTS = {
     "item": "values are known only on the device",
     "numpy": "values are known only on the device",
 }
-
-
-def _public_names() -> list[str]:
-    return [name for name in dir(NkiTensor) if not name.startswith("_")]
 
 
 def _library_function(name: str, feature: str) -> Callable[..., Any]:
@@ -684,7 +677,6 @@ def _unary(name: str) -> Callable[[NkiTensor], Any]:
 
 
 def _record_operands(result: Any, *operands: Any) -> Any:
-    """Record the operands of an operator's result, and return the result."""
     if isinstance(result, NkiTensor):
         views = (operand._access for operand in operands if isinstance(operand, NkiTensor))
         computed(result._access, *views)

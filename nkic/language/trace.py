@@ -58,8 +58,6 @@ class Unlimited:
 
 
 class OpenLoop:
-    """A device loop whose body is being traced."""
-
     def __init__(self, number: int, at: CallChain, head: Mapping[str, Any]) -> None:
         self.number = number
         self.at = at
@@ -241,7 +239,6 @@ class Trace:
 
     @property
     def cores(self) -> tuple[Body, ...]:
-        """The instructions of each core."""
         return tuple(tuple(body) for body in self._cores)
 
     @property
@@ -282,7 +279,6 @@ class Trace:
         at: CallChain,
         fixed: Address | None = None,
     ) -> Tensor:
-        """Declare a tensor with `at` as its location."""
         budget, tensors = self.budget, self.tensors
         budget.left -= RECORDING
         budget.memory -= RECORDED
@@ -371,7 +367,6 @@ class Trace:
     # Registers and device loops
 
     def register(self) -> Register:
-        """Return a new register."""
         self._registers += 1
         return Register(self._registers - 1)
 
@@ -470,7 +465,6 @@ _active = _Active()
 
 
 def active() -> Trace:
-    """Return the active trace."""
     return _active.traces[-1]
 
 
@@ -489,7 +483,6 @@ def here() -> CallChain:
 
 @contextmanager
 def tracing(trace: Trace) -> Iterator[Trace]:
-    """Make `trace` the active one."""
     traces = _active.traces
     traces.append(trace)
     try:

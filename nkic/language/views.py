@@ -112,7 +112,6 @@ def min_rank_of(view: View) -> int:
 
 
 def replaced(values: Shape, dim: int, value: int) -> Shape:
-    """Return `values` with the one at `dim` replaced."""
     return (*values[:dim], value, *values[dim + 1 :])
 
 
@@ -120,7 +119,6 @@ def replaced(values: Shape, dim: int, value: int) -> Shape:
 
 
 def permute(view: View, dims: Shape) -> View:
-    """Reorder the dimensions as in `dims`."""
     dims = tuple(dims)
     if sorted(dims) != list(range(len(view.shape))):
         raise ViewError(
@@ -140,7 +138,6 @@ def permute(view: View, dims: Shape) -> View:
 
 
 def broadcast(view: View, dim: int, size: int) -> View:
-    """Repeat the single element of dimension `dim` `size` times."""
     check_dim(view, dim)
     if view.shape[dim] != 1 or size < 1:
         raise ViewError(
@@ -169,7 +166,6 @@ def expand_dim(view: View, dim: int) -> View:
 
 
 def squeeze_dim(view: View, dim: int) -> View:
-    """Drop dimension `dim`, whose size must be 1."""
     check_dim(view, dim)
     if view.shape[dim] != 1:
         raise ViewError(
@@ -236,7 +232,6 @@ def is_contiguous(view: View) -> bool:
 
 
 def check_dim(view: View, dim: Any) -> None:
-    """Check that `dim` is a dimension of `view`."""
     if type(dim) is not int or not 0 <= dim < len(view.shape):
         raise _no_dim(view, dim, len(view.shape) - 1)
 
@@ -250,7 +245,6 @@ def _no_dim(view: View, dim: Any, last: int) -> ViewError:
 
 
 def check_some(view: View, dim: int) -> None:
-    """Check that dimension `dim` is not empty."""
     if not view.shape[dim]:
         raise ViewError(
             "empty-slice",

@@ -58,7 +58,6 @@ class Borrowed(np.ndarray[Any, Any]):
 
 
 def converter(value: Any) -> Converter | None:
-    """Return the converter for a value's type; None if it is of no framework."""
     for kind in type(value).__mro__:
         name = _CONVERTERS.get(kind.__module__.partition(".")[0])
         if name is not None:

@@ -27,7 +27,7 @@ from nkic.language import provide, versions
 from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.collectives import CollectiveFunction
 from nkic.language.enums import ENUMS, Operator
-from nkic.language.names import TileSize
+from nkic.language.names import REGION_PREDICATES, TileSize
 from nkic.language.namespace import Namespace, names_of
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import current
@@ -142,15 +142,7 @@ _BY_NAME: dict[str, Any] = {
     "MemoryRegion": names.MemoryRegion,
     "ReplicaGroup": names.ReplicaGroup,
     "NkiTensor": _TENSOR,
-    **{
-        name: names.asks_region(name, f"Whether a buffer {says}.")
-        for name, says in {
-            "is_hbm": "is any kind of HBM",
-            "is_on_chip": "is SBUF or PSUM",
-            "is_psum": "is PSUM",
-            "is_sbuf": "is SBUF",
-        }.items()
-    },
+    **REGION_PREDICATES,
 }
 _MAKERS: tuple[tuple[Any, Callable[[str, str, Any], Any]], ...] = (
     (DType, lambda module, name, value: value.name),

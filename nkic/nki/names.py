@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
 from enum import Enum
 from typing import Any, NoReturn
 
@@ -172,21 +171,6 @@ _SAME = {Buffer.SBUF: "sbuf", Buffer.PSUM: "psum", Buffer.HBM: "private_hbm"}
 
 def region(buffer: Buffer) -> MemoryRegion:
     return MemoryRegion(_SAME.get(buffer, "shared_hbm"))
-
-
-def asks_region(name: str, doc: str) -> Callable[[Any], bool]:
-    """Return `nl.is_hbm` or a similar predicate on regions."""
-    wanted = name.removeprefix("is_")
-    regions = {"on_chip": ("sbuf", "psum"), "hbm": ("private_hbm", "shared_hbm")}
-    names = regions.get(wanted, (wanted,))
-
-    def predicate(buffer: Any) -> bool:
-        value = region(buffer) if type(buffer) is Buffer else buffer
-        return isinstance(value, MemoryRegion) and value.value in names
-
-    predicate.__module__, predicate.__name__, predicate.__qualname__ = "nki.language", name, name
-    predicate.__doc__ = doc
-    return predicate
 
 
 class HostTileSize(TileSize):

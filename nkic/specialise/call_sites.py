@@ -80,7 +80,6 @@ class Sources(Mapping[str, SourceModule]):
         return source
 
     def module(self, path: str) -> SourceModule | None:
-        """Return the module of a file returned by `of`."""
         file = self.files.get(path)
         synthesised = self._modules.get(path)
         return (
@@ -131,7 +130,6 @@ class Instructions:
 
     @cached_property
     def positions(self) -> list[Any]:
-        """Line, last line, column, and last column of every instruction."""
         return list(self._code.co_positions())
 
     @cached_property
@@ -139,7 +137,6 @@ class Instructions:
         return self._code.co_code
 
     def name(self, offset: int) -> str:
-        """Return the name of the instruction at an offset."""
         return opname[self._bytes[offset]]
 
     def iteration(self, offset: int) -> int:

@@ -71,7 +71,6 @@ _BETA1 = "nkic.language.beta1."
 
 @cache
 def surface_classes() -> dict[type, Class]:
-    """Return the class of every API value."""
     result = {kind: _class(kind) for kind in SURFACES if not kind.__module__.startswith(_BETA1)}
     result[MemoryRegion].members |= _REGIONS
     result[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
@@ -115,7 +114,6 @@ def _maker(host: type) -> Callable[..., Any]:
 
 
 def _class(host: type) -> Class:
-    """Return the class of values of type `host`."""
     names, _, is_called = SURFACES[host]
     result = Class(
         host.__name__,
@@ -152,7 +150,6 @@ def _member_by_name(host: type[Enum]) -> Callable[..., Any]:
 
 
 def _member(host: type, name: str) -> Any:
-    """Return a member of the class for a method or an attribute of `host`."""
     member = getattr(host, name, None)
     if callable(member) and not isinstance(member, property | Enum):
         function: Callable[..., Any] = member
@@ -220,14 +217,11 @@ def kernel_object() -> Class:
 
 
 class LanguageNamespace:
-    """An API module as a `ModuleNamespace` of the interpreter."""
-
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
         self._contents: dict[str, Any] = namespace.__dict__
 
     def get(self, m: Any, name: str) -> Any:
-        """Return the value of a name, or UNSET."""
         if name.startswith("@"):
             return UNSET
         if name in self._contents:
@@ -240,7 +234,6 @@ class LanguageNamespace:
         return UNSET
 
     def missing(self, name: str) -> Exception:
-        """Return the error for a name that does not exist."""
         return self.namespace._missing(name)
 
     def submodule(self, name: str) -> tuple[str, str, str]:
@@ -251,7 +244,6 @@ class LanguageNamespace:
         return absent.slug, absent.text, absent.help or did_you_mean(name, inner)
 
     def names(self) -> list[str]:
-        """Return the public names."""
         return names_of(self.namespace)
 
     def keeps(self, name: str) -> bool:

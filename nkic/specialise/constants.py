@@ -58,7 +58,6 @@ class Rebuilder:
         self.objects: dict[int, Any] = {}
 
     def value(self, description: Any) -> Any:
-        """Return the value that `description` describes."""
         make = _MAKERS.get(type(description))
         if make is None:
             return description
@@ -242,7 +241,6 @@ class Constants:
         self.rebuilder = rebuilder
 
     def argument(self, argument: str, constant: Any) -> Any:
-        """Return the value of an argument, converted to the class that annotates the parameter."""
         value = self.value(argument, constant)
         plain = isinstance(value, dict | list | tuple | str | int)
         kind = self._annotated(argument) if plain else None
@@ -256,7 +254,6 @@ class Constants:
         return self._object(argument, kind, tuple(value), {}) if is_row else value
 
     def _annotated(self, argument: str) -> Any:
-        """Return the class of the kernel's file that annotates a parameter, or None."""
         kernel = self.interpreter.resolved.kernel
         notes = {arg.name: arg.annotation for arg in scopes.parameters(kernel.node.args)}
         note = notes.get(argument)
@@ -291,7 +288,6 @@ class Constants:
             raise _bad(argument, str(error)) from error
 
     def value(self, argument: str, constant: Any) -> Any:
-        """Return the value of an argument. Raises `UsageFailed` for an unknown name."""
         if isinstance(constant, RuntimeValue):
             return self.rebuilder.value(constant)
         if isinstance(constant, DottedName):

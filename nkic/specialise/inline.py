@@ -88,7 +88,6 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def parse(text: str) -> Any:
-    """Parse a literal. Raises `LiteralError`."""
     reader = _Reader(text)
     value = reader.value(0)
     reader.expect_end()

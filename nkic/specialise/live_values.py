@@ -134,7 +134,6 @@ class Copier:
 
 
 def fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield an object's attributes, including slots."""
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:

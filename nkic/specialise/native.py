@@ -364,7 +364,6 @@ class _Library:
         self._functions: dict[str, Any] = {}
 
     def load(self, file: SourceFile, name: str) -> Callable[..., Any]:
-        """Return the function `name`."""
         if not self._functions:
             self._execute()
         function: Callable[..., Any] = self._functions[name]
@@ -459,7 +458,6 @@ class _Tracer:
         trace.remember = Variables(self.call_sites).remember
 
     def program(self) -> Program:
-        """Call the kernel for every instance."""
         trace, request, node = self.trace, self.request, self.resolved.kernel
         annotations = _annotations(self.kernel.function, node)
         bound = bind(node, request, self.report, annotations, called=True)
@@ -520,7 +518,6 @@ class _Tracer:
 
 
 def _other(value: Any) -> str:
-    """Return the text of an object or a function."""
     if isinstance(value, Enum):
         return f"{type(value).__qualname__}.{value._name_}"
     name = getattr(value, "__qualname__", None) if callable(value) else None

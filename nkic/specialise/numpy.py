@@ -481,7 +481,6 @@ FUNCTIONS = {name: Function(name) for name in (*words(_ELEMENTWISE), *_SIZES)}
 
 
 def call(m: Any, function: Function, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Call a function of NumPy's with a kernel's values."""
     np = host()
     name = function.name
     return _called(name, getattr(np, _INSTEAD.get(name, name)), args, named)
@@ -605,7 +604,6 @@ class NumpyTable(Table):
     """The module, with help for missing names."""
 
     def missing(self, name: str) -> Exception:
-        """Return the error for a name that does not exist."""
         if name in _DATA:
             help = "pass the data to the kernel as an argument"
             text = f"`numpy.{name}` is not available in kernel code"
@@ -653,7 +651,6 @@ def _dtype(m: Any, dtype: Any, /) -> Any:
 
 @cache
 def table() -> NumpyTable:
-    """Return the module `numpy`."""
     contents: dict[str, Any] = {name: getattr(math, name) for name in _NUMBER_NAMES}
     contents |= {**FUNCTIONS, **ABSTRACT, **TYPES}
     contents |= {name: TYPES[same] for name, same in ALIASES.items()}
@@ -665,7 +662,6 @@ def table() -> NumpyTable:
 
 @cache
 def classes() -> dict[type, Class]:
-    """Return the classes of NumPy's values."""
     dtype = Class("dtype", (OBJECT,), {}, payload=NumpyDType, module="numpy")
     dtype.members |= {
         "name": Getter("name", lambda m, owner: owner.name),
@@ -685,7 +681,6 @@ def _of_dtype(name: str) -> Callable[[Any, NumpyDType], Any]:
 
 
 def callers() -> dict[type, Callable[..., Any]]:
-    """Return the functions by which the machine calls such values."""
     return {
         Function: call,
         NumpyDType: lambda m, dtype, args, named: number(dtype, args),

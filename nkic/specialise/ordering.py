@@ -48,7 +48,6 @@ class Ordering:
         )
 
     def apply(self, body: list[Item], start: int) -> None:
-        """Add the edges to the instructions of one instance: those of `body` from `start` on."""
         if not self._edges:
             return
         named: dict[str, list[Instruction]] = defaultdict(list)
@@ -88,7 +87,6 @@ class Ordering:
         after[waits.number] = (*after.get(waits.number, ()), producer.number)
 
     def finish(self) -> None:
-        """Report names that no instruction of any instance has."""
         for name in dict.fromkeys(name for edge in self._edges for name in edge):
             if name not in self._names:
                 near = did_you_mean(name, self._names)

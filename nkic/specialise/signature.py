@@ -193,7 +193,6 @@ def _missing(
 def _described(
     parameter: KernelParameter, types: dict[str, TensorType], request: Request, missing: bool
 ) -> str:
-    """Describe the type or value of a parameter, and its source."""
     kind = types.get(parameter.name)
     if kind is None:
         return f"{request.consts[parameter.name]!r} (given)"
@@ -270,7 +269,6 @@ def _check_cores(request: Request, report: Reporter) -> None:
 
 
 def grid(request: Request) -> tuple[int, ...]:
-    """Return the launch grid that kernels see."""
     return (request.lnc,) if request.lnc > 1 and request.spread is None else request.grid
 
 

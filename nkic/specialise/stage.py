@@ -87,7 +87,6 @@ def undecorated(interpreter: Interpreter) -> Any:
 
 
 def plain(kernel: Any) -> Any:
-    """Return the function of a kernel."""
     while isinstance(kernel, Kernel):
         kernel = kernel.function
     return kernel
@@ -161,7 +160,6 @@ _MAX_PARTS = 8  # at most, in a module's full name
 
 
 def _module_name(node: nodes.Expression, module: SourceModule, local: frozenset[str]) -> str:
-    """Return the full name of the module that an expression denotes by the imports, or ""."""
     path: list[str] = []
     while isinstance(node, nodes.Attribute) and len(path) < _MAX_PARTS:
         path.append(node.attr)

@@ -141,7 +141,6 @@ class State:
 
 
 def state() -> State:
-    """Return the state of the active trace."""
     trace = active()
     result: State | None = trace.beta1
     if result is None:
@@ -151,7 +150,6 @@ def state() -> State:
 
 @cache
 def binders() -> Mapping[str, Binder]:
-    """Return the binder of each instruction."""
     return rows_of("nki.isa", _PROFILE) | rows_of("nki.language", _PROFILE)
 
 
@@ -181,14 +179,12 @@ def operand(value: Any) -> Any:
 
 
 def _at_least_2d(view: View) -> View:
-    """Return a view on chip with at least two dimensions."""
     if len(view.shape) > 1 or not view.tensor.buffer.on_chip:
         return view
     return view._replace(shape=(*view.shape, 1), strides=(*view.strides, 1))
 
 
 def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
-    """Record an instruction."""
     if state().hidden and any(is_hidden(value) for value in named.values()):
         hide(dst)
         return NkiInstruction([], -1)
@@ -220,14 +216,12 @@ def _further_outputs(row: str) -> tuple[str, ...]:
 
 
 def count_write(view: View) -> None:
-    """Record a write to a part of a tensor."""
     number = view.tensor.number
     state().writes.setdefault(number, []).append(view)
     state().accumulated.pop(number, None)
 
 
 def _stamp(number: int) -> int:
-    """Return the number of writes to a tensor."""
     return len(state().writes.get(number, ()))
 
 
@@ -249,7 +243,6 @@ def note_part(tile: Tile, part: Part) -> None:
 
 
 def written_part(tile: Tile) -> Part:
-    """Return the written part of a tile."""
     part, number, stamp = tile._part or (Part(), -1, 0)
     current = tile._access.tensor.number
     return part if number == current and stamp == _stamp(number) else Part()

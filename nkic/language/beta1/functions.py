@@ -221,7 +221,6 @@ def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
 
 
 def common_shape(x: Tile, y: Tile) -> tuple[int, ...]:
-    """Return the broadcast shape of two tiles."""
     return _common(x.shape, y.shape)
 
 

@@ -60,7 +60,7 @@ from nkic.language.beta1.moving import (
     record,
     tile,
 )
-from nkic.language.beta1.operators import fitting, operator, operator_name
+from nkic.language.beta1.operators import check, fitting, operator, operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS, engine, reduce_cmd
@@ -179,7 +179,7 @@ def _converted(
     for spec in ROWS[row].operands[1:]:  # without dst
         if spec.name in sources:
             named[spec.name] = expanded(sources[spec.name], shape, region)
-        elif given.get(spec.name) is not None or (spec.required and spec.name in given):
+        elif given.get(spec.name) is not None:
             named[spec.name] = _column(spec, given[spec.name], region)
     for attribute in ROWS[row].attributes:
         if attribute.name in given:
@@ -319,16 +319,21 @@ def _parameters(text: str) -> Iterator[Parameter]:
 
 
 def _function(name: str, form: _Form) -> Callable[..., Any]:
-    """Return the function of a form. It raises `TypeError` for arguments that do not fit."""
+    """Return the function of a form, which explains arguments that do not fit."""
     parameters = {one.name: one for one in _parameters(form.parameters)}
     positional = [n for n, p in parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     defaults = {n: p.default for n, p in parameters.items() if p.default is not p.empty}
+    operands = ROWS[name].operands if name in ROWS else ()
+    tiles = [o.name for o in operands if o.name in parameters.keys() - defaults and not o.number]
 
     def call(*args: Any, **named: Any) -> Any:
         given = {**defaults, **dict(zip(positional, args, strict=False)), **named}
-        twice = not named.keys().isdisjoint(positional[: len(args)])
+        twice = args and not named.keys().isdisjoint(positional[: len(args)])
         if len(args) > len(positional) or twice or given.keys() != parameters.keys():
-            raise TypeError(name)
+            check(f"nisa.{name}", call, args, named)
+        for operand_name in tiles:  # the row may do without, but Beta 1 does not
+            if given[operand_name] is None:
+                tile(None, operand_name)
         return form.record(name, given)
 
     call.__name__, call.__doc__ = name, form.doc
@@ -783,10 +788,7 @@ _OTHERS: tuple[Callable[..., Any], ...] = (
     sequence_bounds,
 )
 INSTRUCTIONS = {
-    name: fitting(f"nisa.{name}", function)
-    for name, function in {
-        **_FUNCTIONS,
-        **{function.__name__: function for function in _OTHERS},
-        "tensor_copy_dynamic_src": tensor_copy,
-    }.items()
+    **_FUNCTIONS,
+    **{function.__name__: fitting(f"nisa.{function.__name__}", function) for function in _OTHERS},
+    "tensor_copy_dynamic_src": fitting("nisa.tensor_copy_dynamic_src", tensor_copy),
 }

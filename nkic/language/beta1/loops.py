@@ -43,7 +43,6 @@ class LoopIndex(int):
 
     @classmethod
     def of(cls, value: int, loop: int) -> LoopIndex:
-        """Return the variable of a loop with a value."""
         index = cls(value)
         index.loop = loop
         return index
@@ -54,7 +53,7 @@ class Range:
     """The result of `nl.static_range`, whose body is evaluated in every iteration."""
 
     def __init__(self, *bounds: Any) -> None:
-        numbers = [_bound(value) for value in bounds]
+        numbers = [(int(value) if isinstance(value, Index) else plain(value)) for value in bounds]
         if not 1 <= len(numbers) <= 3:
             raise KernelError("wrong-call", "a range takes 1 to 3 numbers: start, stop, step")
         start, stop, step = ([0, *numbers, 1], [*numbers, 1], numbers)[len(numbers) - 1]
@@ -143,10 +142,6 @@ def affine(*bounds: Any, directives: Any = None, precise_schedule: bool = False)
     result = TracedRange(*bounds)
     result.independent = True
     return result
-
-
-def _bound(value: Any) -> Any:
-    return int(value) if isinstance(value, Index) else plain(value)
 
 
 def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None) -> Tile:

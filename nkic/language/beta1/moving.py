@@ -77,7 +77,6 @@ def tile(value: Any, what: str = "this") -> Tile:
 
 
 def kind(dtype: Any, default: DType) -> DType:
-    """Return the dtype of a result."""
     return default if dtype is None else as_dtype(dtype)
 
 
@@ -322,7 +321,6 @@ def assign(target: Tile, value: Any) -> None:
 
 
 def _fitted(source: Tile, target: Tile, region: Extent) -> Tile:
-    """Return the source in the target's shape. Raises KernelError if it does not fit."""
     view = access.fitted(source._access, target.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
@@ -334,7 +332,6 @@ def _fitted(source: Tile, target: Tile, region: Extent) -> Tile:
 
 
 def _assign_region(target: Tile, source: Tile, region: Extent, bare: bool) -> None:
-    """Copy a region of the source to the same region of the target."""
     destination, part = part_inside(target, region), Tile(cut(source._access, region))
     on_chip = all(t._access.tensor.on_chip and can_start(t._access) for t in (destination, part))
     if region.remaining is None:
@@ -367,6 +364,5 @@ def _fill(target: Tile, value: Number) -> None:
 
 
 def full(shape: Any, fill_value: Any, dtype: Any) -> Tile:
-    """Return a tile in SBUF filled with a number."""
     output = new(tuple(shape), as_dtype(dtype))
     return result("memset", output, value=fill_value)

@@ -129,7 +129,6 @@ _NL: tuple[tuple[Any, tuple[str, ...]], ...] = (
 
 
 def language() -> dict[str, Any]:
-    """Return all names of `nki.language`."""
     names: dict[str, Any] = {name: _binary(name) for name in _BINARY}
     names |= {name: _unary(name) for name in _UNARY}
     names |= {name: _remainder(name) for name in ("mod", "fmod")}
@@ -169,7 +168,6 @@ def language() -> dict[str, Any]:
 
 
 def instructions() -> dict[str, Any]:
-    """Return all names of `nki.isa`."""
     engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     return {
         **{name: with_name(function) for name, function in isa.INSTRUCTIONS.items()},
@@ -182,7 +180,6 @@ def instructions() -> dict[str, Any]:
 
 
 def compiler() -> dict[str, Any]:
-    """Return all names of `nki.compiler`."""
     return {
         "sbuf": creation.Sbuf(),
         "psum": creation.Psum(),
@@ -214,7 +211,6 @@ def jit(name: str, target: Any, **options: Any) -> Any:
 
 
 def namespaces(annotation: Any) -> Mapping[str, Namespace]:
-    """Return every module by name."""
     decorators = ("jit", "trace", "baremetal", "benchmark", "profile")
     nki: dict[str, Any] = {name: Decorator(name, partial(jit, name)) for name in decorators}
     nki["tensor"] = TensorClass

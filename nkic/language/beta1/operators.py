@@ -14,7 +14,7 @@ from nkic.language.beta1.functions import binary, broadcast_to, unary, update
 from nkic.language.beta1.indices import Index, constant
 from nkic.language.beta1.moving import assign, static_cast
 from nkic.language.beta1.tiles import Blocks, Tile
-from nkic.language.enums import OPERATORS, Operator
+from nkic.language.enums import OPERATORS, Operator, binds
 from nkic.language.hosted import brief, plain, surface
 from nkic.language.tensor import ARITHMETIC, COMPARISONS, UNARY, NkiTensor
 from nkic.language.versions import rewritten
@@ -44,7 +44,6 @@ def fitting(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def check(
     called: str, function: Callable[..., Any], args: tuple[Any, ...], more: Mapping[str, Any]
 ) -> None:
-    """Raise `KernelError` if `args` and `more` do not fit the parameters."""
     signature = inspect.signature(function)
     unknown = [name for name in more if name not in signature.parameters]
     if unknown:
@@ -53,17 +52,9 @@ def check(
         signature.bind(*args, **more)
     except TypeError as error:
         text = f"{called}: {error}".replace("'", "`")
-        with_dst = called.startswith("nisa.") and _binds(signature, args[1:], more)
+        with_dst = called.startswith("nisa.") and binds(function, args[1:], more)
         help = f"{_RETURNS}; " if with_dst else ""
         raise KernelError("wrong-call", text, help=help + _usage(called, signature)) from None
-
-
-def _binds(signature: inspect.Signature, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
-    try:
-        signature.bind(*args, **more)
-    except TypeError:
-        return False
-    return True
 
 
 def _unknown(called: str, signature: inspect.Signature, name: str) -> KernelError:

@@ -50,12 +50,10 @@ def tensors(operands: Sequence[Operand], memories: Memories) -> Iterator[Tensor]
 
 
 def has_fixed(body: Sequence[Instruction], memories: Memories) -> bool:
-    """Return whether the kernel has chosen the address of any tensor of the body."""
     return any(t.fixed is not None for item in body for t in tensors(item.operands, memories))
 
 
 def uses(body: Sequence[Instruction], memories: Memories) -> dict[Tensor, list[int]]:
-    """Return the indices of the instructions that access each tensor, in ascending order."""
     indices: dict[Tensor, list[int]] = {}
     for index, item in enumerate(body):
         for tensor in dict.fromkeys(tensors(item.operands, memories)):
@@ -242,7 +240,6 @@ class _Planner:
         self.banks = self._in_use()
 
     def _in_use(self) -> list[int]:
-        """Return the number of PSUM banks in use at each instruction."""
         banks = [0] * len(self.body)
         for tensor, indices in self.uses.items():
             if tensor.buffer is Buffer.PSUM:
@@ -323,8 +320,6 @@ def _on_vector(item: Instruction) -> Instruction:
 
 
 class _Rewriter:
-    """A rewriter that replaces broadcasts by products."""
-
     def __init__(
         self, trace: Trace, body: Sequence[Instruction], plans: Mapping[int, _Plan]
     ) -> None:
@@ -336,7 +331,6 @@ class _Rewriter:
         self.added: set[int] = set()
 
     def rewrite(self, body: list[Item]) -> None:
-        """Replace the contents of `body`."""
         trace, before = self.trace, self.trace.body
         rewritten: list[Item] = []
         trace.body, index = rewritten, 0
@@ -420,7 +414,6 @@ def fit(trace: Trace, at: Span) -> None:
 
 
 def _peak(body: Sequence[Instruction]) -> int:
-    """Return the peak usage in bytes per partition, in program order."""
     change = [0] * (len(body) + 1)
     for tensor, indices in uses(body, _ON_CHIP).items():
         change[indices[0]] += tensor.bytes
@@ -438,8 +431,6 @@ class _Location:
 
 
 class _Spiller:
-    """A rewriter of a body that inserts spills and reloads."""
-
     def __init__(self, trace: Trace, body: Sequence[Instruction], capacity: int) -> None:
         self.trace = trace
         self.items = body
@@ -452,7 +443,6 @@ class _Spiller:
         self.used = 0
 
     def body(self) -> list[Item]:
-        """Return the body with the transfers inserted."""
         trace, before = self.trace, self.trace.body
         rewritten: list[Item] = []
         trace.body = rewritten

@@ -146,7 +146,6 @@ class DependenceCheck:
                     written.setdefault(write.view.tensor, []).append(write)
 
     def _is_local(self, tensor: Tensor) -> bool:
-        """Return whether the loop itself makes a tensor."""
         restored = state().restored.get(tensor)
         if restored is None:
             return tensor.number >= self._first_local
@@ -217,7 +216,7 @@ def _fold(item: Instruction) -> str:
     if item.number in state().accumulations:
         return item.row.name if item.row.name == "nc_matmul" else "loop_reduce"
     name = _FOLDS.get(item.row.name)
-    if name is None or _dst(item) not in item.operands[1:]:
+    if name is None or item.operands[item.row.operand_index["dst"]] not in item.operands[1:]:
         return ""
     index = item.row.attribute_index
     if "op1" in index and item.attributes[index["op1"]] is not None:
@@ -226,10 +225,6 @@ def _fold(item: Instruction) -> str:
 
 
 _FOLDS = {"tensor_tensor": "op", "tensor_scalar": "op0", "dma_compute": "reduce_op"}
-
-
-def _dst(item: Instruction) -> object:
-    return item.operands[item.row.operand_index["dst"]]
 
 
 # ---- reaching writes -----------------------------------------------------------------------------
@@ -241,15 +236,17 @@ def _reaching_write(read: _Access, writes: Sequence[_Access]) -> _Access | None:
     for write in reversed(writes):
         other = _box(write.view)
         if write.iteration == read.iteration:
-            if other is None or (not write.fold and (box is None or _covers(other, box))):
+            if other is None or (
+                not write.fold
+                and (
+                    box is None
+                    or all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(other, box, strict=True))
+                )
+            ):
                 return None
         elif write.view == read.view or (box and other and _intersect(box, other)):
             return None if read.fold and read.fold == write.fold else write
     return None
-
-
-def _covers(outer: Box, inner: Box) -> bool:
-    return all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(outer, inner, strict=True))
 
 
 def _intersect(first: Box, second: Box) -> bool:
@@ -349,7 +346,6 @@ class Counted(DynamicRange):
 
 
 def _flush() -> None:
-    """Fill pending zeros."""
     pending = state()
     fills = list(pending.zeros.values())
     pending.zeros.clear()

@@ -188,7 +188,6 @@ JIT_MODE = Deprecated(NKI_0_3, "remove it: nothing depends on it")
 
 
 def of(module: str, kind: type[Kind]) -> dict[str, Kind]:
-    """Return the names of a module with changes of one kind."""
     return {name: c for name, c in NAMES.get(module, {}).items() if isinstance(c, kind)}
 
 
@@ -267,7 +266,6 @@ def refuse(feature: str, deprecation: Deprecated) -> None:
 
 
 def _until(removed_in: Profile) -> str:
-    """Return a help text for compiling without changes."""
     last = max(profile for profile in Profile if profile < removed_in)
     return f"compile with `--nki {last.label}`, the last version that has it"
 
