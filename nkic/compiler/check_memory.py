@@ -311,8 +311,12 @@ class _Finder:
 
 
 def _creates(instruction: Instruction) -> bool:
-    """Return whether the instruction makes a register and gives it no value."""
-    return sum(operand is not None for operand in instruction.operands) == 1
+    """Return whether the instruction makes a register and gives it no value.
+
+    A row without other operands computes the value itself, such as a rank's number.
+    """
+    given = sum(operand is not None for operand in instruction.operands)
+    return given == 1 < len(instruction.row.operands)
 
 
 # ---- The part of a box that other boxes do not cover --------------------------------------------

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import nkic
-from nkic.base.levels import DEFAULT, Wish
 from nkic.base.source import SourceFile
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Access, AttributeKind, Register, Row, Tile
@@ -20,8 +19,6 @@ from tests.unit.instances import LEGAL
 
 OPERATORS = {AttributeKind.ALU, AttributeKind.ACTIVATION}
 PARTLY = {"tensor_copy_predicated", "nonzero_with_count"}  # they write some elements of dst
-# Reports a register that holds the number of a rank as one that nothing has set, wrongly.
-SET_BY_RANK = DEFAULT.adding(Wish.WARN, "NKI0224")
 # Arguments of collectives that are lists of tensors, by operand.
 LISTS = {"src": "srcs", "dst": "dsts", "src0": "srcs0", "src1": "srcs1"}
 
@@ -274,7 +271,7 @@ def example(name: str) -> Example:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         lnc = 2 if name in ON_TWO_CORES or name.startswith("all_gather_v") else 1
-        artifact = nkic.compile(SourceFile(f"{name}.py", text), lnc=lnc, levels=SET_BY_RANK)
+        artifact = nkic.compile(SourceFile(f"{name}.py", text), lnc=lnc)
         if ROWS[name].module == "nki.collectives":
             printed = nkic.run_ranks(artifact, [{}] * RANKS, fill="randn(0)")[0].report
         else:

@@ -2,6 +2,7 @@
 # args: a=float32[128,64] n=int32[1,1]
 """Registers are set before they are read."""
 import nki
+import nki.collectives as ncc
 import nki.isa as nisa
 import nki.language as nl
 
@@ -15,6 +16,8 @@ def kernel(a, n):
     given = nisa.register_alloc(4)
     loaded = nisa.register_alloc()
     nisa.register_load(loaded, c)
+    ranked = ncc.rank_id()
+    nisa.register_store(dst=c, src=ranked)  # the instruction computes it
     never = nisa.register_alloc()
     late = nisa.register_alloc()
     for i, r in enumerate((given, loaded)):
