@@ -31,7 +31,7 @@ from nkic.simulate.streams import Item, Runner
 # The possible behaviour of a device: streams are in order, each at its own pace; an item starts
 # when its stream has reached it and its waits are satisfied, and signals when it completes.
 # Transfers of a queue are in flight together: each moves its data at some moment between its start
-# and its completion, and they complete in order (docs/architecture.md, decision 9). Descriptors
+# and its completion, and they complete in order (docs/decisions.md, decision 9). Descriptors
 # are made at the start, so registers have the values of that moment. Nothing else imposes an
 # order: neither durations nor the use of the DMA engines. A rendezvous of all cores is one step;
 # on a queue it comes after the transfers in flight there (so that fewer orders are tried than are

@@ -219,7 +219,7 @@ LOAD = next(row for row in ROWS if row.name == "register_load")
 # ------------------------------------------------------------------------------------------------
 # Rows that the physical cores of a kernel run together: each core waits for all others.
 # A row's `rendezvous_rule` checks the operands of all cores; `check` applies it to the program,
-# and the verifier of files applies it again. docs/architecture.md, cores, describes a rendezvous.
+# and the verifier of files applies it again. docs/decisions.md, 10, describes a rendezvous.
 
 SHARED = frozenset({Buffer.SHARED_HBM})
 COMPUTING = (Engine.GPSIMD, Engine.SYNC, Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
