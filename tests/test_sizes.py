@@ -49,7 +49,6 @@ FENCES = {
     "nkic.nki.finder": "the hooks of Python's import, set when a script asks for them",
     "nkic.simulate.numerics": "the page of its functions, and what all run under",
     "nkic.simulate.semantics": "loads all modules of its folder",
-    "nkic.specialise.beta1": "kernels of Beta 1 alone",
 }
 SHORT = 150
 

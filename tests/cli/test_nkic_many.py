@@ -360,7 +360,9 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 def test_a_watched_process_may_watch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "_page", watcher.Page())
     assert watcher.fork() is None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     ended = watcher.fork(again=True)
     if ended is None:
         os._exit(9)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a watcher ends with its command
     assert (ended.reason, ended.code) == (watcher.Reason.ITSELF, 9)

@@ -41,7 +41,7 @@ REVIEWED = {
     ("evaluate/compile/statements.py", "matches"): "after `check_key`",
     ("evaluate/containers.py", "copy_dict"): "the door: after `check_keys`",
     ("evaluate/library/namedtuples.py", "_replace"): KEYS,
-    ("evaluate/library/namedtuples.py", "_add_members"): "names of a class body",
+    ("evaluate/library/namedtuples.py", "make_class"): "names of a class body",
     ("evaluate/library/copying.py", "_content"): "a class of Python",
     ("evaluate/library/dataclasses.py", "dataclass"): KEYS,
     ("evaluate/library/dataclasses.py", "_call_post_init"): "sorted by numbers",
