@@ -64,5 +64,12 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(homes.get(name, "nkic.api")), name)
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """Do what `%load_ext nkic` asks for (docs/notebook.md)."""
+    from importlib import import_module
+
+    import_module("nkic.notebook").load(shell)
+
+
 def __dir__() -> list[str]:
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

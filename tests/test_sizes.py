@@ -17,7 +17,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # Lines and files of each room of nkic/. A number falls with its room, as the test says. One that
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
-    ".": (419, 3),
+    ".": (606, 4),
     "base": (3_578, 17),
     "machine": (9_804, 30),
     "source": (6_334, 14),

@@ -249,7 +249,7 @@ class Kernel:
         """
         with arrays.adapting():
             called = api.call(self.func, args, kwargs, **{**self.nkic_options(), **options})
-        _tell(called)
+        tell(called)
         return called
 
     @boundary
@@ -262,7 +262,7 @@ class Kernel:
         with arrays.adapting():
             results = api.call_ranks(self.func, calls, **self.nkic_options())
         for called in results:
-            _tell(called)
+            tell(called)
         return [arrays.settle(called) for called in results]
 
     @boundary
@@ -303,7 +303,7 @@ def _launched(kernel: Kernel, launch: LaunchOptions) -> Kernel:
     return Kernel(kernel.func, launch)
 
 
-def _tell(called: api.Called) -> None:
+def tell(called: api.Called) -> None:
     """Write the kernel's prints to standard output: those of its compilation, and of
     `nl.device_print`.
 
