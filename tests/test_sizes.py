@@ -18,7 +18,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_578, 17),
+    "base": (3_583, 17),
     "machine": (9_804, 30),
     "source": (6_334, 14),
     "program": (1_820, 6),
@@ -29,14 +29,14 @@ BUDGET = {
     "compiler": (9_485, 22),
     "prove": (2_898, 9),
     "artifact": (5_667, 16),
-    "simulate": (14_656, 40),
+    "simulate": (14_654, 40),
     "report": (6_780, 20),
     "migrate": (6_467, 18),
-    "api": (3_197, 12),
+    "api": (3_201, 12),
     "judge": (3_022, 10),
     "serve": (1_616, 6),
     "nki": (2_392, 12),
-    "cli": (6_401, 27),
+    "cli": (6_392, 27),
 }
 SLACK = 100  # lines that a budget may be above its room
 

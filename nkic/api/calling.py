@@ -32,7 +32,7 @@ from nkic.api.compiling import (
 from nkic.api.errors import CompileError, boundary, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.api.options import Calling, Compiling, Preparing, Running
-from nkic.api.running import Result, run, run_ranks
+from nkic.api.running import Result, check_ranks, run, run_ranks
 from nkic.base import files
 from nkic.base.cache import Store, folder, from_json, here, stamp, to_json
 from nkic.base.diagnostics import NkicError
@@ -329,8 +329,7 @@ def call_ranks(
     """
     options.check("call_ranks", call_options, Calling)
     with raising(CompileError):
-        if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not inputs:
-            refuse("no arguments of ranks are given", "pass a list with the arguments of each rank")
+        check_ranks(inputs, "arguments")
     calls: list[tuple[Any, Any]] = [
         ((), arguments) if isinstance(arguments, Mapping) else (arguments, {})
         for arguments in inputs

@@ -349,8 +349,7 @@ def _run(
 ) -> list[Result]:
     with raising(RunError):
         executable = _executable(artifact)
-        if not isinstance(inputs, Sequence) or isinstance(inputs, str) or not inputs:
-            refuse("no inputs of ranks are given", "pass a list with the inputs of each rank")
+        check_ranks(inputs, "inputs")
     with _raising(executable):
         settings = settings_of(call_options)
         check_memory(executable, options.memory_of(call_options), len(inputs))
@@ -369,6 +368,12 @@ def _run(
             zip(bound, results, input_remarks, run_remarks, strict=True)
         )
     ]
+
+
+def check_ranks(given: Any, noun: str) -> None:
+    """Refuse what is no list of what each rank is given, which `noun` names."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+        refuse(f"no {noun} of ranks are given", f"pass a list with the {noun} of each rank")
 
 
 def _executable(artifact: Any) -> Executable:

@@ -43,14 +43,19 @@ def answer_requests(
     """
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     limits.apply({"memory": memory, "core": 0})
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
+    leave_streams()
     with suppress(EOFError):
         while True:
             request = msgpack.unpackb(connection.recv_bytes())
             connection.send_bytes(msgpack.packb(answer(request)))
             afterwards()
+
+
+def leave_streams() -> None:
+    """Let the standard streams of this process lead nowhere: its answers have another way."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
 
 
 def _end_with_the_parent() -> None:

@@ -560,7 +560,7 @@ class _UnreadFinder:
             if tensor.number in known
             or tensor.buffer is Buffer.SHARED_HBM
             or (len(lowered.cores) > 1 and not tensor.on_chip)
-            or (len(self.accesses.cut.get(tensor.number, ())) > MAX_CELLS // 2)
+            or len(self.accesses.cut.get(tensor.number, ())) > MAX_CELLS // 2
         }
         # The cells of the patterns that are followed, by identity.
         parts, cells = self.accesses.parts, self.accesses.cells

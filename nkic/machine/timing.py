@@ -316,7 +316,7 @@ class Line:
         return item
 
 
-Hook = Callable[[Any, Any, int], None]  # of a stream, its item, and the item's start
+Call = Callable[[Any, Any, int], None]  # of a stream, its item, and the item's start
 
 
 class EventLoop:
@@ -325,8 +325,8 @@ class EventLoop:
     `before` and `after` are called before and after the time of an item passes.
     """
 
-    before: Hook | None = None
-    after: Hook | None = None
+    before: Call | None = None
+    after: Call | None = None
 
     def __init__(self, lines: Sequence[Any], units: int, semaphores: int, target: Target) -> None:
         self.lines = lines

@@ -7,7 +7,7 @@ its own memories, streams and semaphores.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, NamedTuple, NoReturn
@@ -22,7 +22,7 @@ from nkic.artifact.records import (
 from nkic.base.diagnostics import Label, LimitHit, ProgramFault, make
 from nkic.base.text import plural
 from nkic.machine.targets import Target
-from nkic.machine.timing import EventLoop
+from nkic.machine.timing import Call, EventLoop
 from nkic.simulate import lost
 from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import RunOptions, called_from, fault
@@ -225,8 +225,6 @@ def _listed(group: Sequence[int]) -> str:
 
 WATCH_INTERVAL = 256  # items or loop iterations between two calls of `watch`
 CLOCK_CHECK_INTERVAL = 4096  # items or loop iterations between two reads of the host's clock
-
-Call = Callable[[Runner, Item, int], None]
 
 
 class Rank:

@@ -160,7 +160,7 @@ def report(ended: Ended, tool: str, argv: list[str]) -> int:
 
 
 def exit_code(ended: Ended) -> int:
-    if ended.reason in (Reason.ITSELF, Reason.SIGNAL):
+    if ended.reason is Reason.SIGNAL:
         return ended.code
     return INTERNAL if ended.reason is Reason.CRASH else LIMIT
 

@@ -37,6 +37,7 @@ from nkic.base.files import STANDARD
 from nkic.base.render import text
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import aligned, clean, grouped, plural
+from nkic.base.worker import leave_streams
 from nkic.cli.common import Session
 from nkic.cli.common.main import INTERNAL, INTERRUPTED, Terminated, attempt
 from nkic.cli.common.options import Given, filled, given_options
@@ -297,7 +298,7 @@ class Pool:
                 for each in (life, *(other.life for other in self.running.values())):
                     os.close(each)
                 watcher.end_with(ends)
-                _leave_streams()
+                leave_streams()
                 code = self.work(line, its)
             finally:
                 os._exit(code)
@@ -351,13 +352,6 @@ class Pool:
             os.waitpid(running.process, 0)
             os.close(running.life)
         self.running.clear()
-
-
-def _leave_streams() -> None:
-    """Let the standard streams of this process lead nowhere: its messages are sent."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(nowhere, stream)
 
 
 # ---- all files ----------------------------------------------------------------------------------
@@ -482,9 +476,7 @@ class _Many:
         if line.json:
             files.write(STANDARD, prints.document("files", [one.json for one in outcomes]))
         elif self.session.verbosity >= 0 and line.junit != STANDARD:
-            named = {
-                one.path for one in self.found if one.named
-            }  # others without kernels are counted
+            named = {one.path for one in self.found if one.named}  # others are only counted
             rows = [each.row for each in done if each.has_kernels or each.path in named]
             table = aligned([HEAD, *rows]) if rows else ""
             files.write(STANDARD, f"{table}{_verdict(outcomes)}\n")

@@ -187,9 +187,8 @@ def _schema(wanted: str) -> str:
 def _settings_schema() -> Record:
     keys = {}
     for name, (meaning, values) in SETTINGS.items():
-        numbers = [
-            float(value) for value in values if value[0].isdigit()
-        ]  # written as such in TOML
+        # TOML may write them as such.
+        numbers = [float(value) for value in values if value[0].isdigit()]
         keys[name] = {"description": meaning, "enum": [*values, *numbers]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
