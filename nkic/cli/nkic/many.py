@@ -531,9 +531,9 @@ class _Many:
 
     def watch(self) -> int:
         """Compile again what changes, until interrupted; return the exit code of the worst."""
-        from watchfiles import watch  # needs a package
-
         try:
+            from watchfiles import watch  # needs a package, and time in which a signal may come
+
             while True:
                 now = {path: _stamp(path) for path in self.stamps}
                 changed = {path for path, stamp in now.items() if stamp != self.stamps[path]}
