@@ -86,6 +86,7 @@ FRAMEWORKS = {"torch", "jax", "ml_dtypes"}
 EXTRA = {
     "nki": FRAMEWORKS,
     "api": {"ml_dtypes"},
+    "artifact": {"cryptography"},
     "pytest_plugin": {"pytest"},
     "notebook": {"IPython"},
     "stdlib": {"nki"},

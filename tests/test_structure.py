@@ -28,6 +28,11 @@ ON_DEMAND = {
     "__init__.py": {"importlib"},  # its comment says why
     "compiler/allocate.py": {"nkic.compiler.tight"},  # programs that do not fit; NumPy
     "api/arrays.py": {"nkic.artifact.arrays"},
+    "artifact/read.py": {"nkic.artifact"},  # a file that must be signed
+    "artifact/signature.py": {  # a package that few need
+        *("cryptography.exceptions", "cryptography.hazmat.primitives"),
+        "cryptography.hazmat.primitives.asymmetric",
+    },
     "base/files.py": {"tomllib"},
     "base/render/__init__.py": {"nkic.base.render"},  # most commands report nothing
     "cli/__init__.py": {  # after signal handlers

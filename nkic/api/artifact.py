@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
 
 from nkic.api.errors import RunError, raising
+from nkic.artifact import signature
 from nkic.artifact.disassemble import dump
 from nkic.artifact.info import info
 from nkic.artifact.read import load, open_file
@@ -51,10 +52,16 @@ class Artifact:
     reads: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Artifact:
-        """Read and verify a file. Raises `RunError`."""
+    def load(
+        cls, path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | None = None
+    ) -> Artifact:
+        """Read and verify a file, and its signature by the public key in the file `signed_by`.
+
+        Raises `RunError`.
+        """
         with raising(RunError):
-            artifact = cls(open_file(os.fspath(path)))
+            key = os.fspath(signed_by) if signed_by is not None else None
+            artifact = cls(open_file(os.fspath(path), signed_by=key))
             executable = artifact.executable
         count = sum(p.name == f"output_{n}" for n, p in enumerate(executable.outputs))
         form = tuple(range(count)) if count > 1 else 0
@@ -65,6 +72,12 @@ class Artifact:
         with raising(RunError):
             files.write(os.fspath(path), self.data)
         return Path(path)
+
+    def sign(self, key: str | os.PathLike[str]) -> Artifact:
+        """Return the artifact with a signature by the private key in a file. Raises `RunError`."""
+        with raising(RunError):
+            data = signature.sign(self.data, signature.private_key(os.fspath(key)))
+        return replace(self, data=data)
 
     @cached_property
     def executable(self) -> Executable:

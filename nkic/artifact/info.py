@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from nkic.artifact import container, decode, encode
+from nkic.artifact import container, decode
 from nkic.artifact.container import (
     FEATURES,
     VERSION,
@@ -18,13 +18,12 @@ from nkic.artifact.container import (
     Entry,
     Header,
     Port,
-    Section,
     SectionEntry,
     known_target_hash,
 )
-from nkic.artifact.encode import section_entry
 from nkic.artifact.format import LIMITS, SECTION_VERSION, Limits
 from nkic.artifact.records import FileRecord
+from nkic.artifact.signature import signer
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.text import clean, grouped, size
 
@@ -34,7 +33,7 @@ SCHEMA = 1
 @dataclass(frozen=True)
 class Info:
     """What `nki-run inspect` shows. `bytes` is the size of the file; notes and files are
-    optional.
+    optional. `signer` is the public key, in hex, by which the file claims to be signed.
     """
 
     header: Header
@@ -42,6 +41,7 @@ class Info:
     arguments: Mapping[str, str]
     flags: Mapping[str, str]
     files: tuple[FileRecord, ...]
+    signer: str | None
 
     @property
     def artifact_id(self) -> str:
@@ -75,6 +75,7 @@ class Info:
             ("Target", h.target),
             ("Timing Figures", self.target_table),
             ("Cores", str(entry.cores)),
+            ("Signed By", f"{self.signer} (not checked)" if self.signer else "nobody"),
             ("File Size", f"{grouped(self.bytes)} bytes ({size(self.bytes)})"),
         ]
         rows += [(f"Input {port.name}", _shown(port)) for port in entry.parameters]
@@ -105,6 +106,7 @@ class Info:
             "target": h.target,
             "target_hash": h.target_hash.hex(),
             "target_table": self.target_table,
+            "signer": self.signer,
             "bytes": self.bytes,
             "entries": [_entry(entry) for entry in h.entries],
             "sections": [_section(section) for section in h.sections],
@@ -121,7 +123,7 @@ def info(data: bytes, limits: Limits = LIMITS) -> Info:
     """Describe a file of any minor version. Raises `ArtifactFailed` if it is damaged."""
     file = container.unpack(data, limits)
     arguments, flags, files = _optional(file, limits)
-    return Info(file.header, len(data), arguments, flags, files)
+    return Info(file.header, len(data), arguments, flags, files, signer(file))
 
 
 def _optional(
@@ -167,39 +169,3 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 def _port(port: Port) -> dict[str, Any]:
     return {**port._asdict(), "shape": list(port.shape)}
-
-
-# ------------------------------------------------------------------------------------------------
-# Strip information about the source from a file. The program and its id stay the same.
-
-_DEBUG = frozenset({"src", "lines", "debug", "iterations"})
-
-
-def strip(data: bytes, category: Literal["debug", "source"], limits: Limits = LIMITS) -> bytes:
-    """Return the file without embedded source text, or without any reference to the source.
-
-    Optional sections that this version does not know are kept.
-    """
-    file = container.unpack(data, limits)
-    container.check_version(file.header)
-    dropped = _DEBUG if category == "debug" else frozenset[str]()
-    contents: dict[str, bytes | memoryview]
-    contents = {name: s.data for name, s in file.sections.items() if name not in dropped}
-    if category == "source" and _readable(file.sections, "src"):
-        contents["src"] = encode.src(decode.source_files(file.sections, limits), False)
-    entries = tuple(
-        _stripped_entry(file.sections, name, content) for name, content in contents.items()
-    )
-    return container.pack(file.header._replace(sections=entries), contents, limits)
-
-
-def _readable(sections: Mapping[str, Section], name: str) -> bool:
-    return name in sections and sections[name].entry.version == SECTION_VERSION
-
-
-def _stripped_entry(
-    sections: Mapping[str, Section], name: str, content: bytes | memoryview
-) -> SectionEntry:
-    old = sections[name].entry
-    new = section_entry(name, bytes(content))
-    return new._replace(version=old.version, flags=old.flags)

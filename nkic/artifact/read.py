@@ -25,17 +25,25 @@ from nkic.machine import instructions
 from nkic.machine.operands import Row
 
 
-def open_file(path: str, max_bytes: int = LIMITS.file_bytes) -> bytes:
+def open_file(
+    path: str, max_bytes: int = LIMITS.file_bytes, *, signed_by: str | None = None
+) -> bytes:
     """Return the file's bytes; `-` is standard input.
 
-    Raises `ArtifactFailed` for a file that is too large, before reading it, and `UsageFailed` if
-    the system cannot read it.
+    Raises `ArtifactFailed` for a file that is too large, before reading it, or that does not have
+    the signature of the public key in the file `signed_by`; and `UsageFailed` if the system cannot
+    read it.
     """
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     if size > max_bytes:
         text = f"the file has {size:,} bytes; the limit is {max_bytes:,}"
         refuse("artifact-limit", text, offset=max_bytes)
-    return files.read_bytes(path, max_bytes)
+    data = files.read_bytes(path, max_bytes)
+    if signed_by is not None:
+        from nkic.artifact import signature  # needs a package
+
+        signature.require(data, signed_by)
+    return data
 
 
 def read(

@@ -12,8 +12,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
+import nkic as nkic_api
 from nkic.base.files import VARIABLES
+from nkic.cli.common import run
+from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nkic import EXAMPLES, command, prints
 from nkic.cli.nkic.outputs import KINDS
 from nkic.compiler.forms import FORMS
@@ -404,3 +414,30 @@ def test_a_terminal_gets_pages_without_markup(nkic: Run, monkeypatch: pytest.Mon
     assert "\x1b[" in shown and "## Why" not in bare and "```" not in bare
     assert max(map(len, bare.splitlines())) <= 80
     assert " nisa.core_barrier(out, (0, 1))" in bare
+
+
+def test_a_signed_artifact_runs_where_its_key_is_required(nkic: Run, folder: Path) -> None:
+    key = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32))
+    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    Path("key.pem").write_bytes(key.private_bytes(*form))
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    Path("public.pem").write_bytes(public)
+    assert nkic("k.py", "--sign", "key.pem", "-o", "signed.neff").code == 0
+    assert nkic("k.py", "-o", "plain.neff").code == 0
+
+    def checked(file: str) -> Ran:
+        words = ("inspect", file, "--check", "--require-signature", "public.pem")
+        return Ran(run(nki_run, "nki-run", words), "", "")
+
+    assert [checked(f"{name}.neff").code for name in ("signed", "plain")] == [0, 3]
+    signed = nkic_api.Artifact.load("signed.neff", signed_by="public.pem")
+    assert nkic_api.Artifact.load("plain.neff").sign("key.pem").data == signed.data
+    with pytest.raises(nkic_api.RunError, match="the file has no signature"):
+        nkic_api.Artifact.load("plain.neff", signed_by="public.pem")
+
+
+def test_signing_needs_a_key_and_an_artifact(nkic: Run, folder: Path) -> None:
+    assert "NKI0003" in nkic("k.py", "--sign", "k.py").err
+    assert "none is written" in nkic("k.py", "--sign", "k.py", "--emit", "ir").err
+    assert "`--check` writes nothing" in nkic("k.py", "--sign", "k.py", "--check").err
+    assert not list(folder.glob("*.neff"))

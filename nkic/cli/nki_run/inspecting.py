@@ -42,7 +42,7 @@ def inspect(line: InspectLine) -> None:
 
 def _describe(line: InspectLine) -> None:
     """Describe the file, of any minor version of the format."""
-    description = info(open_file(line.artifact))
+    description = info(open_file(line.artifact, signed_by=line.require_signature))
     if line.json:
         _print_json(description.as_json())
         return
@@ -53,7 +53,7 @@ def _describe(line: InspectLine) -> None:
 def _list_program(line: InspectLine) -> None:
     engine = find_engine(line.engine) if line.engine is not None else None
     lines = lines_of("--lines", line.lines) if line.lines is not None else None
-    executable = load(open_file(line.artifact))
+    executable = load(open_file(line.artifact, signed_by=line.require_signature))
     if line.json:
         rows = disassemble.rows(executable, engine=engine, lines=lines)
         _print_json({"schema": SCHEMA, "kernel": executable.name, "items": rows})
@@ -71,7 +71,7 @@ def _check(line: InspectLine) -> None:
         if not line.json:
             files.write(STANDARD, f"{layer}: ok\n")
 
-    load(open_file(line.artifact), passed=note)
+    load(open_file(line.artifact, signed_by=line.require_signature), passed=note)
     if line.json:
         _print_json({"schema": SCHEMA, "verified": True, "layers": passed})
 
@@ -134,7 +134,10 @@ def compare_files(line: CompareLine, session: Session) -> int:
 def equal_files(line: EqualLine) -> int:
     from nkic.simulate.field.decide import equal  # NumPy
 
-    first, second = (load(open_file(path)) for path in (line.before, line.after))
+    first, second = (
+        load(open_file(path, signed_by=line.require_signature))
+        for path in (line.before, line.after)
+    )
     answer = equal(first, second)
     record = {"schema": 1, **answer.as_json()}
     files.write(STANDARD, json.dumps(record, indent=1) + "\n" if line.json else answer.text)

@@ -63,6 +63,13 @@ _machine = partial(
     "them.",
     reads=whole,
 )
+_signed = partial(
+    option,
+    "--require-signature KEY",
+    "Refuse a file that is not signed (`nkic --sign`) with the private key of this public key, PEM "
+    "or OpenSSH. Needs the package cryptography.",
+    reads=whole,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,6 +202,7 @@ class CommandLine:
         "Treat races as errors: unordered accesses of one core to any memory, and of two cores to "
         "shared HBM, including those at run-time offsets.",
     )
+    require_signature: str | None = _signed(group="Checks")
     ranks: int = _run(
         "--ranks N",
         "Run the kernel as this many ranks together, for nki.collectives; {rank} in a path is the "
@@ -265,6 +273,7 @@ class EqualLine:
 
     before: str = option("A.neff", "The first kernel.", reads=whole)
     after: str = option("B.neff", "The second kernel.", reads=whole)
+    require_signature: str | None = _signed(group="Checks", common=True)
     json: bool = _json(group="Outputs")
 
 
@@ -287,6 +296,7 @@ class InspectLine:
         "For --disasm: only the instructions of these source lines.",
         needs=("disasm",),
     )
+    require_signature: str | None = _signed(group="Inspect", modes="check")
     json: bool = _json(group="Inspect", modes="check")
 
 
@@ -359,7 +369,7 @@ OLD = {
 TABLE = rows(CommandLine)
 MARK = "{rank}"
 # The files that all ranks share.
-_OF_ALL_RANKS = ("artifact", "source", "machine")
+_OF_ALL_RANKS = ("artifact", "source", "machine", "require_signature")
 _PATHS = [n for n, row in TABLE.items() if (row.reads or row.writes) and n not in _OF_ALL_RANKS]
 
 

@@ -164,7 +164,7 @@ class _RunCommand:
         self.line = line
         self.session = session
         self.settings = outputs.tolerances_of(line)
-        self.data = open_file(line.artifact)
+        self.data = open_file(line.artifact, signed_by=line.require_signature)
         self.executable = load(self.data)
         session.sources = self.executable.sources.get
         self.signature = signature_of(self.executable)

@@ -9,7 +9,9 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from math import inf
 from pathlib import Path
+from typing import Any
 
+from nkic.artifact import signature
 from nkic.base import files, levels, limits, watch
 from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed, bad_value, make
 from nkic.base.files import STANDARD, confined
@@ -98,6 +100,7 @@ class _CompileCommand:
     def __init__(self, line: CommandLine, session: Session) -> None:
         self.line = line
         self.session = session
+        self.key: Any = None  # that signs the artifact
         from_stdin = line.source == STANDARD
         self.path = line.stdin_name or STDIN_NAME if from_stdin else str(line.source)
         self.loader = Loader.beside(self.path, line.include, _modules(line.module))
@@ -161,6 +164,10 @@ class _CompileCommand:
         wanted = self.outputs()
         limits = outputs.rules(line.fail_if) if line.fail_if is not None else []
         wanted_reports = outputs.wanted_reports(line.report) if line.report else []
+        if line.sign is not None:
+            if all(output.kind != "neff" for output in wanted):
+                fail("`--sign` signs an artifact, and none is written", "leave it out")
+            self.key = signature.private_key(line.sign)
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
@@ -285,6 +292,8 @@ class _CompileCommand:
             content: str | bytes = outputs.dependencies(target, self.inputs())
         else:
             content = FORMS[output.kind].make(compiled)
+        if output.kind == "neff" and self.key is not None:
+            content = signature.sign(compiled.data, self.key)
         files.write(output.path, content, force=self.line.force)
         data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
         facts: dict[str, object] = {"sha256": sha256(data).hexdigest(), "bytes": len(data)}

@@ -163,6 +163,13 @@ class CommandLine:
         about="schedule",
     )
     embed_source: bool = _output("--embed-source", "Store the source text in the artifact.")
+    sign: str | None = _output(
+        "--sign KEY",
+        "Sign the artifact with this private key of Ed25519 (PEM or OpenSSH), for `nki-run "
+        "--require-signature`. Needs the package cryptography.",
+        reads=whole,
+        more=True,
+    )
     no_cache: bool = _output(
         "--no-cache",
         "Compile even if nothing has changed since the last compilation, and cache nothing. [env: "

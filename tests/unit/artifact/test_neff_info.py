@@ -1,4 +1,4 @@
-"""Inspect files without running them: info, extract, strip, diff."""
+"""Inspect files without running them: info, diff."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import replace
 from nkic.artifact import container
 from nkic.artifact.disassemble import MAX_ALIGNED, diff
 from nkic.artifact.encode import write
-from nkic.artifact.info import info, strip
+from nkic.artifact.info import info
 from nkic.artifact.read import read
-from tests.harness.executables import ROWS, SCALED, SOURCE, instruction_of, long_sample, sample
+from tests.harness.executables import ROWS, SCALED, instruction_of, long_sample, sample
 from tests.harness.tamper import rebuilt, refused
 
 DATA = write(sample(), embed_source=True)
@@ -24,6 +24,7 @@ def test_info_for_people() -> None:
     assert shown["Made By"] == "nkic 0.1.0"
     assert shown["Runs Here"] == "yes"
     assert shown["Features"] == "none"
+    assert shown["Signed By"] == "nobody"
     assert shown["Timing Figures"] == "same"
     assert shown["Input a"] == "float32[128, 16] in shared_hbm"
     assert shown["Output output_0"] == "float32[128, 16] in shared_hbm"
@@ -80,29 +81,12 @@ def test_info_sees_other_target_tables() -> None:
     assert info(rebuilt(DATA, {}, target="trn9")).target_table == "unknown target"
 
 
-def test_strip_source_takes_the_text_only() -> None:
-    data = rebuilt(DATA, {"extra": b"kept"})
-    stripped = strip(data, "source")
-    assert SOURCE.encode() in data
-    assert SOURCE.encode() not in stripped
-    assert bytes(container.unpack(stripped).sections["extra"].data) == b"kept"
-    assert stripped == rebuilt(write(sample()), {"extra": b"kept"})
-
-
-def test_strip_debug_takes_names_and_places() -> None:
-    stripped = strip(DATA, "debug")
-    assert b"add.py" not in stripped
-    assert b"a_tile" not in stripped
-    assert container.unpack(stripped).header.id == container.unpack(DATA).header.id
-    assert [len(s.items) for s in read(stripped, rows=ROWS).streams] == [3, 4, 3]
-
-
 def test_equal_files_and_equal_programs() -> None:
     assert diff(DATA, DATA).summary == "the files are identical"
     found = diff(DATA, write(sample()))
     assert (found.verdict, found.lines) == ("metadata", ())
     assert found.summary == "identical program, different metadata, in the sections src"
-    assert diff(DATA, strip(DATA, "debug")).sections == ("src", "lines", "debug")
+    assert diff(DATA, rebuilt(DATA, dict.fromkeys(("src", "lines")))).sections == ("src", "lines")
 
 
 def test_a_forged_id_does_not_make_programs_equal() -> None:

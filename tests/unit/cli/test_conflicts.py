@@ -24,9 +24,9 @@ MODES = {
         "calibrate --print machine": "print json machine",
         "calibrate --print microkernels": "print",
         "calibrate folder": "folder target figures",
-        "inspect k.neff": "disasm check json",
-        "inspect k.neff --disasm": "disasm json engine lines",
-        "inspect k.neff --check": "check json",
+        "inspect k.neff": "disasm check json require_signature",
+        "inspect k.neff --disasm": "disasm json engine lines require_signature",
+        "inspect k.neff --check": "check json require_signature",
     },
     "nkic": {
         "--print targets": "print json no_cache",
