@@ -70,7 +70,7 @@ ALLOWED = {
     "cli": "base cli.common",
     "cli.nkic": "base machine source artifact specialise report compiler.compiled compiler.loader"
     " compiler.request compiler.pipeline compiler.forms compiler.remarks migrate migrate.advise"
-    " judge serve serve.app cli cli.common",
+    " api nki judge serve serve.app cli cli.common",
     "cli.nki_run": "base machine artifact report simulate report.figures cli cli.common",
 }
 # Pages of a stage that are files of their own because few compilations load them.

@@ -36,13 +36,14 @@ BUDGET = {
     "judge": (3_022, 10),
     "serve": (1_616, 6),
     "nki": (2_392, 12),
-    "cli": (6_422, 27),
+    "cli": (6_529, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 
 # Short modules that only one other module of their room imports: they would be pages of it, but
 # fence what few runs load.
 FENCES = {
+    "nkic.cli.nkic.proving": "the Python interface, which executes the file",
     "nkic.cli.nki_run.carry_out": "`--help` runs without the runner",
     "nkic.cli.nkic": "the command, which lists its options for scripts",
     "nkic.compiler.like": "NumPy, for `--like` alone",

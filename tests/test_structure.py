@@ -60,7 +60,9 @@ ON_DEMAND = {
         "nkic.serve.lsp",
     },
     "serve/lsp.py": {"nkic.serve.lsp_server"},  # pygls
-    "cli/nkic/carry_out.py": {"nkic.cli.nkic.rewriting"},  # NumPy
+    "cli/nkic/carry_out.py": {  # NumPy
+        *("nkic.cli.nkic.proving", "nkic.cli.nkic.rewriting"),
+    },
     "cli/nkic/many.py": {"nkic.cli.common"},  # reports of faults
     "cli/nkic/judging.py": {
         *("nkic.judge.cluster", "nkic.judge.tuning"),  # Dask, Optuna

@@ -50,7 +50,7 @@ def test_samples(case: run.Case) -> None:
     request = two_ways.request_in(path, parse_options(kernel=case.kernel, args=args))
     with two_ways.live_module(path, f"sample_{case.folder.name}") as module:
         kernel = getattr(module, case.kernel)
-        native, closed = two_ways.both(kernel, two_ways.given_of(request), request.consts)
+        native, closed = two_ways.both(kernel, two_ways.as_call(request), request.consts)
     assert native.data is not None, native
     assert native.data == closed.data
     assert native.places == closed.places
@@ -62,7 +62,7 @@ def test_files(path: Path) -> None:
     request = two_ways.request_in(path, parse_options(**words_of(case)))
     with two_ways.live_module(path) as module:
         kernel = two_ways.only_kernel(module, request.kernel)
-        given = two_ways.given_of(request, kernel)
+        given = two_ways.as_call(request, kernel)
         native, closed = two_ways.both(kernel, given, request.consts)
     assert native.raised is None and closed.raised is None
     assert native.data == closed.data
@@ -92,7 +92,7 @@ def test_python_as_authors_write_it(path: Path, name: str, args: list[str]) -> N
     """The closed world is compared with Python itself: the same output, and the same program."""
     request = two_ways.request_in(path, parse_options(kernel=name, args=args))
     with two_ways.live_module(path) as module:
-        native, closed = two_ways.both(getattr(module, name), two_ways.given_of(request))
+        native, closed = two_ways.both(getattr(module, name), two_ways.as_call(request))
     assert native.raised is None and native.data is not None, native
     assert closed.printed == native.printed
     assert closed.data == native.data
@@ -126,5 +126,5 @@ def test_the_harness_sees_a_difference(tmp_path: Path) -> None:
     )
     request = two_ways.request_in(path, parse_options(args=["a=float32[2,2]"]))
     with two_ways.live_module(path) as module:
-        native, closed = two_ways.both(module.kernel, two_ways.given_of(request))
+        native, closed = two_ways.both(module.kernel, two_ways.as_call(request))
     assert native.data is not None and native.data != closed.data

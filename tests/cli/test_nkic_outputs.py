@@ -441,3 +441,18 @@ def test_signing_needs_a_key_and_an_artifact(nkic: Run, folder: Path) -> None:
     assert "none is written" in nkic("k.py", "--sign", "k.py", "--emit", "ir").err
     assert "`--check` writes nothing" in nkic("k.py", "--sign", "k.py", "--check").err
     assert not list(folder.glob("*.neff"))
+
+
+def test_python_itself_proves_the_source(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--prove-source") == Ran(0, "", "")
+    assert "NKI0009" in nkic("-", "--prove-source").err
+    # The closed world has no such module of Python, so that it evaluates another program.
+    only_python = "try:\n    import json.tool\n    N = 3\nexcept ImportError:\n    N = 2\n"
+    (folder / "k.py").write_text(only_python + KERNEL.replace("factor=2.0", "factor=N"))
+    said = failure(nkic("k.py", "--prove-source", "-o", "other.neff"), 1, "other-program")
+    assert "- tensor_scalar" in said and "operand0=2" in said.split("- tensor_scalar")[1]
+    assert "+ tensor_scalar" in said and "operand0=3" in said.split("+ tensor_scalar")[1]
+    (folder / "k.py").write_text("import missing_module\n" + KERNEL)
+    said = failure(nkic("k.py", "--prove-source", "-o", "other.neff"), 1, "other-program")
+    assert "ModuleNotFoundError: No module named 'missing_module'" in said
+    assert not (folder / "other.neff").exists()

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import nkic.nki
 from nkic.api.compiling import of_live
 from nkic.api.errors import ApiError
 from nkic.api.functions import kernel as function_of
 from nkic.base.diagnostics import Diagnostic
+from nkic.cli.nkic.proving import as_call, live_module
 from nkic.compiler.compiled import CompileOptions
 from nkic.compiler.loader import Loader
 from nkic.compiler.request import request_for
 from nkic.nki.jit import Kernel
 from nkic.specialise.request import Request, RequestOptions
 
+__all__ = ["as_call", "live_module"]
 WAYS = ("native", "closed")
 
 
@@ -47,27 +46,6 @@ class Outcome:
         )
 
 
-@contextmanager
-def live_module(path: Path, name: str = "") -> Iterator[ModuleType]:
-    """Load a kernel's file as a module that imports nkic's `nki`."""
-    name = name or f"live_{path.parent.name}_{path.stem}".replace("-", "_").replace(".", "_")
-    was = nkic.nki.installed()
-    nkic.nki.install()
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(path.parent))
-        del sys.modules[name]
-        if not was:
-            nkic.nki.uninstall()
-
-
 def request_in(path: Path, said: RequestOptions) -> Request:
     """Return the request of a file, with additional options from the caller."""
     loader = Loader.beside(str(path))
@@ -78,19 +56,6 @@ def only_kernel(module: ModuleType, name: str | None) -> Kernel:
     """Return the kernel of this name in a module, or its only kernel."""
     found = [one for one in vars(module).values() if isinstance(one, Kernel)]
     return vars(module)[name] if name is not None else found[0]
-
-
-def given_of(request: Request, kernel: Kernel | None = None) -> RequestOptions:
-    """Return the same request as the options of a call."""
-    schedule = kernel.launch.schedule if kernel is not None else ()
-    return RequestOptions(
-        target=request.target,
-        profile=request.profile,
-        grid=request.grid,
-        lnc=request.lnc,
-        args=request.args,
-        schedule=schedule,
-    )
 
 
 def outcome(kernel: Any, given: RequestOptions, consts: Mapping[str, Any], way: str) -> Outcome:

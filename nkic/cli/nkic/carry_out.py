@@ -176,6 +176,8 @@ class _CompileCommand:
         if cached is not None:
             cached.note(self.loader.probes)
         self.compile(source, options, compiled)
+        if line.prove_source:
+            self.prove_source(source, options, compiled)
         self.session.lift_time_limit()
         warnings = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
@@ -197,9 +199,10 @@ class _CompileCommand:
         return outputs.outputs(self.line.emit, self.line.output, stem)
 
     def last_stage(self, wanted: Sequence[Output]) -> str:
-        if self.line.fail_if is not None or self.line.report or self.line.advise:
+        line = self.line
+        if line.fail_if is not None or line.report or line.advise or line.prove_source:
             return FORMS["neff"].stage
-        return pipeline.LAST_CHECK if self.line.check else outputs.last_stage(wanted)
+        return pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
 
     def options(self, wanted: Sequence[Output]) -> CompileOptions:
         line, seconds = self.line, self.session.limit("time")
@@ -253,6 +256,12 @@ class _CompileCommand:
         except Exception:
             self.attach(compiled)
             raise
+
+    def prove_source(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:
+        from nkic.cli.nkic.proving import prove_source  # the Python interface
+
+        request = request_for(source, self.requested(), os.environ)
+        prove_source(self.path, request, options, compiled)
 
     def see(self, span: Span) -> None:
         """Record the current place, in case the compilation must be ended from outside."""
@@ -364,6 +373,8 @@ def refuse_conflicts(line: CommandLine, given: Given) -> None:
     refuse_excluded(TABLE, given)
     if line.in_place and line.source == STANDARD:
         refuse_pair("--in-place", STANDARD, "standard input cannot be replaced")
+    if line.prove_source and line.source == STANDARD:
+        refuse_pair("--prove-source", STANDARD, "Python evaluates files")
     if line.is_many and STANDARD in line.sources:
         fail("standard input is compiled alone", "name a file, or leave out the others")
 

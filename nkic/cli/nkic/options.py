@@ -170,6 +170,13 @@ class CommandLine:
         reads=whole,
         more=True,
     )
+    prove_source: bool = _output(
+        "--prove-source",
+        "Have Python itself evaluate the kernel, too, and fail if the program differs. This "
+        "executes the file.",
+        about="source",
+        more=True,
+    )
     no_cache: bool = _output(
         "--no-cache",
         "Compile even if nothing has changed since the last compilation, and cache nothing. [env: "

@@ -77,7 +77,7 @@ def compiled(tmp_path: Path, body: str) -> Executable:
     request = two_ways.request_in(path, parse_options(args=["a=float32[2,2]"]))
     with two_ways.live_module(path) as module, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        native, closed = two_ways.both(module.kernel, two_ways.given_of(request))
+        native, closed = two_ways.both(module.kernel, two_ways.as_call(request))
     assert native.raised is None and closed.raised is None
     assert native.data is not None and native.data == closed.data
     return read(native.data)

@@ -74,7 +74,7 @@ def test_there_are_fewer_entries_than_before(tool: str) -> None:
     kinds = (of_compiler.CommandLine,) if tool == "nkic" else RUNNERS
     table = [row for kind in (*kinds, Shared) for row in rows(kind).values()]
     names = {row.names for row in table if row.group != "Many files"}
-    names -= {("--sign",)}  # which came later, as those of many files did
+    names -= {("--sign",), ("--prove-source",)}  # which came later, as those of many files did
     options = [name for name in names if name[0].startswith("-")]
     assert len(options) + len(("--explain", "--version", "-h", "--help")) < BEFORE[tool]
 

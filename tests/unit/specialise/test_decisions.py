@@ -94,7 +94,7 @@ def test_both_ways_say_the_same(body: str, message: str, advice: str, tmp_path: 
     path.write_text(_text(body))
     request = two_ways.request_in(path, parse_options(args=["a=float32[128,64]"]))
     with two_ways.live_module(path) as module:
-        native, closed = two_ways.both(module.kernel, two_ways.given_of(request))
+        native, closed = two_ways.both(module.kernel, two_ways.as_call(request))
     assert native.places == closed.places
     for way in (native, closed):
         (error,) = _errors(way.said)

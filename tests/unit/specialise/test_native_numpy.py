@@ -49,7 +49,7 @@ def ways(tmp_path: Path) -> Iterator[Ways]:
         path.write_text(HEAD.format(body=body))
         request = two_ways.request_in(path, parse_options(args=["a=float32[128,64]"], nki=nki))
         with two_ways.live_module(path) as module:
-            return two_ways.both(module.kernel, two_ways.given_of(request))
+            return two_ways.both(module.kernel, two_ways.as_call(request))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -51,7 +51,7 @@ def both(tmp_path: Path, lines: str, nki: str = "0.7") -> list[Outcome]:
     request = two_ways.request_in(path, parse_options(args=["x=float32[4,4]"], nki=nki))
     with two_ways.live_module(path) as module, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return two_ways.both(module.kernel, two_ways.given_of(request))
+        return two_ways.both(module.kernel, two_ways.as_call(request))
 
 
 def same(found: list[Outcome]) -> str:
