@@ -29,7 +29,7 @@ from nkic.base.worker import answer_requests
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import Compiled, CompileOptions
 from nkic.compiler.loader import Loader
-from nkic.compiler.request import block_of, request_for
+from nkic.compiler.request import block_of, of_project, request_for
 from nkic.program.program import AccessPattern, Program, Tensor, View, instructions
 from nkic.source import nodes, scopes
 from nkic.source.bindings import Kernel
@@ -117,20 +117,14 @@ def _kernel(
 
 def _request(kernel: Kernel, alone: bool) -> Request:
     """Return the request for a kernel: of several in a file, the block's types are those of the
-    kernel that it names; without a name, each kernel takes those that it has.
+    kernel that it names.
     """
     source = kernel.module.source
     request = request_for(source, RequestOptions(kernel=kernel.name), os.environ)
-    if alone:
+    if alone or block_of(source).kernel in (None, kernel.name):
         return request
-    named, args = block_of(source).kernel in (None, kernel.name), kernel.node.args
-    own_names = {a.name for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
-    own_names = own_names if named else set()
-    return replace(
-        request,
-        args={name: kind for name, kind in request.args.items() if name in own_names},
-        consts={n: v for n, v in request.consts.items() if n.partition(".")[0] in own_names},
-    )
+    own = of_project(source, kernel.name)
+    return replace(request, args=own.args, consts=own.consts)
 
 
 def _asking(diagnostic: Diagnostic, kernel: Kernel, alone: bool) -> Diagnostic:
