@@ -40,7 +40,7 @@ ALLOWED = {
     " compiler.emit",  # tries them again, and asks for the time
     "compiler.loader": "base source",
     "compiler.compiled": f"{DATA} artifact",
-    "compiler.request": "base machine artifact specialise",
+    "compiler.request": "base machine source artifact specialise",
     # The one module that knows the order of the stages.
     "compiler.pipeline": f"{DATA} source language specialise compiler.check compiler.check_memory"
     " compiler.warnings compiler.lower compiler.depend compiler.allocate compiler.spill"

@@ -21,7 +21,7 @@ from nkic import __version__
 from nkic.nki import stubs
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = (".ci", ".github", "docs", "grammar", "nkic", "samples", "tests")
+FOLDERS = (".ci", ".github", "course", "docs", "grammar", "nkic", "samples", "tests")
 FILES = (
     *("MANIFEST.in", "Makefile", "pyproject.toml", "Dockerfile", "action.yml"),
     ".pre-commit-hooks.yaml",

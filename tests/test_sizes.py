@@ -18,15 +18,15 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_583, 17),
+    "base": (3_594, 17),
     "machine": (9_804, 30),
     "source": (6_334, 14),
     "program": (1_820, 6),
     "evaluate": (16_386, 52),
     "language": (13_069, 41),
-    "specialise": (4_428, 13),
+    "specialise": (4_449, 13),
     "stdlib": (981, 7),
-    "compiler": (9_485, 22),
+    "compiler": (9_571, 22),
     "prove": (2_898, 9),
     "artifact": (5_753, 17),
     "simulate": (14_654, 40),
@@ -34,9 +34,9 @@ BUDGET = {
     "migrate": (6_467, 18),
     "api": (3_214, 12),
     "judge": (3_022, 10),
-    "serve": (1_616, 6),
+    "serve": (1_907, 7),
     "nki": (2_392, 12),
-    "cli": (6_529, 28),
+    "cli": (6_574, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

@@ -37,6 +37,12 @@ async function compile() {
   );
 }
 
+async function run() {
+  if (!(await saved())) return;
+  const uri = client.code2ProtocolConverter.asUri(vscode.window.activeTextEditor.document.uri);
+  await vscode.commands.executeCommand("nkic.run", uri); // the server's
+}
+
 async function show(form) {
   const path = await saved();
   if (!path) return;
@@ -52,6 +58,7 @@ async function activate(context) {
   const commands = {
     "nkic.restart": restart,
     "nkic.compile": compile,
+    "nkic.runKernel": run,
     "nkic.schedule": () => show("sched"),
     "nkic.assembly": () => show("asm"),
   };

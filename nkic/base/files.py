@@ -339,6 +339,7 @@ def opened(path: str, *, follow: bool = True) -> Iterator[BinaryIO]:
 # The file is in the working directory, or in the nearest folder above that has one.
 
 FILE = "pyproject.toml"
+KERNELS = "kernels"  # a table of tables
 # Each key with its meaning and its values: what is read, and `nkic --print schema=settings`.
 SETTINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "evaluate": (
@@ -350,7 +351,13 @@ SETTINGS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "environment says it.",
         (*profiles.LABELS.values(), *profiles.ALIASES),
     ),
+    KERNELS: (
+        "Settings of kernels by their names: what the block of a file may have, such as args, "
+        "unless that block or an option says it.",
+        (),
+    ),
 }
+TABLES = "write [tool.nkic.kernels.NAME], and args = { x = 'f32[128,512]' }"
 MAX_BYTES = 1 << 20  # maximum size of the file
 
 
@@ -386,6 +393,10 @@ def _table(path: str, changed: int) -> dict[str, Any]:
             text = f"{path}: [tool.nkic] has an unknown key `{clean(key)}`"
             raise bad_argument(text, suggestion(key, SETTINGS))
         values = SETTINGS[key][1]
+        if key == KERNELS:
+            if isinstance(value, dict) and all(isinstance(each, dict) for each in value.values()):
+                continue
+            raise bad_argument(f"{path}: {key} under [tool.nkic] must be tables", TABLES)
         if not isinstance(value, str | float) or str(value) not in values:
             text = f"{path}: {key} under [tool.nkic] cannot be {clean(repr(value)[:100])}"
             raise bad_argument(text, f"known are: {', '.join(values)}")

@@ -17,7 +17,17 @@ from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.machine import targets
 from nkic.machine.targets import Target
-from nkic.specialise.inline import parse_arg, parse_const, parse_grid, read_block
+from nkic.source.bindings import Kernel
+from nkic.source.parse import parse
+from nkic.source.resolve import list_kernels
+from nkic.source.scopes import parameters
+from nkic.specialise.inline import (
+    parse_arg,
+    parse_const,
+    parse_grid,
+    read_block,
+    read_settings,
+)
 from nkic.specialise.request import Request, RequestOptions, TensorType, combine
 
 # ---- The NKI version of a file, inferred from its imports ---------------------------------------
@@ -88,12 +98,12 @@ def request_for(
 ) -> Request:
     """Return the request.
 
-    Precedence, highest first: the values in `explicit`, its `like`, the file's inline block (absent
-    without `source`), the environment, `[tool.nkic]` of the project. `file` has the imports from
-    which to infer the NKI version, if that is not `source`. Raises `UsageFailed`, also for an
-    unusable block.
+    Precedence, highest first: the values in `explicit`, its `like`, the file's inline block and
+    `[tool.nkic.kernels]` of the project (both absent without `source`), the environment,
+    `[tool.nkic]`. `file` has the imports from which to infer the NKI version, if that is not
+    `source`. Raises `UsageFailed`, also for an unusable block.
     """
-    block = block_of(source)
+    block = stated(source, explicit.kernel)
     inferred = profile_of(file or source, explicit.kernel or block.kernel)
     request = combine(explicit, _with_environment(block, explicit, environ), inferred)
     if request.lnc > request.target.max_cores:
@@ -173,6 +183,82 @@ def block_of(source: SourceFile | None) -> RequestOptions:
         return read_block(source) if source is not None else RequestOptions()
     except CompileFailed as failed:
         raise UsageFailed(failed.diagnostics) from failed
+
+
+def stated(source: SourceFile | None, kernel: str | None) -> RequestOptions:
+    """Return what a file's block and then its project say of a kernel, or of the only one.
+
+    A block that names no kernel gives each of several the types that it has parameters for.
+    """
+    block = block_of(source)
+    project = of_project(source, kernel or block.kernel)
+    if kernel is not None and block.kernel is None and (block.args or block.consts):
+        own = next((k.node for k in _kernels(source) if k.name == kernel), None)
+        names = {p.name for p in parameters(own.args)} if own is not None else set()
+        if own is not None and len(_kernels(source)) > 1:
+            args = {name: kind for name, kind in block.args.items() if name in names}
+            consts = {n: v for n, v in block.consts.items() if n.partition(".")[0] in names}
+            block = replace(block, args=args, consts=consts)
+    first, then = (project, block) if block.kernel not in (None, kernel) else (block, project)
+    if kernel is None:
+        first, then = block, project
+    return replace(
+        block,
+        kernel=block.kernel or project.kernel,
+        target=first.target or then.target,
+        profile=first.profile or then.profile,
+        grid=then.grid if first.grid is None else first.grid,
+        lnc=first.lnc or then.lnc,
+        args={**{n: t for n, t in then.args.items() if n not in first.consts}, **first.args},
+        consts={**{n: v for n, v in then.consts.items() if n not in first.args}, **first.consts},
+    )
+
+
+def of_project(source: SourceFile | None, kernel: str | None) -> RequestOptions:
+    """Return `[tool.nkic.kernels]` for a kernel of a file, or for the only one that is there.
+
+    Raises `UsageFailed`.
+    """
+    if source is None or not (tables := files.setting(files.KERNELS)):
+        return RequestOptions()
+    known = {kernel} if kernel else {name for _, name in _DECORATED.findall(source.text)}
+    if len(found := known & tables.keys()) != 1:
+        return RequestOptions()
+    (name,) = found
+    where = f"[tool.nkic.kernels.{name}] in {files.FILE}"
+    return replace(read_settings(tables[name], where), kernel=name)
+
+
+def typed_kernels(
+    source: SourceFile, explicit: RequestOptions, environ: Mapping[str, str]
+) -> list[str]:
+    """Return the kernels of a file whose arguments all have types, or values.
+
+    Of a file whose block names a kernel, these are that one and those with settings of the project.
+    Raises `CompileFailed` or `UsageFailed`.
+    """
+    named, found = block_of(source).kernel, []
+    for kernel in _kernels(source):
+        own = replace(explicit, kernel=kernel.name)
+        if named not in (None, kernel.name) and not of_project(source, kernel.name).args:
+            continue
+        request = request_for(source, own, environ)
+        a = kernel.node.args
+        plain = [p.name for p in (*a.posonlyargs, *a.args)]
+        needed = plain[: len(plain) - len(a.defaults)]
+        pairs = zip(a.kwonlyargs, a.kw_defaults, strict=True)
+        needed += [p.name for p, default in pairs if default is None]
+        given = {*request.args, *request.like, *(n.partition(".")[0] for n in request.consts)}
+        if given.issuperset(needed):
+            found.append(kernel.name)
+    return found
+
+
+def _kernels(source: SourceFile | None) -> Sequence[Kernel]:
+    try:
+        return list_kernels(source, parse) if source is not None else ()
+    except CompileFailed:  # the compiler reports it
+        return ()
 
 
 def request_options(given: Mapping[str, Any], origin: str = "", **more: Any) -> RequestOptions:
@@ -262,7 +348,7 @@ def settings(
     block.
     """
     request = request_for(source, command, environ)
-    block = block_of(source)
+    block = stated(source, command.kernel)
     block_origin = f"inline block of {source.path}" if source is not None else ""
     values = {
         "kernel": request.kernel or "the file's only one",

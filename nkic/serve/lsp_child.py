@@ -11,7 +11,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -29,8 +29,9 @@ from nkic.base.worker import answer_requests
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import Compiled, CompileOptions
 from nkic.compiler.loader import Loader
-from nkic.compiler.request import block_of, request_for
+from nkic.compiler.request import block_of, of_project, request_for
 from nkic.program.program import AccessPattern, Program, Tensor, View, instructions
+from nkic.source import nodes, scopes
 from nkic.source.bindings import Kernel
 from nkic.source.nodes import ClassDef, FunctionDef
 from nkic.source.parse import parse
@@ -69,12 +70,15 @@ def checked(
     loader = Loader.beside(path)
     loader.unsaved = {Path(name): content for name, content in unsaved.items()}
     answer: Json = {"diagnostics": [], "tensors": [], "outline": None, "target": "", "nki": ""}
+    answer["names"] = []
     found: list[Diagnostic] = []
     with confined(loader.folders):
         try:
             source = loader.main(path, text)
             kernels = pipeline.list_kernels(source)
-            answer["outline"] = [*_outline(parse(source).body, {k.node for k in kernels})]
+            tree, definitions = parse(source), {k.node for k in kernels}
+            answer["outline"] = [*_outline(tree.body, definitions)]
+            answer["names"] = _renamable(tree.body, definitions)
             end = time.monotonic() + seconds
             for kernel in kernels:
                 found += _kernel(kernel, len(kernels) == 1, loader, end, level, answer)
@@ -113,20 +117,14 @@ def _kernel(
 
 def _request(kernel: Kernel, alone: bool) -> Request:
     """Return the request for a kernel: of several in a file, the block's types are those of the
-    kernel that it names; without a name, each kernel takes those that it has.
+    kernel that it names.
     """
     source = kernel.module.source
     request = request_for(source, RequestOptions(kernel=kernel.name), os.environ)
-    if alone:
+    if alone or block_of(source).kernel in (None, kernel.name):
         return request
-    named, args = block_of(source).kernel in (None, kernel.name), kernel.node.args
-    own_names = {a.name for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
-    own_names = own_names if named else set()
-    return replace(
-        request,
-        args={name: kind for name, kind in request.args.items() if name in own_names},
-        consts={n: v for n, v in request.consts.items() if n.partition(".")[0] in own_names},
-    )
+    own = of_project(source, kernel.name)
+    return replace(request, args=own.args, consts=own.consts)
 
 
 def _asking(diagnostic: Diagnostic, kernel: Kernel, alone: bool) -> Diagnostic:
@@ -162,6 +160,74 @@ def _outline(body: Iterable[Any], kernels: Iterable[Any]) -> Iterator[Json]:
                 "at": node.name_span[1:],
                 "inner": [*_outline(node.body, kernels)],
             }
+
+
+# Names that these bind are not renamed: other files have them, too, or they have no place of their
+# own.
+_FIXED = nodes.Import | nodes.ImportFrom | nodes.Global | nodes.Nonlocal | nodes.ExceptHandler
+_Scopes = tuple[tuple[Any, frozenset[str]], ...]  # the innermost first, with what they bind
+
+
+def _renamable(body: Sequence[Any], kernels: Collection[Any]) -> list[Json]:
+    """Return the names of a file that can be renamed in it, with all their places.
+
+    Left out are parameters of kernels, which whoever compiles them names, and members of classes,
+    which attributes name.
+    """
+    places: dict[tuple[Any, str], list[Span]] = {}
+    fixed, defined, calls = set[str](), dict[Any, nodes.FunctionDef](), list[Any]()
+
+    def use(seen: _Scopes, name: str, span: Span) -> Any:
+        key = next(((scope, name) for scope, bound in seen if name in bound), None)
+        if key is not None:
+            places.setdefault(key, []).append(span)
+        return key
+
+    def visit(roots: Iterable[nodes.Node], seen: _Scopes) -> None:
+        for node in scopes.nodes_in_scope(roots):
+            if isinstance(node, nodes.Name):
+                use(seen, node.id, node.span)
+            elif isinstance(node, nodes.FunctionDef | nodes.ClassDef):
+                key = use(seen, node.name, node.name_span)
+                if isinstance(node, nodes.FunctionDef):
+                    defined[key] = node
+            elif isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name):
+                calls.append((node, seen))
+            elif isinstance(node, _FIXED) or type(node).__name__.startswith(("Match", "Type")):
+                fixed.update(scopes.bound_by([node]), getattr(node, "names", ()))
+            if scopes.is_scope(node):
+                enter(node, seen)
+
+    def enter(scope: scopes.Scope, seen: _Scopes) -> None:
+        bound = scopes.bound(scope)
+        if isinstance(scope, nodes.ClassDef):
+            fixed.update(bound)
+            methods = [n for n in scope.body if isinstance(n, nodes.FunctionDef)]
+            fixed.update(p.name for m in methods for p in scopes.parameters(m.args))
+        elif isinstance(scope, nodes.FunctionDef | nodes.Lambda):
+            for parameter in scopes.parameters(scope.args):
+                _, line, column, *_ = parameter.span
+                end = column + len(parameter.name)
+                at = Span(parameter.span.path, line, column, line, end)
+                places.setdefault((scope, parameter.name), []).append(at)
+                if scope in kernels:
+                    fixed.add(parameter.name)
+        inner = tuple(pair for pair in seen if not isinstance(pair[0], nodes.ClassDef))
+        visit(scopes.inside(scope), ((scope, bound), *inner))
+
+    visit(body, ((None, scopes.bound_by(body)),))
+    for call, seen in calls:
+        key = next(((s, call.func.id) for s, bound in seen if call.func.id in bound), None)
+        for keyword in call.keywords if key in defined else ():
+            _, line, column, *_ = keyword.span
+            if (own := (defined[key], keyword.arg)) in places:
+                end = column + len(keyword.arg)
+                places[own].append(Span(keyword.span.path, line, column, line, end))
+    return [
+        {"name": name, "at": [span[1:] for span in dict.fromkeys(spans)]}
+        for (_, name), spans in places.items()
+        if name not in fixed
+    ]
 
 
 def _tensors(program: Program, path: str) -> list[Json]:

@@ -2,393 +2,54 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
+import json
+import keyword
 import os
 import re
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import msgpack
 from lsprotocol import types
 from pygls import uris
+from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
-from pygls.workspace import PositionCodec, TextDocument
+from pygls.workspace import TextDocument
 
 from nkic import __version__
-from nkic.base import profiles
-from nkic.base.diagnostics import Fix, apart
+from nkic.base import files, profiles
+from nkic.base.diagnostics import UsageFailed
 from nkic.base.profiles import Profile
-from nkic.base.source import SHIPPED, SourceFile, Span
-from nkic.base.text import size
 from nkic.base.worker import FORKED, started
-from nkic.language import versions
 from nkic.machine import targets
-from nkic.machine.instructions import ROWS
 from nkic.machine.targets import Target
-from nkic.machine.tiles import first_target
 from nkic.serve import lsp_child
-
-# ------------------------------------------------------------------------------------------------
-# The names of NKI for the editor: from the stubs, which are written from the instruction table.
-
-STUBS = Path(__file__).parents[1] / "stubs" / "nki"
-FILES = {
-    "nki.isa": STUBS / "isa" / "__init__.pyi",
-    "nki.language": STUBS / "language.pyi",
-    "nki.collectives": STUBS / "collectives.pyi",
-}
-_IMPORT = re.compile(
-    r"(?m)^[ \t]*(?:import[ \t]+(nki\.\w+)[ \t]+as[ \t]+(\w+)"
-    r"|from[ \t]+nki[ \t]+import[ \t]+(\w+)(?:[ \t]+as[ \t]+(\w+))?)"
+from nkic.serve.lsp_answers import (
+    FILES,
+    MIGRATE,
+    RUN,
+    Answer,
+    Text,
+    actions,
+    call_at,
+    completions,
+    find,
+    hints,
+    notice,
+    places,
+    symbols,
+    tensor_page,
 )
-_TOKEN = re.compile(
-    r"#[^\n]*|\"\"\"[\s\S]*?\"\"\"|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
-    r"|(?P<open>[\w.]*[ \t]*[\[({])|(?P<close>[\])}])|(?P<comma>,)|(?P<name>\w+)[ \t]*=(?!=)"
-)
-NEAR = 8000  # characters before the cursor in which a call may begin
 
-
-class Name(NamedTuple):
-    """A function, class or constant; `name` is dotted for the members of enumerations."""
-
-    module: str
-    name: str
-    call: str  # `(dst, src)`; empty if it is not called
-    parameters: dict[str, str]  # each with its description
-    doc: str
-    line: int  # from 1, in the module's stub
-
-    @property
-    def page(self) -> str:
-        """The page of the instruction or function, as Markdown."""
-        described = [f"- `{name}`: {text}" for name, text in self.parameters.items() if text]
-        first, _, rest = self.doc.partition("\n")
-        has_call = first.startswith(f"{self.name}(")
-        head = first if has_call else f"{self.name}{self.call}"
-        text = (rest if has_call else self.doc).partition("\n:param")[0].strip()
-        source = self.doc.rpartition("\n\nSource: ")
-        foot = f"\n\n*Source: {source[2]}*" if source[1] and "Source: " not in text else ""
-        rows = "\n".join(described)
-        return f"```python\n{head}\n```\n{text}\n\n{rows}{foot}".strip()
-
-    def missing(self, profile: Profile, target: Target) -> str:
-        """Return why a version or target does not have it; empty if both do."""
-        row = ROWS.get(self.name) if self.module != "nki.language" else None
-        if row is None:
-            added = versions.of(self.module, versions.Added)
-            addition = added.get(self.name)
-            later = addition is not None and profile < addition.since
-            return f"since NKI {addition.since.label}" if addition and later else ""
-        if profile < row.since:
-            return f"since NKI {row.since.label}"
-        if row.until is not None and profile > row.until:
-            return f"until NKI {row.until.label}"
-        has = row.generation <= target.generation
-        return "" if has else f"on {first_target(row.generation)} and newer"
-
-
-@cache
-def tables() -> dict[str, dict[str, Name]]:
-    """Return the names of each module."""
-    return {
-        module: {name.name: name for name in _names(module, path.read_text("utf-8"))}
-        for module, path in FILES.items()
-    }
-
-
-def _names(module: str, text: str) -> Iterator[Name]:
-    for node in ast.parse(text).body:
-        if isinstance(node, ast.FunctionDef):
-            doc = ast.get_docstring(node) or ""
-            arguments = [*node.args.args, *node.args.kwonlyargs]
-            told = dict(re.findall(r"(?m)^:param (\w+): (.*)$", doc))
-            parameters = {a.arg: told.get(a.arg, "") for a in arguments}
-            call = f"({', '.join(parameters)})"
-            yield Name(module, node.name, call, parameters, doc, node.lineno)
-        elif isinstance(node, ast.ClassDef):
-            yield Name(module, node.name, "", {}, ast.get_docstring(node) or "", node.lineno)
-            for member in node.body:
-                if isinstance(member, ast.Assign):
-                    name = f"{node.name}.{ast.unparse(member.targets[0])}"
-                    yield Name(module, name, "", {}, "", member.lineno)
-        elif isinstance(node, ast.AnnAssign):
-            yield Name(module, ast.unparse(node.target), "", {}, "", node.lineno)
-
-
-def aliases(text: str) -> dict[str, str]:
-    """Return the modules that a file's imports bind, by the names that they bind."""
-    bound = {}
-    for module, alias, part, other in _IMPORT.findall(text):
-        name = module or f"nki.{part}"
-        if name in FILES:
-            bound[alias or other or part] = name
-    return bound
-
-
-def find(text: str, dotted: str) -> Name | None:
-    """Return the name that `nisa.activation` is in a file with this text."""
-    head, _, rest = dotted.partition(".")
-    return tables().get(aliases(text).get(head, ""), {}).get(rest)
-
-
-def completions(text: str, dotted: str, profile: Profile, target: Target) -> Iterator[Name]:
-    """Yield the names that may follow `nisa.` or `nisa.engine.`."""
-    head, _, rest = dotted.partition(".")
-    inside = rest.rpartition(".")[0]
-    for name in tables().get(aliases(text).get(head, ""), {}).values():
-        if name.name.rpartition(".")[0] == inside and not name.missing(profile, target):
-            yield name
-
-
-def call_at(before: str) -> tuple[str, int, str] | None:
-    """Return the innermost open call before the cursor: what is called, the number of the
-    argument, and its keyword, if it has one.
-    """
-    stack: list[tuple[str, int, str]] = []
-    for token in _TOKEN.finditer(before[-NEAR:]):
-        if token["open"]:
-            stack.append((token["open"].rstrip("([{ \t") * token["open"].endswith("("), 0, ""))
-        elif token["close"] and stack:
-            stack.pop()
-        elif stack and (token["comma"] or token["name"]):
-            called, number, _ = stack[-1]
-            stack[-1] = (called, number + bool(token["comma"]), token["name"] or "")
-    return stack[-1] if stack and stack[-1][0] else None
-
-
-# ---- Answers of the checking process in the protocol's terms ------------------------------------
-
-Json = Mapping[str, Any]
-UriOf = Callable[[str], str]
-_LEVELS = {
-    "error": types.DiagnosticSeverity.Error,
-    "warning": types.DiagnosticSeverity.Warning,
-    "remark": types.DiagnosticSeverity.Information,
-}
-_KINDS = {
-    "kernel": types.SymbolKind.Event,
-    "function": types.SymbolKind.Function,
-    "class": types.SymbolKind.Class,
-}
-ASKING = "argument-type-missing"
-SAFE = "MachineApplicable"
-
-
-class Text:
-    """A document's text with conversions between nkic's positions and the editor's."""
-
-    def __init__(self, text: str, codec: PositionCodec) -> None:
-        self.source, self.codec = SourceFile("", text), codec
-
-    def position(self, line: int, column: int) -> types.Position:
-        """Return the editor's form of a position that counts from 1, in code points."""
-        known, characters = self.source.line(line), max(column - 1, 0)
-        # In a file that is not open, a character counts once.
-        units = self.codec.client_num_units(known[:characters]) if known else characters
-        return types.Position(max(line - 1, 0), units)
-
-    def range(self, span: Sequence[int]) -> types.Range:
-        """Return the editor's form of (line, column, end line, end column)."""
-        return types.Range(self.position(*span[:2]), self.position(*span[2:]))
-
-    def place(self, position: types.Position) -> tuple[int, int]:
-        """Return the line from 1, and the number of code points before the position."""
-        found = self.codec.position_from_client_units(
-            self.source.lines, types.Position(position.line, position.character)
-        )
-        return found.line + 1, found.character
-
-    def before(self, position: types.Position) -> str:
-        """Return the text before a position."""
-        line, column = self.place(position)
-        lines = self.source.lines[: line - 1]
-        return "\n".join([*lines, self.source.line(line)[:column]])
-
-
-@dataclass
-class Answer:
-    """What is known of one version of a document."""
-
-    version: int | None
-    text: Text
-    level: int = 0
-    found: Sequence[tuple[str, types.Diagnostic]] = ()  # each with the URI of its file
-    fixes: Sequence[tuple[types.Diagnostic, Fix]] = ()
-    tensors: Sequence[Json] = ()
-    outline: Sequence[Json] | None = ()
-    files: frozenset[str] = frozenset()
-    target: str = ""
-    nki: str = ""
-    uri_of: UriOf = field(default=str)
-
-    @classmethod
-    def read(
-        cls,
-        raw: Json,
-        version: int | None,
-        level: int,
-        text_of: Callable[[str], Text],
-        uri_of: UriOf,
-    ) -> Answer:
-        """Return an answer from plain data. Raises `LookupError`, `TypeError` or `ValueError`."""
-        answer = cls(version, text_of(""), level, uri_of=uri_of)
-        pairs = [(each, _diagnostic(each, answer, text_of)) for each in raw["diagnostics"]]
-        answer.found = [(_home(each, uri_of), shown) for each, shown in pairs]
-        answer.fixes = [(shown, _fix(f)) for each, shown in pairs for f in each["fixes"]]
-        answer.tensors, answer.outline = raw["tensors"], raw["outline"]
-        answer.files = frozenset(raw["files"])
-        answer.target, answer.nki = raw["target"], raw["nki"]
-        return answer
-
-
-def _home(diagnostic: Json, uri_of: UriOf) -> str:
-    spans = [s for s in diagnostic["spans"] if s["primary"]]
-    return uri_of(spans[0]["file"]) if spans else uri_of("")
-
-
-def _range(span: Json, text: Text) -> types.Range:
-    return text.range(_span(span)[1:])
-
-
-def _span(span: Json) -> Span:
-    return Span(*(span[name] for name in ("file", "line", "column", "end_line", "end_column")))
-
-
-def _fix(fix: Json) -> Fix:
-    sure = fix["applicability"] == SAFE
-    return Fix(_span(fix["span"]), fix["replacement"], fix["title"], sure)
-
-
-def _diagnostic(
-    diagnostic: Json, answer: Answer, text_of: Callable[[str], Text]
-) -> types.Diagnostic:
-    spans = [span for span in diagnostic["spans"] if not span["file"].startswith(SHIPPED)]
-    primary = next((span for span in spans if span["primary"]), None)
-    others = [span for span in spans if not span["primary"] and span["label"]]
-    label = [primary["label"]] if primary and primary["label"] else []
-    help = [f"help: {diagnostic['help']}"] if diagnostic["help"] else []
-    level = "remark" if diagnostic["slug"] == ASKING else diagnostic["level"]
-    start = types.Position(0, 0)
-    return types.Diagnostic(
-        range=_range(primary, text_of(primary["file"])) if primary else types.Range(start, start),
-        message="\n".join([diagnostic["message"], *label, *diagnostic["notes"], *help]),
-        severity=_LEVELS[level],
-        code=diagnostic["code"],
-        source="nkic",
-        related_information=[
-            types.DiagnosticRelatedInformation(
-                types.Location(answer.uri_of(span["file"]), _range(span, text_of(span["file"]))),
-                span["label"],
-            )
-            for span in others
-        ],
-    )
-
-
-def notice(message: str) -> types.Diagnostic:
-    """Return a warning about the file as a whole."""
-    start = types.Position(0, 0)
-    place, warning = types.Range(start, start), types.DiagnosticSeverity.Warning
-    return types.Diagnostic(place, message, severity=warning, source="nkic")
-
-
-# ---- quick fixes --------------------------------------------------------------------------------
-
-
-def actions(answer: Answer, uri: str, wanted: types.Range) -> Iterator[types.CodeAction]:
-    """Yield the fixes of the diagnostics in a range, then all safe ones of the file together."""
-    own = [(d, fix) for d, fix in answer.fixes if answer.uri_of(fix.span.path) == uri]
-    edits = {f: types.TextEdit(answer.text.range(f.span[1:]), f.replacement) for _, f in own}
-    for diagnostic, fix in own:
-        if _meet(diagnostic.range, wanted):
-            yield types.CodeAction(
-                fix.title,
-                kind=types.CodeActionKind.QuickFix,
-                diagnostics=[diagnostic],
-                is_preferred=fix.sure,
-                edit=types.WorkspaceEdit({uri: [edits[fix]]}),
-            )
-    safe = [edits[fix] for fix in apart(fix for _, fix in own)]
-    if safe:
-        yield types.CodeAction(
-            "apply all safe fixes of nkic",
-            kind=types.CodeActionKind.SourceFixAll,
-            edit=types.WorkspaceEdit({uri: safe}),
-        )
-
-
-def _meet(one: types.Range, other: types.Range) -> bool:
-    return one.start <= other.end and other.start <= one.end
-
-
-# ---- tensors ------------------------------------------------------------------------------------
-
-
-def hints(
-    answer: Answer, wanted: types.Range, with_types: bool, with_bytes: bool
-) -> Iterator[types.InlayHint]:
-    """Yield a hint behind each declaration of tensors in a range."""
-    for tensor in answer.tensors:
-        at = answer.text.position(*tensor["span"][2:])
-        if tensor["argument"] or not wanted.start <= at <= wanted.end:
-            continue
-        parts = [_types(tensor)] if with_types else []
-        if with_bytes and tensor["partitions"]:
-            parts.append(f"{size(tensor['bytes'])}/partition")
-        if parts:
-            kind = types.InlayHintKind.Type
-            yield types.InlayHint(at, " · ".join(parts), kind=kind, padding_left=True)
-
-
-def _types(tensor: Json) -> str:
-    more = f" and {tensor['more']} more" if tensor["more"] > 0 else ""
-    return " or ".join(tensor["kinds"]) + more
-
-
-def tensor_page(answer: Answer, name: str, line: int) -> str:
-    """Return what is known of the tensor called `name` at a line; empty if nothing is."""
-    named = [tensor for tensor in answer.tensors if tensor["name"] == name]
-    before = [tensor for tensor in named if tensor["span"][0] <= line]
-    tensor = max(before or named, key=lambda t: t["span"][0], default=None)
-    if tensor is None:
-        return ""
-    rows = [f"**{name}**: `{_types(tensor)}` in {tensor['memory']}"]
-    if tensor["partitions"]:
-        per = size(tensor["bytes"])
-        rows.append(f"{tensor['partitions']} partitions of {per}")
-    else:
-        rows.append(size(tensor["bytes"]))
-    if tensor["number"] > 1:
-        rows.append(f"{tensor['number']} tensors are made here; the first of them:")
-    if tensor["address"] and answer.level:
-        partition, byte = tensor["address"]
-        rows.append(f"address {byte} in partitions from {partition}")
-    if tensor["uses"]:
-        first, last = tensor["uses"]
-        rows.append(f"live from its first use in line {first} to its last in line {last}")
-    return "\n\n".join(rows)
-
-
-def symbols(answer: Answer, outline: Sequence[Json]) -> list[types.DocumentSymbol]:
-    """Return the functions and classes; kernels have a kind of their own."""
-    return [
-        types.DocumentSymbol(
-            each["name"],
-            _KINDS[each["kind"]],
-            answer.text.range(each["span"]),
-            answer.text.range(each["at"]),
-            detail="kernel" if each["kind"] == "kernel" else None,
-            children=symbols(answer, each["inner"]),
-        )
-        for each in outline
-    ]
-
+T = TypeVar("T")
 
 # ------------------------------------------------------------------------------------------------
 # The server's side of the process that compiles: one at a time, killed when it is in the way.
@@ -454,6 +115,72 @@ def _asked(connection: Any, request: Mapping[str, Any]) -> Mapping[str, Any]:
     return answer
 
 
+# ------------------------------------------------------------------------------------------------
+# What an editor may have done with a saved kernel: by nkic's commands, so that it shows what a
+# terminal would.
+
+NKIC = (sys.executable, "-m", "nkic.cli.nkic")
+NKI_RUN = (sys.executable, "-m", "nkic.cli.nki_run")
+SECONDS = 120.0  # that a command may take
+
+
+class Failed(Exception):
+    """A command failed: its messages."""
+
+
+async def ran(path: str) -> tuple[str, Mapping[int, str]]:
+    """Run a kernel on random numbers; return a summary, and what each line costs.
+
+    Raises `Failed`.
+    """
+    with TemporaryDirectory() as folder:
+        kernel = str(Path(folder, "kernel.neff"))
+        await _done(path, *NKIC, path, "-o", kernel)
+        words = (kernel, "--fill", "randn(0)", "--json")
+        out, _ = await _done(path, *NKI_RUN, "profile", *words)
+    report = json.loads(out)
+    cycles, time = report["cycles"], max(report["time_ns"], 1)
+    costs = {}
+    for each in report["lines"]:
+        if Path(each["path"]).name == Path(path).name:
+            busy, share = sum(each["busy_ns"].values()), each["critical_ns"] / time
+            engines = ", ".join(each["busy_ns"])
+            costs[each["line"]] = f"{busy * cycles / time:,.0f} cycles · {share:.0%} · {engines}"
+    took = f"{report['kernel']}: {cycles:,} cycles ({report['time_ns'] / 1000:,.2f} us)"
+    return f"{took}, bound by {report['verdict']['bound']}", costs
+
+
+async def migrated(path: str) -> tuple[str, str]:
+    """Rewrite a kernel for the latest NKI; return the new text, and how the two compare.
+
+    Raises `Failed` also if a place is left, or if the two differ.
+    """
+    with TemporaryDirectory() as folder:
+        new = Path(folder, "new.py")
+        words = ("--migrate", "--verify", "--message-format", "short", "-o", str(new))
+        _, told = await _done(path, *NKIC, path, *words)
+        return new.read_text("utf-8"), told
+
+
+async def _done(path: str, *words: str) -> tuple[str, str]:
+    """Return what a command prints to both streams, run in the file's folder."""
+    process = await asyncio.create_subprocess_exec(
+        *words, cwd=Path(path).parent, stdin=DEVNULL, stdout=PIPE, stderr=PIPE
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    except (TimeoutError, asyncio.CancelledError) as ended:
+        process.kill()
+        await process.wait()
+        if isinstance(ended, TimeoutError):
+            raise Failed(f"it takes more than {SECONDS:g} s") from None
+        raise
+    told = err.decode("utf-8", "replace")
+    if process.returncode:
+        raise Failed(told)
+    return out.decode("utf-8", "replace"), told
+
+
 # --------------------------------------------------------------------------------------------------
 
 _KERNELS = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+(?:neuronxcc\.)?nki\b|^# /// nkic\b")
@@ -471,6 +198,7 @@ class Settings:
     memory: float = 2048  # MiB
     shapes: bool = True
     sizes: bool = True
+    run: bool = False  # on save
 
     def update(self, given: Any) -> None:
         """Take those values that are of the right kind."""
@@ -493,6 +221,9 @@ class Server(LanguageServer):
         self._due: dict[str, tuple[float, int]] = {}  # when to check, and how thoroughly
         self._checking = ""
         self._checks: asyncio.Task[None] | None = None
+        self.costs: dict[str, tuple[str, Mapping[int, str]]] = {}  # a text, and its lines' cycles
+        self.at_work: asyncio.Task[Any] | None = None  # the last one
+        self.on_save: asyncio.Task[None] | None = None  # kept, or it might end early
 
     # ---- documents -----------------------------------------------------------------------------
 
@@ -526,6 +257,7 @@ class Server(LanguageServer):
     def closed(self, uri: str) -> None:
         """Forget a document."""
         self._due.pop(uri, None)
+        self.costs.pop(uri, None)
         answer = self.answers.pop(uri, None)
         self._publish({uri, *(home for home, _ in (answer.found if answer else ()))})
 
@@ -605,6 +337,33 @@ class Server(LanguageServer):
                 types.PublishDiagnosticsParams(home, once, document.version if document else None)
             )
 
+    # ---- commands ------------------------------------------------------------------------------
+
+    async def carry_out(self, uri: str, command: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+        """Return what a command makes of a saved document; it ends one that is under way.
+
+        Raises `Failed`.
+        """
+        path, text = self.path(uri), self.text(uri).source.text
+        try:
+            is_saved = files.read_bytes(path, len(text) * 4) == text.encode()
+        except UsageFailed:
+            is_saved = False
+        if not is_saved:
+            raise Failed("save the file first")
+        if self.at_work is not None:
+            self.at_work.cancel()
+        self.at_work = work = asyncio.create_task(command(path))
+        try:
+            return await work
+        except asyncio.CancelledError:  # by the next command
+            raise Failed from None
+
+    def say(self, message: str, kind: types.MessageType = types.MessageType.Info) -> None:
+        """Show a message to the user, unless it is empty."""
+        if message.strip():
+            self.window_show_message(types.ShowMessageParams(kind, message.strip()))
+
 
 def _bytes(text: Text) -> bytes:
     return text.source.text.encode("utf-8", "replace")
@@ -651,6 +410,8 @@ def changed(params: types.DidChangeTextDocumentParams) -> None:
 def saved(params: types.DidSaveTextDocumentParams) -> None:
     """Check a document that is saved as the command would: addresses are then those of the file."""
     server.changed(params.text_document.uri, level=1)
+    if server.settings.run:
+        server.on_save = asyncio.create_task(run(params.text_document.uri))
 
 
 @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
@@ -661,14 +422,20 @@ def closed(params: types.DidCloseTextDocumentParams) -> None:
 
 @server.feature(types.SHUTDOWN)
 def shut_down(params: None) -> None:
-    """End the checking process."""
+    """End the checking process, and a command that is under way."""
     server.checker.stop()
+    if server.at_work is not None:
+        server.at_work.cancel()
 
 
 # ---- what the editor asks -----------------------------------------------------------------------
 
 _ACTIONS = types.CodeActionOptions(
-    [types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll]
+    [
+        types.CodeActionKind.QuickFix,
+        types.CodeActionKind.SourceFixAll,
+        types.CodeActionKind.RefactorRewrite,
+    ]
 )
 
 
@@ -753,13 +520,72 @@ async def document_symbol(params: types.DocumentSymbolParams) -> list[types.Docu
     return symbols(answer, answer.outline or ()) if answer else []
 
 
+@server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+async def prepare_rename(params: types.PrepareRenameParams) -> types.Range | None:
+    """Return the place of a name that can be renamed."""
+    answer = await server.settled(params.text_document.uri)
+    return next(iter(places(answer, params.position)), None) if answer else None
+
+
+@server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
+async def rename(params: types.RenameParams) -> types.WorkspaceEdit:
+    """Rename a variable, function or class in its file."""
+    uri, name = params.text_document.uri, params.new_name
+    answer = await server.settled(uri)
+    found = places(answer, params.position) if answer else ()
+    if not found:
+        raise JsonRpcInvalidParams("nkic cannot rename this within the file")
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise JsonRpcInvalidParams(f"`{name}` is no name")
+    if re.search(rf"\b{re.escape(name)}\b", server.text(uri).source.text):
+        raise JsonRpcInvalidParams(f"`{name}` is used in this file already")
+    return types.WorkspaceEdit({uri: [types.TextEdit(place, name) for place in found]})
+
+
 @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
 async def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
-    """Return the types of tensors behind their declarations."""
-    answer, settings = await server.settled(params.text_document.uri), server.settings
-    if answer is None:
-        return []
-    return [*hints(answer, params.range, settings.shapes, settings.sizes)]
+    """Return the types of tensors behind their declarations, and the cycles of the last run."""
+    uri, wanted = params.text_document.uri, params.range
+    answer, settings, text = await server.settled(uri), server.settings, server.text(uri)
+    found = [*hints(answer, wanted, settings.shapes, settings.sizes)] if answer else []
+    ran, costs = server.costs.get(uri, ("", {}))
+    for line, cost in costs.items() if ran == text.source.text else ():
+        at = text.position(line, len(text.source.line(line)) + 1)
+        if wanted.start <= at <= wanted.end:
+            found.append(types.InlayHint(at, cost, padding_left=True))
+    return found
+
+
+# ---- commands -----------------------------------------------------------------------------------
+
+
+@server.command(RUN)
+async def run(uri: str) -> None:
+    """Run the kernel of a document on random numbers, and show each line's cycles."""
+    text = server.text(uri).source.text
+    try:
+        summary, costs = await server.carry_out(uri, ran)
+    except Failed as failed:
+        server.say(str(failed), types.MessageType.Error)
+        return
+    server.costs[uri] = (text, costs)
+    server.say(summary)
+    server.workspace_inlay_hint_refresh(None)
+
+
+@server.command(MIGRATE)
+async def migrate(uri: str) -> None:
+    """Rewrite the kernel of a document for a later NKI, and say how the two compare."""
+    before = server.text(uri)
+    try:
+        text, verified = await server.carry_out(uri, migrated)
+    except Failed as failed:
+        server.say(str(failed), types.MessageType.Error)
+        return
+    whole = types.Range(types.Position(0, 0), types.Position(len(before.source.lines), 0))
+    edit = types.WorkspaceEdit({uri: [types.TextEdit(whole, text)]})
+    server.workspace_apply_edit(types.ApplyWorkspaceEditParams(edit, "nkic: migrate"))
+    server.say(verified)
 
 
 def _word(text: Text, position: types.Position) -> tuple[int, str]:

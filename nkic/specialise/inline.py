@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nkic.base import profiles
-from nkic.base.diagnostics import CompileFailed, UsageFailed, bad_argument, did_you_mean, refusal
+from nkic.base.diagnostics import NkicError, UsageFailed, bad_argument, did_you_mean, refusal
 from nkic.base.files import toml
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
@@ -347,15 +347,22 @@ def with_version(text: str, profile: Profile) -> str:
     return text[:start] + _VERSION.sub(rf'\g<1>"{profile.label}"', text[start:end]) + text[end:]
 
 
+def read_settings(table: Mapping[str, Any], where: str) -> RequestOptions:
+    """Return the options of a table with a block's keys. Raises `UsageFailed`."""
+    return _Settings(where).options(table)
+
+
 class _Block:
     """A reader of one block, which starts at line `first` of the file."""
+
+    where = "the block"
 
     def __init__(self, source: SourceFile, first: int) -> None:
         self.source = source
         self.first = first
         self.lines: list[str] = []
 
-    def error(self, line: int, message: str, help: str = "") -> CompileFailed:
+    def error(self, line: int, message: str, help: str = "") -> NkicError:
         span = Span(self.source.path, line, 1, line, len(self.source.line(line)) + 1)
         return refusal("bad-inline-block", message, span, help=help)
 
@@ -370,6 +377,9 @@ class _Block:
             advice = 'strings are quoted: `a = "float32[128, 512]"`, `target = "trn2"`'
             text = f"the block is not valid TOML: {text}"
             raise self.error(self.first + line, text, advice) from error
+        return self.options(table)
+
+    def options(self, table: Mapping[str, Any]) -> RequestOptions:
         self.check_keys(table)
         return RequestOptions(
             kernel=self.value(table, "kernel", _text),
@@ -386,7 +396,7 @@ class _Block:
         for key in table:
             if key not in keys:
                 near = did_you_mean(key, keys) or f"known are: {', '.join(keys)}"
-                raise self.error(self.line_of(key), f"unknown key `{key}` in the block", near)
+                raise self.error(self.line_of(key), f"unknown key `{key}` in {self.where}", near)
 
     def line_of(self, key: str) -> int:
         """Return the line of the file that sets `key`, or the block's first line."""
@@ -398,7 +408,7 @@ class _Block:
         if key not in table:
             return None
         try:
-            return read(table[key], f"`{key}` of the block")
+            return read(table[key], f"`{key}` of {self.where}")
         except ValueError as error:
             raise self.error(self.line_of(key), str(error)) from error
         except UsageFailed as failed:
@@ -410,8 +420,19 @@ class _Block:
     ) -> dict[str, Any]:
         values = table.get(key, {})
         if not isinstance(values, dict):
-            raise self.error(self.line_of(key), f"`{key}` of the block must be a table: [{key}]")
+            text = f"`{key}` of {self.where} must be a table: [{key}]"
+            raise self.error(self.line_of(key), text)
         return {name: self.value(values, name, read) for name in values}
+
+
+class _Settings(_Block):
+    """A reader of a project's settings of a kernel."""
+
+    def __init__(self, where: str) -> None:
+        self.where, self.first, self.lines = where, 0, []
+
+    def error(self, line: int, message: str, help: str = "") -> NkicError:
+        return bad_argument(message, help)
 
 
 def _text(value: Any, origin: str) -> str:

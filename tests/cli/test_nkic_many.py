@@ -78,6 +78,73 @@ def test_many_files_have_one_summary_and_the_exit_code_of_the_worst(
     assert ran.err.endswith("\n2 errors\n") and "gone.py" in ran.err
 
 
+TWO = (
+    KERNEL
+    + """
+
+@nki.jit
+def halve(b, n=2):
+    out = nl.ndarray(b.shape, dtype=b.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=b)
+    return out
+"""
+)
+
+
+def test_each_kernel_of_a_file_that_has_types_is_compiled(project: Path, nkic: Run) -> None:
+    Path("two.py").write_text(TWO.replace("# [args]\n", "# [args]\n# b = 'bfloat16[128, 4]'\n"))
+    ran = nkic("two.py", "k.py", "-o", "out", "--color", "never")
+    assert ran.code == 0, ran.err
+    assert rows(ran.out)[1][:6] == ["two.py", "ok", "0", "0", "double,", "halve"]
+    found = sorted(path.name for path in Path("out").iterdir())
+    assert found == ["k.neff", "two-double.neff", "two-halve.neff"]
+    assert nkic("two.py", "-k", "halve", "-o", "alone.neff").code == 0
+    assert Path("alone.neff").read_bytes() == Path("out/two-halve.neff").read_bytes()
+    Path("two.py").write_text(TWO)  # no types for the second
+    assert rows(nkic("two.py", "k.py", "-o", "one").out)[1][:5] == [
+        "two.py",
+        "ok",
+        "0",
+        "0",
+        "double",
+    ]
+
+
+def test_a_project_gives_types(project: Path, nkic: Run) -> None:
+    settings = '[tool.nkic.kernels.halve]\nargs = { b = "float32[128, 8]" }\n'
+    Path("pyproject.toml").write_text(settings)
+    Path("two.py").write_text(TWO)
+    ran = nkic("two.py", "-k", "halve", "--print", "config")
+    row = next(line for line in ran.out.splitlines() if line.startswith("argument b"))
+    assert row.split()[2:] == [
+        "float32[128,8]",
+        "`b`",
+        "of",
+        "[tool.nkic.kernels.halve]",
+        "in",
+        "pyproject.toml",
+    ]
+    ran = nkic("two.py", "deep", "-o", "out")
+    assert ran.code == 0 and "double, halve" in ran.out, ran.err
+    Path("pyproject.toml").write_text(settings.replace("args", "arg"))
+    ran = nkic("two.py", "-k", "halve", "--check")
+    assert ran.code == 2 and "unknown key `arg` in [tool.nkic.kernels.halve] in pyproj" in ran.err
+    Path("pyproject.toml").write_text("[tool.nkic.kernels]\nhalve = 'float32[128, 8]'\n")
+    ran = nkic("two.py", "-k", "halve", "--check")
+    assert ran.code == 2 and "kernels under [tool.nkic] must be tables" in ran.err
+
+
+def test_the_only_kernel_with_settings_is_meant(project: Path, nkic: Run) -> None:
+    table = '[tool.nkic.kernels.double]\ntarget = "trn1"\nargs = { a = "float32[128, 8]" }\n'
+    Path("pyproject.toml").write_text(table)
+    Path("one.py").write_text(KERNEL[KERNEL.index("import nki") :])
+    ran = nkic("one.py", "--print", "config")
+    assert {"trn1", "float32[128,8]"} <= set(ran.out.split())
+    assert nkic("one.py", "--check").code == 0
+    ran = nkic("k.py", "--print", "config")  # its block comes first, and does not say the target
+    assert {"trn1", "float32[128,64]"} <= set(ran.out.split())
+
+
 def test_messages_are_in_the_order_of_the_files(project: Path, nkic: Run) -> None:
     text = "import time\n" + "x = [i for i in range(100)]\n" * 500 + WRONG
     Path("slow.py").write_text(text, "utf-8")

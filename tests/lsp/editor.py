@@ -29,11 +29,24 @@ class Editor:
         self.client: Any = LanguageClient("editor", "1")
         publish = self.client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
         publish(lambda params: self._publish(params))  # pygls marks the function
+        self.said: list[types.ShowMessageParams] = []
+        self.applied: list[types.WorkspaceEdit] = []
+        self.refreshed = 0
+        self.client.feature(types.WINDOW_SHOW_MESSAGE)(lambda params: self.said.append(params))
+        self.client.feature(types.WORKSPACE_APPLY_EDIT)(lambda params: self._apply(params))
+        self.client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)(lambda params: self._refresh())
 
     def _publish(self, params: types.PublishDiagnosticsParams) -> None:
         with self._news:
             self.published.append(params)
             self._news.notify_all()
+
+    def _apply(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
+        self.applied.append(params.edit)
+        return types.ApplyWorkspaceEditResult(True)
+
+    def _refresh(self) -> None:
+        self.refreshed += 1
 
     def __enter__(self) -> Self:
         self.await_(self.client.start_io(sys.executable, "-m", "nkic.cli.nkic", "lsp", "--stdio"))
@@ -101,6 +114,19 @@ class Editor:
         """Replace the text of a document, and return what is found in it."""
         self.type(name, text)
         return self.found(name)
+
+    def save(self, name: str, text: str) -> None:
+        """Write a document's file, and say so."""
+        (self.folder / name).write_text(text, "utf-8")
+        params = types.DidSaveTextDocumentParams(self.at(name))
+        self.tell(self.client.text_document_did_save, params)
+
+    def command(self, command: str, name: str) -> list[types.ShowMessageParams]:
+        """Have a command carried out, and return what the server says."""
+        before = len(self.said)
+        params = types.ExecuteCommandParams(command, [self.uri(name)])
+        self.await_(self.client.workspace_execute_command_async(params))
+        return self.said[before:]
 
     def close(self, name: str) -> None:
         params = types.DidCloseTextDocumentParams(self.at(name))

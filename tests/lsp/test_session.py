@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.serve import lsp
@@ -137,6 +139,71 @@ def symbols(editor: Editor, name: str) -> Any:
     return editor.client.text_document_document_symbol_async(params)
 
 
+def renamed(editor: Editor, name: str, at: types.Position, new: str) -> list[types.TextEdit]:
+    params = types.RenameParams(editor.at(name), at, new)
+    found = editor.await_(editor.client.text_document_rename_async(params))
+    return list(found.changes[editor.uri(name)])
+
+
+SCOPES = """
+def scale(tile, by=2.0):
+    def inner(tile):
+        return [by for by in (tile, by)]
+    by = by * 2
+    return inner(tile), f"{by}", lambda by: by
+
+def other(by):
+    return scale(by, by=by)
+"""
+
+
+def test_a_name_is_renamed_where_it_means_the_same(editor: Editor) -> None:
+    text = RIGHT + SCOPES
+    editor.open("rename.py", text)
+    tile = renamed(editor, "rename.py", position(text, "a_tile, src=a)"), "left")
+    assert fixed(text, tile) == text.replace("a_tile", "left")
+    by = renamed(editor, "rename.py", position(text, "by = by * 2"), "factor")
+    assert (
+        fixed(SCOPES, moved(by, RIGHT))
+        == """
+def scale(tile, factor=2.0):
+    def inner(tile):
+        return [by for by in (tile, factor)]
+    factor = factor * 2
+    return inner(tile), f"{factor}", lambda by: by
+
+def other(by):
+    return scale(by, factor=by)
+"""
+    )
+    function = renamed(editor, "rename.py", position(text, "scale("), "grow")
+    assert fixed(text, function) == text.replace("scale(", "grow(")
+
+
+def moved(edits: list[types.TextEdit], before: str) -> list[types.TextEdit]:
+    """Return edits of a text from which `before` was taken."""
+    lines = before.count("\n")
+    for edit in edits:
+        edit.range.start.line -= lines
+        edit.range.end.line -= lines
+    return edits
+
+
+@pytest.mark.parametrize(
+    ("words", "new", "why"),
+    [
+        ("a, b):", "left", "cannot rename"),  # a kernel's argument: the block names it, too
+        ("nisa", "isa", "cannot rename"),
+        ("c = nl", "b_tile", "used in this file already"),
+        ("c = nl", "in", "no name"),
+    ],
+)
+def test_what_is_not_renamed(editor: Editor, words: str, new: str, why: str) -> None:
+    editor.open("rename.py", RIGHT)
+    with pytest.raises(JsonRpcException, match=why):
+        renamed(editor, "rename.py", position(RIGHT, words), new)
+
+
 def test_symbols_are_kernels_and_what_is_inside_them(editor: Editor) -> None:
     text = RIGHT.replace("    c = nl", "    def inner():\n        pass\n\n    c = nl", 1)
     editor.open("symbols.py", text)
@@ -165,10 +232,17 @@ def test_hover_shows_instructions_and_tensors(editor: Editor) -> None:
     assert hovered(editor, "hover.py", position(RIGHT, "return")) == ""
 
 
+def hints(editor: Editor, name: str) -> list[types.InlayHint]:
+    params = types.InlayHintParams(editor.at(name), WHOLE)
+    found: list[types.InlayHint] = editor.await_(
+        editor.client.text_document_inlay_hint_async(params)
+    )
+    return found
+
+
 def test_hints_stand_behind_declarations(editor: Editor) -> None:
     editor.open("hints.py", RIGHT)
-    params = types.InlayHintParams(editor.at("hints.py"), WHOLE)
-    found = editor.await_(editor.client.text_document_inlay_hint_async(params))
+    found = hints(editor, "hints.py")
     assert [(h.label, h.position.line) for h in found] == [
         ("float32[128, 512]", 13),
         ("float32[128, 512] · 2.0 KiB/partition", 14),
@@ -176,6 +250,46 @@ def test_hints_stand_behind_declarations(editor: Editor) -> None:
     ]
     end = RIGHT.splitlines()[13]
     assert found[0].position.character == len(end)
+
+
+def test_a_run_shows_the_cycles_of_lines(editor: Editor) -> None:
+    editor.open("run.py", RIGHT)
+    (refused,) = editor.command("nkic.run", "run.py")
+    assert (refused.type, refused.message) == (types.MessageType.Error, "save the file first")
+    (editor.folder / "run.py").write_text(RIGHT)
+    (said,) = editor.command("nkic.run", "run.py")
+    assert said.message.startswith("add: ") and " cycles (" in said.message
+    costs = {h.position.line: h.label for h in hints(editor, "run.py") if "cycles" in str(h.label)}
+    assert [*costs] == [16, 17, 18, 19]
+    assert re.fullmatch(r"[\d,]+ cycles · \d+% · DVE", str(costs[18]))
+    assert editor.refreshed == 1
+    editor.change("run.py", RIGHT + "# another text\n")
+    assert not [h for h in hints(editor, "run.py") if "cycles" in str(h.label)]
+
+
+def test_a_kernel_that_does_not_compile_is_not_run(editor: Editor) -> None:
+    editor.open("fails.py", WRONG)
+    (editor.folder / "fails.py").write_text(WRONG)
+    (said,) = editor.command("nkic.run", "fails.py")
+    assert said.type is types.MessageType.Error and "`nki.language` has no `addd`" in said.message
+
+
+def test_a_kernel_is_migrated_and_compared(editor: Editor) -> None:
+    old = BLOCK.replace("# [args]", '# nki = "0.5"\n# [args]') + KERNEL
+    old = old.replace(
+        "    nisa.tensor_tensor(", "    for i in nl.affine_range(1):\n        nisa.tensor_tensor("
+    )
+    (editor.folder / "old.py").write_text(old)
+    editor.open("old.py", old)
+    (action,) = [a for a in actions(editor, "old.py") if a.command is not None]
+    assert action.title == "migrate this kernel to NKI 0.7"
+    assert "nkic.migrate" in str(action.command)  # the client reads it as if it were a command
+    (said,) = editor.command("nkic.migrate", "old.py")
+    assert "verified" in said.message and "same bits" in said.message
+    (edit,) = (editor.applied[-1].changes or {})[editor.uri("old.py")]
+    new = old.replace("nl.affine_range", "range").replace('"0.5"', '"0.7"')
+    assert fixed(old, [edit]) == new
+    assert [a for a in actions(editor, "run.py") if a.command is not None] == []
 
 
 def completed(editor: Editor, name: str, at: types.Position) -> set[str]:

@@ -37,6 +37,7 @@ HOMES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "samples/README.md": "samples.md",
+    "course/README.md": "course.md",
 }
 FENCE = re.compile(r"^(```.*?^```$)", re.M | re.S)
 CODE = re.compile(r"(`+[^`].*?`+)", re.S)

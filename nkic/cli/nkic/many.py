@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -44,7 +45,9 @@ from nkic.cli.common.options import Given, filled, given_options
 from nkic.cli.nkic import outputs, prints
 from nkic.cli.nkic.carry_out import refuse_conflicts
 from nkic.cli.nkic.options import OVER_FILES, CommandLine
-from nkic.compiler.loader import MAX_BYTES
+from nkic.compiler import pipeline
+from nkic.compiler.loader import MAX_BYTES, Loader
+from nkic.compiler.request import parse_options, typed_kernels
 from nkic.report import compare
 from nkic.source.parser import decode
 
@@ -132,6 +135,33 @@ def lines_for(line: CommandLine, found: Sequence[Found]) -> list[CommandLine]:
     return own
 
 
+def lines_of_kernels(line: CommandLine) -> list[CommandLine]:
+    """Return a command line for each kernel that has types, if a file has several kernels.
+
+    What is written for a kernel has its name behind that of the file.
+    """
+    try:
+        loader = Loader.beside(str(line.source), line.include)
+        explicit = parse_options(args=line.arg, consts=line.const, **vars(line))
+        source = loader.main(str(line.source))
+        if line.kernel is not None or len(pipeline.list_kernels(source)) < 2:
+            return [line]
+        names = typed_kernels(source, explicit, os.environ)
+    except (NkicError, OSError):  # compiling says why
+        return [line]
+
+    def named(path: str, kernel: str) -> str:
+        kind, equals, target = path.rpartition("=")
+        return f"{kind}{equals}{Path(target).with_stem(f'{Path(target).stem}-{kernel}')}"
+
+    def own(kernel: str) -> CommandLine:
+        output = named(line.output, kernel) if line.output else None
+        emit = tuple(named(each, kernel) for each in line.emit)
+        return replace(line, kernel=kernel, output=output, emit=emit)
+
+    return [own(name) for name in names] or [line]
+
+
 def _folder(output: str | None) -> str:
     """Return the folder that -o names for several files; empty for the working directory."""
     if output is not None and (output.endswith(("-", ".neff")) or Path(output).is_file()):
@@ -191,7 +221,7 @@ class Outcome:
                 outcome.diagnostics += from_json(rest[0])
             elif what == "artifact":
                 outcome.written.append(rest[1])
-                outcome.resources = rest[2].get("resources") or outcome.resources
+                outcome.resources = _together(outcome.resources, rest[2].get("resources"))
         return outcome
 
     def count(self, level: Level) -> int:
@@ -245,6 +275,15 @@ class Outcome:
             "resources": self.resources or None,
             **({"before": self.before} if self.before else {}),
         }
+
+
+def _together(one: Mapping[str, Any], other: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the resources of a file's kernels: the cycles of all, and the most memory."""
+    if not one or not other or one == other:
+        return other or one
+    most = {name: max(one[name], other[name]) for name in ("sbuf_bytes", "psum_banks")}
+    kernel, cycles = f"{one['kernel']}, {other['kernel']}", one["cycles"] + other["cycles"]
+    return {**one, **most, "kernel": kernel, "cycles": cycles}
 
 
 def _figures(resources: Mapping[str, Any]) -> dict[str, float]:
@@ -315,7 +354,10 @@ class Pool:
         )
         recorder.own_process = session.own_process
         if ended is None:
-            code = attempt(lambda: self.compile_file(line, recorder, {}), recorder)
+            code = max(
+                attempt(partial(self.compile_file, one, recorder, {}), recorder)
+                for one in lines_of_kernels(line)
+            )
         elif ended.reason is watcher.Reason.ITSELF:
             return ended.code  # it has sent them
         else:

@@ -189,7 +189,10 @@ def _settings_schema() -> Record:
     for name, (meaning, values) in SETTINGS.items():
         # TOML may write them as such.
         numbers = [float(value) for value in values if value[0].isdigit()]
-        keys[name] = {"description": meaning, "enum": [*values, *numbers]}
+        tables = {"type": "object", "additionalProperties": {"type": "object"}}
+        keys[name] = {"description": meaning} | (
+            {"enum": [*values, *numbers]} if values else tables
+        )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "[tool.nkic] in pyproject.toml",
