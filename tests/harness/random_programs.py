@@ -58,14 +58,22 @@ def tensors() -> tuple[TensorRecord, ...]:
 ALONE = [name for name, row in ROWS.items() if not row.is_rendezvous]
 
 
-def pattern(rng: Random, operand: Operand) -> PatternRecord:
-    """Draw a tile that `operand` accepts."""
+@cache
+def _accepted(
+    buffers: frozenset[Buffer], dtypes: frozenset[str]
+) -> tuple[list[tuple[int, TensorRecord]], list[tuple[int, TensorRecord]]]:
+    """Return the tensors of these kinds with their indices, and those of them in COMMON."""
     allowed = [
         (i, t)
         for i, t in enumerate(tensors())
-        if t.buffer in operand.buffers and (not operand.dtypes or t.dtype.name in operand.dtypes)
+        if t.buffer in buffers and (not dtypes or t.dtype.name in dtypes)
     ]
-    common = [pair for pair in allowed if pair[1].dtype.name in COMMON]
+    return allowed, [pair for pair in allowed if pair[1].dtype.name in COMMON]
+
+
+def pattern(rng: Random, operand: Operand) -> PatternRecord:
+    """Draw a tile that `operand` accepts."""
+    allowed, common = _accepted(operand.buffers, operand.dtypes)
     index, tensor = rng.choice(common if common and rng.random() < 0.8 else allowed)
     partitions, free = rng.choice(COLUMNS if operand.column else SHAPES)
     step = rng.choice((1, 1, 1, 2))
@@ -111,22 +119,28 @@ def attribute_value(rng: Random, attribute: Attribute) -> Any:
     return values[attribute.kind]()
 
 
-def program(streams: tuple[StreamRecord, ...], target: str = "trn2") -> Executable:
-    """Return an executable with these streams."""
-    names = ("a", "output_0")
-    roles = [t._replace(role="internal") for t in tensors()]
+@cache
+def _roles() -> tuple[int, tuple[TensorRecord, ...]]:
+    """Return the tensors of a program, and the index of its input; its output follows."""
+    roles = list(tensors())
     first = next(i for i, t in enumerate(roles) if t.buffer is Buffer.SHARED_HBM)
     roles[first] = roles[first]._replace(role="input")
     roles[first + 1] = roles[first + 1]._replace(role="output")
+    return first, tuple(roles)
+
+
+def program(streams: tuple[StreamRecord, ...], target: str = "trn2") -> Executable:
+    """Return an executable with these streams."""
+    first, roles = _roles()
     return Executable(
         name="random",
         target=target,
         cores=1,
         semaphores=64,
         registers=REGISTERS,
-        tensors=tuple(roles),
-        inputs=(ParameterRecord(names[0], first),),
-        outputs=(ParameterRecord(names[1], first + 1),),
+        tensors=roles,
+        inputs=(ParameterRecord("a", first),),
+        outputs=(ParameterRecord("output_0", first + 1),),
         streams=streams,
     )
 

@@ -15,7 +15,7 @@ from nkic.evaluate import attributes, objects
 from nkic.evaluate.attributes import Provided
 from nkic.evaluate.machine import Machine
 from nkic.evaluate.modules import ModuleValue
-from nkic.evaluate.objects import INSTANCES, Builtin, Class, Function, HostFunction
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, Function, HostFunction, Method
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets
 from nkic.source import bindings
@@ -85,7 +85,20 @@ ASKED = (
 )
 
 
-def edges(m: Machine, value: Any) -> Iterator[Any]:
+def asked(value: Any, methods: dict[tuple[type, int], Any]) -> tuple[str, ...]:
+    """Return the names to look up. A function that many objects of one class have as a method is
+    asked for everything once, and afterwards for what it is bound to.
+    """
+    if not isinstance(value, Method):
+        return ASKED
+    kind = (value.owner.__class__, id(value.function))
+    if kind in methods:
+        return ("__self__", "__func__")
+    methods[kind] = value.function  # kept, so that no other one gets its identity
+    return ASKED
+
+
+def edges(m: Machine, value: Any, names: tuple[str, ...] = ASKED) -> Iterator[Any]:
     """Return the values that a kernel can get from a value: its elements and its attributes.
 
     An attribute of its own class that every read makes anew, such as the transpose of an array, has
@@ -100,7 +113,7 @@ def edges(m: Machine, value: Any) -> Iterator[Any]:
         known += value.space.names()
     if isinstance(value, ModuleValue):
         known += value.runtime.module.bindings
-    for name in dict.fromkeys((*known, *ASKED)):
+    for name in dict.fromkeys((*known, *names)):
         try:
             led = attributes.get(m, value, name)
             if led.__class__ is not value.__class__ or led is attributes.get(m, value, name):
@@ -112,6 +125,7 @@ def edges(m: Machine, value: Any) -> Iterator[Any]:
 def reachable(m: Machine, start: Any) -> dict[int, Any]:
     """Return every reachable value by its identity."""
     found: dict[int, Any] = {}
+    methods: dict[tuple[type, int], Any] = {}
     waiting = [start, *m.builtins.values()]
     while waiting:
         value = waiting.pop()
@@ -119,7 +133,7 @@ def reachable(m: Machine, start: Any) -> dict[int, Any]:
             continue
         found[id(value)] = value
         assert len(found) < 100_000
-        waiting += edges(m, value)
+        waiting += edges(m, value, asked(value, methods))
     return found
 
 
