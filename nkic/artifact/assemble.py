@@ -6,23 +6,20 @@ result is well-typed but not verified.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from nkic.artifact import disassemble, records
 from nkic.artifact.disassemble import HEAD
-from nkic.artifact.format import DYNAMIC_KINDS, INT64, ROLES, refuse
+from nkic.artifact.format import ROLES, refuse
 from nkic.artifact.records import (
     Executable,
     FileRecord,
     InstructionRecord,
     LoopRecord,
-    OffsetRecord,
     OperandRecord,
     ParameterRecord,
     PatternRecord,
@@ -31,184 +28,22 @@ from nkic.artifact.records import (
     TensorRecord,
 )
 from nkic.base.diagnostics import did_you_mean
-from nkic.base.text import clean
-from nkic.machine import dtypes, instructions
-from nkic.machine.dtypes import DType
+from nkic.machine import instructions
+from nkic.machine.notation import JSON, Misread, Scanner
 from nkic.machine.operands import Register, Row
 from nkic.machine.targets import Buffer, Engine
 
-# ---- Scanner of the program text, one line at a time --------------------------------------------
-
-_WORD = re.compile(
-    r"""\s*(?: (?P<string>"(?:[^"\\]|\\.)*")
-      | (?P<float>-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf\b)|nan\b)
-      | (?P<int>-?\d+)
-      | (?P<name>[A-Za-z_]\w*(?:\.\w+)*)
-      | (?P<mark>>=|[%$@\[\](){}:,;=+])
-      | $ )""",
-    re.VERBOSE | re.ASCII,
-)
-Token = tuple[str, str]  # kind and text
-
-
-class Scanner:
-    """The tokens of one line. Every method refuses the line if the expected token is not next."""
-
-    def __init__(self, line: str, number: int) -> None:
-        self._line = line
-        self._number = number
-        self._tokens = self._split()
-        self._next = 0
-
-    def _split(self) -> list[Token]:
-        tokens, position, depth = [], 0, 0
-        while position < len(self._line):
-            match = _WORD.match(self._line, position)
-            if match is None:
-                self.fail(f"no word begins like `{clean(self._line[position:].strip()[:10])}`")
-            kind = match.lastgroup
-            position = match.end()
-            if kind is None or (match[kind] == ";" and depth not in _INSIDE):
-                break  # a comment
-            depth += (match[kind] == "[") - (match[kind] == "]")
-            tokens.append((kind, match[kind]))
-        return tokens
-
-    def fail(self, problem: str, expectation: str = "") -> NoReturn:
-        """Refuse the line."""
-        expected = f", {expectation} expected" if expectation else ""
-        refuse("assembly-syntax", f"line {self._number}: {problem}{expected}")
-
-    @property
-    def done(self) -> bool:
-        """Whether no token is left."""
-        return self._next >= len(self._tokens)
-
-    def peek(self, ahead: int = 0) -> str:
-        """Return the text of the next token, or an empty string at the end."""
-        index = self._next + ahead
-        return self._tokens[index][1] if index < len(self._tokens) else ""
-
-    def take(self, kind: str) -> str:
-        """Consume the next token, which must be of `kind`, and return its text."""
-        if self.done or self._tokens[self._next][0] != kind:
-            self.fail(f"`{clean(self.peek())}`" if not self.done else "the end", _KINDS[kind])
-        self._next += 1
-        return self._tokens[self._next - 1][1]
-
-    def accept(self, written: str) -> bool:
-        """Consume the next token if it is `written`."""
-        if self.done or self._tokens[self._next][0] == "string" or self.peek() != written:
-            return False
-        self._next += 1
-        return True
-
-    def expect(self, written: str) -> None:
-        """Consume the next token, which must be `written`."""
-        if not self.accept(written):
-            self.fail(f"`{clean(self.peek())}`" if not self.done else "the end", f"`{written}`")
-
-    def name(self) -> str:
-        """Consume a name."""
-        return self.take("name")
-
-    def string(self) -> str:
-        """Consume a string and return its contents."""
-        written = self.take("string")
-        try:
-            return str(json.loads(written))
-        except ValueError:
-            self.fail(f"{clean(written[:20])}", "a string as in JSON")
-
-    def integer(self) -> int:
-        """Consume an integer that a file can hold."""
-        written = self.take("int")
-        if len(written) > 20 or not -INT64 - 1 <= int(written) <= 2 * INT64 + 1:
-            self.fail(f"`{written[:30]}`", "an integer of 64 bits")
-        return int(written)
-
-    def numbered(self, letter: str) -> int:
-        """Consume a name made of `letter` and a number: s12."""
-        written = self.name()
-        digits = written[1:]
-        if written[0] != letter or not digits.isdigit() or len(digits) > 10:
-            self.fail(f"`{clean(written[:20])}`", f"{letter} and a number")
-        return int(digits)
-
-    def value(self, depth: int = 0) -> Any:
-        """Consume a number, string, true, false, none or a bracketed list of them."""
-        if self.accept("["):
-            return self._list(depth + 1)
-        kind, written = self._tokens[self._next] if not self.done else ("", "")
-        if kind == "string":
-            return self.string()
-        if kind == "int":
-            return self.integer()
-        if kind == "float":
-            self._next += 1
-            return math.nan if written == "nan" else float(written)
-        if written not in _WORDS:
-            self.fail(f"`{clean(written[:20])}`", "a value")
-        self._next += 1
-        return _WORDS[written]
-
-    def _list(self, depth: int) -> tuple[Any, ...]:
-        if depth > _NESTING:
-            self.fail("`[`", f"at most {_NESTING} brackets in each other")
-        values = []
-        while not self.accept("]"):
-            values.append(self.value(depth))
-            if self.peek() != "]":
-                self.expect(",")
-        return tuple(values)
-
-
-_NESTING = 4
-_INSIDE = range(1, _NESTING + 1)
-_KINDS = {"string": "a string", "int": "an integer", "name": "a name"}
-_WORDS = {"none": None, "true": True, "false": False}
-
-
-# ------------------------------------------------------------------------------------------------
-# Parsers of the parts of a line of program text. All refuse a line that they cannot parse.
-
-
-def named(scanner: Scanner, name: str) -> int:
-    """Parse an integer after `name` and `=`."""
-    scanner.expect(name)
-    scanner.expect("=")
-    return scanner.integer()
+# ---- Parsers of the parts of a line of program text: all refuse a line that they cannot parse ----
 
 
 def pair(scanner: Scanner) -> tuple[int, int]:
     """Parse two integers separated by a colon."""
-    first = scanner.integer()
-    scanner.expect(":")
-    return first, scanner.integer()
-
-
-def reference(scanner: Scanner) -> int:
-    """Parse a tensor's number: %3."""
-    scanner.expect("%")
-    return scanner.integer()
+    return scanner.integer(), scanner.setting(":")
 
 
 def parse_place(scanner: Scanner) -> int:
     """Parse a source place, @3; -1 if absent."""
     return scanner.integer() if scanner.accept("@") else -1
-
-
-def choice(scanner: Scanner, choices: Mapping[str, Any]) -> Any:
-    """Return the value in `choices` for the next name."""
-    written = scanner.name()
-    if written not in choices:
-        scanner.fail(f"`{written}`", f"one of {', '.join(choices)}")
-    return choices[written]
-
-
-def parse_dtype(scanner: Scanner) -> DType:
-    chosen: DType = choice(scanner, dtypes.DTYPES)
-    return chosen
 
 
 def sizes(scanner: Scanner) -> tuple[int, ...]:
@@ -217,17 +52,6 @@ def sizes(scanner: Scanner) -> tuple[int, ...]:
     if shape is None or not all(type(n) is int for n in shape):
         scanner.fail("no shape", "sizes in brackets")
     return tuple(shape)
-
-
-def bound(scanner: Scanner) -> int | Register:
-    """Parse a loop's bound: an integer or a register."""
-    return register(scanner) if scanner.peek() == "$" else scanner.integer()
-
-
-def register(scanner: Scanner) -> Register:
-    """Parse a register: $0."""
-    scanner.expect("$")
-    return Register(scanner.integer())
 
 
 def parse_assignments(scanner: Scanner) -> dict[str, Any]:
@@ -246,51 +70,16 @@ def operand(scanner: Scanner) -> Any:
     """Parse a pattern, a register, or any value, including values of attributes."""
     if scanner.peek() == "%":
         return pattern(scanner)
-    if scanner.peek() == "$":
-        return register(scanner)
-    return scanner.value()
+    return scanner.register() if scanner.peek() == "$" else scanner.value()
 
 
 def pattern(scanner: Scanner) -> PatternRecord:
-    """Parse an access pattern, as printed by `text.pattern`."""
-    tensor = reference(scanner)
-    scanner.expect("[")
-    start = partitions = 0
-    offset = scanner.integer()
-    if scanner.accept("+"):
-        start, partitions = offset, scanner.integer()
-        scanner.expect(",")
-        offset = scanner.integer()
-    scanner.expect(";")
-    dims = _dims(scanner)
+    """Parse an access pattern, as printed by `disassemble.pattern`."""
+    tensor, window = scanner.reference(), scanner.window()
     scanner.expect(":")
-    kind = parse_dtype(scanner)
-    dynamic = _dynamic(scanner) if scanner.accept("by") else None
-    return PatternRecord(tensor, kind, start, partitions, offset, dims, dynamic)
-
-
-def _dims(scanner: Scanner) -> tuple[tuple[int, int], ...]:
-    """Parse pairs of step and number, up to the closing bracket."""
-    dims: list[tuple[int, int]] = []
-    while not scanner.accept("]"):
-        if dims:
-            scanner.expect(",")
-        dims.append((scanner.integer(), scanner.numbered("x")))
-    return tuple(dims)
-
-
-def _dynamic(scanner: Scanner) -> OffsetRecord:
-    kind = choice(scanner, {kind: kind for kind in DYNAMIC_KINDS})
-    scanner.expect("+")
-    source = scanner.integer()
-    stride, limit, axis = [_after(scanner, name) for name in ("stride", "limit", "axis")]
-    return OffsetRecord(kind, source, stride, limit, axis)
-
-
-def _after(scanner: Scanner, name: str) -> int:
-    """Parse an integer after `name`."""
-    scanner.expect(name)
-    return scanner.integer()
+    dtype = scanner.dtype()
+    dynamic = scanner.dynamic(lambda scanner: scanner.setting("+"))
+    return PatternRecord(tensor, dtype, *window, dynamic)
 
 
 def semaphores(scanner: Scanner) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
@@ -322,8 +111,11 @@ def assemble(source: str, *, rows: Mapping[str, Row] | None = None) -> Executabl
     if lines[0].strip() != HEAD:
         refuse("assembly-syntax", f"line 1: a program text begins with `{HEAD}`")
     assembler = _Assembler(instructions.ROWS if rows is None else rows)
-    for number, line in enumerate(lines[1:], 2):
-        assembler.line(Scanner(line, number))
+    try:
+        for number, line in enumerate(lines[1:], 2):
+            assembler.line(Scanner(line, number, JSON))
+    except Misread as error:
+        refuse("assembly-syntax", f"{error}")
     return assembler.executable()
 
 
@@ -404,7 +196,7 @@ class _Assembler:
 
     def _read_kernel(self, scanner: Scanner) -> None:
         name, target = scanner.string(), scanner.name()
-        counts = [named(scanner, key) for key in ("cores", "semaphores", "registers")]
+        counts = [scanner.setting(key, "=") for key in ("cores", "semaphores", "registers")]
         self._kernel = (name, target, counts[0], counts[1], counts[2])
 
     def _note(self, scanner: Scanner, into: dict[str, str]) -> None:
@@ -427,12 +219,12 @@ class _Assembler:
         self._places.append(PlaceRecord(file, line, column, end_line, end_column, caller))
 
     def _tensor(self, scanner: Scanner) -> None:
-        number = reference(scanner)
+        number = scanner.reference()
         if number != len(self._tensors):
             scanner.fail(f"tensor %{number}", f"%{len(self._tensors)}")
-        name, dtype, shape = scanner.string(), parse_dtype(scanner), sizes(scanner)
-        buffer = choice(scanner, {b.value: b for b in Buffer})
-        role = choice(scanner, {role: role for role in ROLES})
+        name, dtype, shape = scanner.string(), scanner.dtype(), sizes(scanner)
+        buffer = scanner.choice({b.value: b for b in Buffer})
+        role = scanner.choice({role: role for role in ROLES})
         core = scanner.integer() if scanner.accept("core") else -1
         partition, byte = pair(scanner) if scanner.accept("at") else (0, 0)
         place = parse_place(scanner)
@@ -442,13 +234,13 @@ class _Assembler:
 
     def _parameter(self, scanner: Scanner, into: list[ParameterRecord]) -> None:
         name = scanner.string()
-        tensor = reference(scanner)
+        tensor = scanner.reference()
         if tensor >= len(self._tensors):
             scanner.fail(f"%{tensor}", "a tensor that is declared before")
         into.append(ParameterRecord(name, tensor))
 
     def _constant(self, scanner: Scanner) -> None:
-        tensor = reference(scanner)
+        tensor = scanner.reference()
         try:
             self._constants[tensor] = b64decode(scanner.string(), validate=True)
         except (Base64Error, ValueError):
@@ -500,14 +292,12 @@ class _Assembler:
         return self._shared.setdefault(disassemble.operand(value), value)
 
     def _loop(self, scanner: Scanner) -> None:
-        counter = None if scanner.peek() == "from" else register(scanner)
+        counter = None if scanner.peek() == "from" else scanner.register()
         scanner.expect("from")
-        start = bound(scanner)
+        start = scanner.bound()
         scanner.expect("to")
-        stop = bound(scanner)
-        scanner.expect("step")
-        step = scanner.integer()
-        condition = register(scanner) if scanner.accept("while") else None
+        stop, step = scanner.bound(), scanner.setting("step")
+        condition = scanner.register() if scanner.accept("while") else None
         place = parse_place(scanner)
         scanner.expect("{")
         loop = LoopRecord(0, counter, start, stop, step, condition, place)

@@ -15,7 +15,6 @@ import msgpack
 from nkic.artifact import records
 from nkic.artifact.container import Section
 from nkic.artifact.format import (
-    DYNAMIC_KINDS,
     INT32,
     INT64,
     PLACES_PER_RECORD,
@@ -53,6 +52,7 @@ from nkic.artifact.records import (
 )
 from nkic.base.text import clean
 from nkic.machine.operands import Register, Row
+from nkic.machine.patterns import DYNAMIC_KINDS
 from nkic.machine.targets import BUFFER_OF_CODE, ENGINE_OF_CODE
 
 # ---- Streaming decoder of a section's records, which bounds memory for hostile files ------------

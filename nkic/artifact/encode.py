@@ -21,7 +21,6 @@ from nkic.artifact.container import (
     target_hash,
 )
 from nkic.artifact.format import (
-    DYNAMIC_KINDS,
     LIMITS,
     PLACES_PER_RECORD,
     ROLES,
@@ -53,6 +52,7 @@ from nkic.base.text import clean
 from nkic.machine import targets
 from nkic.machine.arguments import allowed
 from nkic.machine.operands import Register, Row
+from nkic.machine.patterns import DYNAMIC_KINDS
 from nkic.machine.targets import BUFFER_CODES, ENGINE_CODES
 
 _PLACED = int(Layout.PLACED)  # the kind of most records of tensors

@@ -178,7 +178,6 @@ class Iterations(IntEnum):
 
 
 ROLES = ("input", "output", "constant", "internal")
-DYNAMIC_KINDS = ("scalar", "vector", "columns")
 PLACES_PER_RECORD = 1024
 
 

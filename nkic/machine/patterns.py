@@ -17,6 +17,7 @@ Dims = tuple[tuple[int, int], ...]
 MAX_NUM = 65_535  # limit of a compute engine's size field: uint16
 MAX_STEP = 32_767  # limit of its step field: int16
 UNLIMITED = 1 << 63
+DYNAMIC_KINDS = ("scalar", "vector", "columns")  # in the order of their numbers in files
 
 TensorT = TypeVar("TensorT")  # a tensor reference: the tensor itself, or its index in a file
 SourceT = TypeVar("SourceT")  # the holder of an offset: an operand, or its index

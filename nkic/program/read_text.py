@@ -1,6 +1,6 @@
 """Parser for the text form of programs and schedules, for tools that start at a later stage.
 
-Malformed text raises `TextError` with the line number. The form is a tool for working on the
+Malformed text raises `Misread` with the line number. The form is a tool for working on the
 compiler, not a language.
 """
 
@@ -14,8 +14,9 @@ from typing import Any
 
 from nkic.base.source import CallChain, Span
 from nkic.base.text import clean
-from nkic.machine.dtypes import DTYPES
+from nkic.machine.dtypes import DTYPES, DType
 from nkic.machine.instructions import ROWS
+from nkic.machine.notation import PYTHON, Misread, Scanner
 from nkic.machine.operands import Register
 from nkic.machine.targets import MAX_RANK, MAX_SIZE, TARGETS, Address, Buffer, Engine
 from nkic.program.program import (
@@ -25,7 +26,6 @@ from nkic.program.program import (
     Instruction,
     Item,
     Loop,
-    Operand,
     Program,
     Schedule,
     Slot,
@@ -40,25 +40,16 @@ from nkic.program.program import (
     instructions,
 )
 
-
-class TextError(ValueError):
-    """Text that is not a valid program."""
-
-
 _PLACE = re.compile(r"(.*):(\d+):(\d+)-(\d+):(\d+)")
 _TENSOR = re.compile(r"%(\d+) (.*): (\w+)\[([\d, ]*)\] (\w+)(.*)")
 _INSTRUCTION = re.compile(r"#(\d+) (\w+) (\w+)\(")
-_EXTRAS = re.compile(r"(fixed|scope|at|name|after|pinned|iteration) (\([^)]*\)|'[^']*'|\d+)")
+_EXTRAS = {n: n for n in ("fixed", "scope", "at", "name", "after", "pinned", "iteration")}
 _LOOP = re.compile(r"loop (\d+) (?:\$(\d+) = (\S+) to (\S+) by (\d+)|while \$(\d+))$")
-_PATTERN = re.compile(r"%(\d+)\[(?:(\d+)\+(\d+), )?(-?\d+); ([^\]]*)\](?::(\w+))?(.*)")
-_VIEW = re.compile(r"%(\d+)\{(-?\d+); (\([^)]*\)); (\([^)]*\))\}(?::(\w+))?(.*)")
 _SCHEDULE = re.compile(r"(serial )?schedule of ([\d.e+]+) ns")
 _STREAM = re.compile(r"stream (\d+) (?:dma(\d+)|(\w+))")
 _SLOT = re.compile(r"(?:#(\d+)|-)(?: wait ([\dx, ]+?))?(?: signal ([\d, ]+))?")
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?![\w.])")  # an integer in a literal
 MAX_NUMBER, _DIGITS = 1 << 63, 20  # numbers are smaller, and have no more characters
 MAX_CORES = 2
-_DYNAMIC = re.compile(r" by (\w+) (.*) stride (-?\d+) limit (-?\d+) axis (\d+)$")
 
 
 def read_program(text: str) -> Program:
@@ -66,7 +57,7 @@ def read_program(text: str) -> Program:
     reader = _Reader(text)
     program = reader.program()
     if reader.peek():
-        raise TextError(f"line {reader.at + 1} does not belong there: {clean(reader.peek()[:40])}")
+        raise Misread(f"line {reader.at + 1} does not belong there: {clean(reader.peek()[:40])}")
     return program
 
 
@@ -80,11 +71,11 @@ def _chain(text: str) -> CallChain:
     for frame in reversed(text.split(" < ")):
         match = _PLACE.fullmatch(frame)
         if match is None:
-            raise TextError(f"not a place: {frame}")
+            raise Misread(f"not a place: {frame}")
         path, *numbers = match.groups()
         chain = CallChain(Span(path, *map(_integer, numbers)), chain)
     if chain is None:
-        raise TextError("no place")
+        raise Misread("no place")
     return chain
 
 
@@ -136,7 +127,7 @@ class _Reader:
     def end(self) -> None:
         """Consume the end of a loop."""
         if self.take() != "end":
-            raise TextError(f"line {self.at}: a loop without `end`")
+            raise Misread(f"line {self.at}: a loop without `end`")
 
     def schedule(self) -> Schedule:
         program = self.program()
@@ -160,7 +151,7 @@ class _Reader:
         line = self.take()
         match = form.fullmatch(line)
         if match is None:
-            raise TextError(f"line {self.at}: not {noun}: {line}")
+            raise Misread(f"line {self.at}: not {noun}: {line}")
         return match
 
     def stream(
@@ -191,18 +182,18 @@ class _Reader:
         values: dict[str, str] = {}
         while self.peek().startswith(keyword + " "):
             key, _, value = self.take()[len(keyword) + 1 :].partition(" = ")
-            values[key] = _literal(value)
+            values[key] = literal_eval(value)
         return values
 
     def tensor(self, line: str) -> None:
         head, location = line.rsplit(" @", 1)
         match = _TENSOR.fullmatch(head)
         if match is None:
-            raise TextError(f"line {self.at}: not a tensor: {line}")
+            raise Misread(f"line {self.at}: not a tensor: {line}")
         number, name, dtype, sizes, buffer, suffix = match.groups()
-        extras = _extras(suffix)
+        extras = _extras(Scanner(suffix, self.at, PYTHON))
         if _integer(number) in self.tensors:
-            raise TextError(f"line {self.at}: tensor %{number} is declared twice")
+            raise Misread(f"line {self.at}: tensor %{number} is declared twice")
         shape = tuple(_integer(s) for s in sizes.split(",") if s.strip())
         fixed = Address(*extras["fixed"]) if "fixed" in extras else None
         self.tensors[_integer(number)] = Tensor(
@@ -241,7 +232,7 @@ class _Reader:
     def loop(self, head: str, at: CallChain) -> Loop:
         match = _LOOP.fullmatch(head)
         if match is None:
-            raise TextError(f"line {self.at}: not a loop: {head}")
+            raise Misread(f"line {self.at}: not a loop: {head}")
         number, counter, start, stop, step, condition = match.groups()
         if condition is not None:
             return Loop(_integer(number), (), at, condition=Register(_integer(condition)))
@@ -256,17 +247,22 @@ class _Reader:
     def instruction(self, head: str, at: CallChain) -> Instruction:
         match = _INSTRUCTION.match(head)
         if match is None:
-            raise TextError(f"line {self.at}: not an instruction: {head}")
+            raise Misread(f"line {self.at}: not an instruction: {head}")
         number, engine, name = match.groups()
-        row = ROWS[name]
-        end = _closing(head, match.end())
-        arguments, suffix = head[match.end() : end], head[end + 1 :]
-        operands, attributes = _arguments(arguments)
-        extras = _extras(suffix)
+        row, given = ROWS[name], dict[str, Any]()
+        scanner = Scanner(head[match.end() :], self.at, PYTHON)
+        for end in ";)":  # of the operands, and of the attributes
+            while not scanner.accept(end):
+                name = scanner.name()
+                scanner.expect("=")
+                given[name] = self.operand(scanner)
+                if scanner.peek() != end:
+                    scanner.expect(",")
+        extras = _extras(scanner)
         return Instruction(
             row,
-            tuple(self.operand(operands[o.name]) for o in row.operands),
-            tuple(_literal(attributes[a.name]) for a in row.attributes),
+            tuple([given[operand.name] for operand in row.operands]),
+            tuple([given[attribute.name] for attribute in row.attributes]),
             None if engine == "any" else Engine(engine),
             at,
             _integer(number),
@@ -276,70 +272,45 @@ class _Reader:
             iterations=extras.get("iteration", ""),
         )
 
-    def operand(self, text: str) -> Operand:
-        if text.startswith("$"):
-            return Register(_integer(text[1:]))
-        if not text.startswith("%"):
-            value: Operand = _number(text)
-            return value
-        if match := _PATTERN.fullmatch(text):
-            return self.pattern(*match.groups())
-        if match := _VIEW.fullmatch(text):
-            return self.view(*match.groups())
-        raise TextError(f"line {self.at}: not an operand: {text}")
+    def operand(self, scanner: Scanner) -> Any:
+        """Parse an operand, or the value of an attribute."""
+        if scanner.peek() == "$":
+            return scanner.register()
+        return self.place(scanner) if scanner.peek() == "%" else scanner.value()
 
-    def pattern(
-        self, tensor: str, start: str, count: str, offset: str, dims: str, dtype: str, suffix: str
-    ) -> AccessPattern:
-        storage = self.tensors[_integer(tensor)]
-        pairs = (pair.split("x") for pair in dims.split(", "))
-        return AccessPattern(
-            storage,
-            DTYPES[dtype] if dtype else storage.dtype,
-            _integer(start or "0"),
-            _integer(count or "0"),
-            _integer(offset),
-            tuple((_integer(step), _integer(num)) for step, num in pairs),
-            self.dynamic(suffix),
-        )
+    def place(self, scanner: Scanner) -> View | AccessPattern:
+        storage = self.tensors[scanner.reference()]
+        if scanner.peek() == "[":
+            window = scanner.window()
+            dtype, dynamic = self.kind(scanner, storage)
+            return AccessPattern(storage, dtype, *window, dynamic)
+        offset = scanner.setting("{")
+        scanner.expect(";")
+        shape = scanner.value()
+        scanner.expect(";")
+        strides = scanner.value()
+        scanner.expect("}")
+        return View(storage, shape, strides, offset, *self.kind(scanner, storage))
 
-    def view(
-        self, tensor: str, offset: str, shape: str, strides: str, dtype: str, suffix: str
-    ) -> View:
-        storage = self.tensors[_integer(tensor)]
-        return View(
-            storage,
-            _literal(shape),
-            _literal(strides),
-            _integer(offset),
-            DTYPES[dtype] if dtype else storage.dtype,
-            self.dynamic(suffix),
-        )
-
-    def dynamic(self, text: str) -> Dynamic | None:
-        match = _DYNAMIC.fullmatch(text)
-        if match is None:
-            return None
-        kind, source, stride, limit, axis = match.groups()
-        operand = self.operand(source)
-        if not isinstance(operand, View | AccessPattern | Register):
-            raise TextError(f"line {self.at}: not an offset: {source}")
-        return Dynamic(kind, operand, _integer(stride), _integer(limit), _integer(axis))
+    def kind(self, scanner: Scanner, storage: Tensor) -> tuple[DType, Dynamic | None]:
+        """Parse what may follow a pattern: another type than its tensor's, a run-time offset."""
+        dtype = scanner.dtype() if scanner.accept(":") else storage.dtype
+        return dtype, scanner.dynamic(self.operand)
 
 
 def _check(program: Program) -> None:
-    """Raise `TextError` unless the program has the form that `specialise` gives its programs."""
+    """Raise `Misread` unless the program has the form that `specialise` gives its programs."""
     for tensor in program.tensors:
         if not 1 <= len(tensor.shape) <= MAX_RANK:
-            raise TextError(f"tensor {tensor!r} has more than {MAX_RANK} dimensions, or none")
+            raise Misread(f"tensor {tensor!r} has more than {MAX_RANK} dimensions, or none")
         if not all(1 <= size <= MAX_SIZE for size in tensor.shape):
-            raise TextError(f"the sizes of {tensor!r} are not from 1 to {MAX_SIZE:,}")
+            raise Misread(f"the sizes of {tensor!r} are not from 1 to {MAX_SIZE:,}")
     tensors = {tensor.number: tensor for tensor in program.tensors}
     for number, data in program.constants.items():
         if number not in tensors or len(data) != _total(tensors[number]):
-            raise TextError(f"the {len(data):,} bytes of constant %{number} fill no tensor")
+            raise Misread(f"the {len(data):,} bytes of constant %{number} fill no tensor")
     if not 1 <= len(program.cores) <= MAX_CORES:
-        raise TextError(f"a program has 1 or {MAX_CORES} cores, not {len(program.cores)}")
+        raise Misread(f"a program has 1 or {MAX_CORES} cores, not {len(program.cores)}")
     for body in program.cores:
         _check_numbers(body)
 
@@ -353,24 +324,24 @@ def _check_numbers(body: Body) -> None:
     seen = set()
     for instruction in instructions(body):
         if instruction.number in seen:
-            raise TextError(f"two instructions have the number #{instruction.number}")
+            raise Misread(f"two instructions have the number #{instruction.number}")
         for number in instruction.after:
             if number not in seen:
                 text = (
                     f"#{instruction.number} is ordered after #{number}, which does not precede it"
                 )
-                raise TextError(text)
+                raise Misread(text)
         seen.add(instruction.number)
     loops = [loop.number for loop in _loops(body)]
     if len(loops) != len(set(loops)):
-        raise TextError("two loops have the same number")
+        raise Misread("two loops have the same number")
 
 
 def _integer(text: str) -> int:
     """Convert a number of at most 64 bits."""
     number = int(text) if len(text) <= _DIGITS else MAX_NUMBER
     if not -MAX_NUMBER <= number < MAX_NUMBER:
-        raise TextError(f"the number {text[:_DIGITS]}… needs more than 64 bits")
+        raise Misread(f"the number {text[:_DIGITS]}… needs more than 64 bits")
     return number
 
 
@@ -382,47 +353,10 @@ def _loops(body: Body) -> Iterator[Loop]:
             yield from _loops(item.body)
 
 
-def _extras(text: str) -> dict[str, Any]:
-    return {keyword: _literal(value) for keyword, value in _EXTRAS.findall(text)}
-
-
-def _closing(text: str, start: int) -> int:
-    """Return the index of the bracket that closes the one just before `start`."""
-    depth, quoted = 1, False
-    for at in range(start, len(text)):
-        quoted ^= text[at] == "'"
-        depth += 0 if quoted else (text[at] in "([{") - (text[at] in ")]}")
-        if depth == 0:
-            return at
-    raise TextError(f"a bracket is not closed: {text}")
-
-
-def _arguments(text: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Split `a=x, b=y; c=z`, ignoring commas and semicolons inside brackets and quotes."""
-    groups: list[dict[str, str]] = [{}, {}]
-    piece, depth, quoted, group = "", 0, False, 0
-    for char in text + ",":
-        quoted ^= char == "'"
-        depth += (char in "([{") - (char in ")]}")
-        if quoted or depth or char not in ",;":
-            piece += char
-            continue
-        name, _, value = piece.strip().partition("=")
-        if name:
-            groups[group][name] = value
-        piece, group = "", group + (char == ";")
-    return groups[0], groups[1]
-
-
-def _number(text: str) -> float | int | None:
-    value: float | int | None = _literal(text)
-    return value
-
-
-def _literal(text: str) -> Any:
-    special = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
-    if text in special:
-        return special[text]
-    for number in _NUMBER.findall(text):
-        _integer(number)
-    return literal_eval(text)
+def _extras(scanner: Scanner) -> dict[str, Any]:
+    """Parse the rest of a line: names, each with a value."""
+    extras = {}
+    while not scanner.done:
+        name = scanner.choice(_EXTRAS)
+        extras[name] = scanner.value()
+    return extras

@@ -161,6 +161,10 @@ def test_a_changed_program_compiles_to_others(nkic: Run, folder: Path) -> None:
     assert "operand0=7.0" in nkic("k.ir", "--emit", "sched=-").out
     (folder / "k.ir").write_text(text.replace("tensor_scalar", "tensor_sclar"))
     assert "`k.ir` is not a program" in failure(nkic("k.ir"), 1, "bad-program-text")
+    (folder / "k.ir").write_text(text.replace("operand0=2.0", "operand0=2.0]"))
+    assert "`]`, `,` expected" in failure(nkic("k.ir"), 1, "bad-program-text")
+    (folder / "k.ir").write_text(text.replace(") @", ") itration 'i=0' @"))
+    assert "`itration`" in failure(nkic("k.ir"), 1, "bad-program-text")
 
 
 def test_dependencies_name_every_file(nkic: Run, folder: Path) -> None:
