@@ -83,7 +83,8 @@ def test_a_slow_kernel_learns_what_to_improve(tmp_path: Path) -> None:
     found = graded("1_vector_add", text, tmp_path)
     assert points(found)[:2] == [4, 3] and points(found)[2] < 3
     assert "the reference takes" in str(found)
-    assert found.more[0].startswith("improve: bound by D") and "critical path: mine.py:" in found.more[1]
+    assert found.more[0].startswith("improve: bound by D")
+    assert "critical path: mine.py:" in found.more[1]
 
 
 def test_advice_says_what_it_saves(tmp_path: Path) -> None:
