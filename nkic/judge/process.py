@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -156,6 +157,10 @@ class _Candidate:
             return {"failed": str(error), "diagnostics": found}
         except MemoryError:
             return {"failed": "it takes more memory than the task allows", "diagnostics": []}
+        except Exception as error:
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            said = f"{type(error).__name__} in {Path(at.filename).name}, line {at.lineno}: {error}"
+            return {"failed": f"nkic itself failed, please report it: {said}", "diagnostics": []}
 
     def _load(self, request: Message) -> dict[str, Any]:
         """Take a compiled kernel for a case."""

@@ -9,6 +9,7 @@ import inspect
 import io
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from types import ModuleType
@@ -32,6 +33,7 @@ from nkic.simulate.inputs import (
 )
 
 Arrays = Mapping[str, NDArray[Any]]  # in storage types
+KEPT_BYTES = 1 << 30  # of inputs and expected outputs, which candidates share
 
 
 def _array(case: Case, name: str, seed: int, family: str | None) -> NDArray[Any]:
@@ -48,13 +50,12 @@ def _array(case: Case, name: str, seed: int, family: str | None) -> NDArray[Any]
 
 
 class Reference:
-    """The inputs of a task and what it expects of the outputs, each computed once."""
+    """The inputs of a task and what it expects of the outputs, made when they are asked for."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self._inputs: dict[tuple[str, int, str | None], Arrays] = {}
-        self._known: dict[tuple[str, int, str | None], Mapping[str, Numbers]] = {}
-        self._lock = threading.Lock()  # candidates are judged in several threads
+        self._kept: OrderedDict[tuple[Any, ...], Arrays] = OrderedDict()  # the latest is last
+        self._lock = threading.RLock()  # candidates are judged in several threads
         kind, where = task.reference
         self._compute: Callable[[Case, int, Arrays], Mapping[str, Numbers]] = {
             "function": self._called,
@@ -71,21 +72,33 @@ class Reference:
 
     def inputs(self, case: Case, seed: int, family: str | None) -> Arrays:
         """Return a case's inputs, which nobody may change."""
-        key = (case.name, seed, family)
-        if key not in self._inputs:
+
+        def make() -> Arrays:
             made = self._made(case, seed, family)
             for array in made.values():
                 array.setflags(write=False)
-            self._inputs[key] = made
-        return self._inputs[key]
+            return made
+
+        return self._once(("inputs", case.name, seed, family), make)
 
     def expected(self, case: Case, seed: int, family: str | None) -> Mapping[str, Numbers]:
         """Return what the outputs must be, by name."""
-        key = (case.name, seed, family)
+
+        def make() -> Arrays:
+            return self._compute(case, seed, self.inputs(case, seed, family))
+
+        return self._once(("expected", case.name, seed, family), make)
+
+    def _once(self, key: tuple[Any, ...], make: Callable[[], Arrays]) -> Arrays:
+        """Return what `make` made for this key; the oldest of more than KEPT_BYTES is forgotten."""
         with self._lock:
-            if key not in self._known:
-                self._known[key] = self._compute(case, seed, self.inputs(case, seed, family))
-            return self._known[key]
+            if key not in self._kept:
+                self._kept[key] = make()
+                sizes = {k: sum(a.nbytes for a in made.values()) for k, made in self._kept.items()}
+                while sum(sizes.values()) > KEPT_BYTES and len(sizes) > 1:
+                    del sizes[self._kept.popitem(last=False)[0]]
+            self._kept.move_to_end(key)
+            return self._kept[key]
 
     def _made(self, case: Case, seed: int, family: str | None) -> dict[str, NDArray[Any]]:
         """Make a case's inputs: by generators, or as the task's own function does."""

@@ -10,7 +10,8 @@ import pytest
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task
-from nkic.judge.process import Process
+from nkic.judge.process import Process, _Candidate, compile_request
+from nkic.judge.reference import Reference
 from nkic.judge.task import task_of
 from tests.judge.test_cheats import GOOD, REFERENCE, TASK, UNGUARDED
 
@@ -135,3 +136,31 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     with results._database as database:
         database.execute("INSERT INTO results VALUES ('key', '[1]')")
     assert results.get("key") is None
+
+
+def test_a_fault_of_nkic_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*given: Any, **options: Any) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("nkic.judge.process.compile", broken)
+    task = read_task(folder / "task.toml")
+    request = compile_request(task, task.cases[0], "k.py", GOOD, None)
+    answer = _Candidate().answer({"do": "compile", **request})
+    start = "nkic itself failed, please report it: KeyError in test_places.py, line "
+    assert answer["failed"].startswith(start) and answer["failed"].endswith("'lost'")
+
+
+def test_the_oldest_arrays_are_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = read_task(folder / "task.toml")
+    case, reference = task.cases[0], Reference(task)
+    first = reference.inputs(case, 0, None)
+    assert reference.inputs(case, 0, None) is first
+    size = sum(array.nbytes for array in first.values())
+    monkeypatch.setattr("nkic.judge.reference.KEPT_BYTES", 2 * size)
+    for seed in (1, 0, 2, 0):  # 2 takes the place of 1, which was used less lately
+        found = reference.inputs(case, seed, None)
+        assert (found is first) == (seed == 0)
+    reference.expected(case, 3, None)
+    again = reference.inputs(case, 0, None)
+    assert again is not first
+    assert all((again[name] == first[name]).all() for name in first)
