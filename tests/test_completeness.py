@@ -167,6 +167,7 @@ HOMONYMS = {
     "simulate/bounds.py": {"reciprocal"},
     "simulate/field/decide.py": {"iota"},
     "simulate/field/elements.py": {"reciprocal"},
+    "simulate/field/traced.py": {"reciprocal"},  # NumPy's
     "simulate/shadow.py": {"shuffle_mask"},
     "simulate/inputs.py": {"iota"},
     "specialise/outputs.py": {"dge_mode"},  # as the binder spells it

@@ -98,14 +98,19 @@ def rank(runs: Mapping[str, Called | Result] | Sequence[Called | Result]) -> Ran
 
 
 def equal(
-    first: Artifact, second: Artifact, inputs: Mapping[str, Any] | None = None, *, seed: int = 0
+    first: Artifact,
+    second: Artifact | Callable[..., Any],
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
 ) -> Equality:
     """Tell whether two kernels compute the same function, whatever their tiles, order and types.
 
-    Both are run over a finite field, where nothing is rounded (docs/equality.md). The answer is
-    true if they are equal; its `text` says so, or shows inputs at which they differ, or the lines
-    that the method cannot decide. `inputs` gives integer inputs, such as indices, which are taken
-    as they are; other integer inputs are 0 and 1 at random. Raises `RunError`.
+    The second may be a function of NumPy arrays: a reference. Both are run over a finite field,
+    where nothing is rounded (docs/equality.md). The answer is true if they are equal; its `text`
+    says so, or shows inputs at which they differ, or the lines that the method cannot decide.
+    `inputs` gives integer inputs, such as indices, which are taken as they are; other integer
+    inputs are 0 and 1 at random. Raises `RunError`.
     """
     with raising(RunError):
         kinds = {p.name: p for p in first.signature.inputs if not p.dtype.is_float}
@@ -117,7 +122,8 @@ def equal(
                     "give integer inputs alone: others are elements of a field",
                 )
             given[name] = to_storage(np.asarray(array, np.float64), kinds[name].dtype)
-        return decided(first.executable, second.executable, given, seed)
+        other = second.executable if isinstance(second, Artifact) else second
+        return decided(first.executable, other, given, seed)
 
 
 def _pairs(form: Returned, expected: Any) -> Iterator[tuple[str, Any]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
 import numpy as np
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, source_of
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.text import clean, grouped, plural
-from nkic.machine.dtypes import DType
+from nkic.machine.codecs import storage
+from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Register
 from nkic.machine.targets import Engine, Target
 from nkic.simulate.beside import DST, SRC, Follower, Resolved, values_of
@@ -43,11 +45,18 @@ from nkic.simulate.field.rules import (
     rule_of,
     why_undecided,
 )
-from nkic.simulate.inputs import ArrayParameter, Generator, numbers, signature_of, to_storage
+from nkic.simulate.field.traced import Places, Traced, Untraceable, flat
+from nkic.simulate.inputs import (
+    ArrayParameter,
+    Generator,
+    Numbers,
+    numbers,
+    signature_of,
+    to_storage,
+)
 from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import RunOptions
 from nkic.simulate.plans import Step
-from nkic.simulate.result import Result
 from nkic.simulate.stage import simulate, simulate_ranks
 
 # ---- A program over the field: the elements of all tensors, instruction by instruction ----------
@@ -346,67 +355,206 @@ class _Pair(NamedTuple):
         return min(self.first.dtype, self.second.dtype, key=lambda dtype: dtype.size)
 
 
-def equal(
-    first: Executable, second: Executable, given: Arrays | None = None, seed: int = 0
-) -> Equality:
-    """Compare two programs. `given` has the values of integer inputs, by the first's names.
+class Trial(Protocol):
+    """What one run over the field found: as `Field`, whose places are those of a file."""
 
-    Raises `UsageFailed` if they have different inputs or outputs, and what their runs raise.
+    wholly: set[int]
+
+    def of_output(self, tensor: int) -> Elements: ...
+    def reason(self, place: int) -> str: ...
+
+
+class Side(Protocol):
+    """One of the two functions that are compared."""
+
+    @property
+    def inputs(self) -> Sequence[ArrayParameter]: ...
+    @property
+    def outputs(self) -> Sequence[ArrayParameter]: ...
+    def trial(self, arrays: Arrays, names: Mapping[str, str], seed: int) -> Trial: ...
+    def run(self, arrays: Arrays) -> Mapping[str, Numbers]: ...
+    def line(self, place: int) -> str: ...
+    def casts(self, trial: Any) -> str: ...
+
+
+class Kernel:
+    """A compiled kernel, which follows an ordinary run."""
+
+    def __init__(self, program: Executable) -> None:
+        self.program, signature = program, signature_of(program)
+        self.inputs: Sequence[ArrayParameter] = signature.inputs
+        self.outputs: Sequence[ArrayParameter] = signature.outputs
+
+    def trial(self, arrays: Arrays, names: Mapping[str, str], seed: int) -> Field:
+        options, fields = RunOptions(), []
+
+        def follow(memory: Memory) -> Field:
+            target = options.target_of(self.program)
+            fields.append(Field(self.program, memory, target, names, seed))
+            return fields[0]
+
+        simulate_ranks(self.program, [arrays], options, follow=follow)
+        return fields[0]
+
+    def run(self, arrays: Arrays) -> dict[str, Numbers]:
+        found = simulate(self.program, arrays, RunOptions(precise=False)).outputs
+        return {p.name: numbers(found[p.name], p.dtype) for p in self.outputs}
+
+    def line(self, place: int) -> str:
+        span = source_of(self.program, place)
+        return f"{clean(span.path)}:{span.line}" if span is not None else clean(self.program.name)
+
+    def casts(self, trial: Field) -> str:
+        """Return which lines round what depends on inputs."""
+        lines: dict[str, set[str]] = {}
+        for dtype, place in trial.casts:
+            lines.setdefault(dtype, set()).add(self.line(place))
+        texts = [
+            f"{dtype} at {', '.join(sorted(where)[:MOST_LINES])}"
+            for dtype, where in sorted(lines.items())
+        ]
+        name = clean(self.program.name)
+        return f"taken as exact in {name}: rounding to {'; '.join(texts)}" if texts else ""
+
+
+class Reference:
+    """A function of NumPy arrays, for inputs like those of a kernel."""
+
+    def __init__(self, function: Callable[..., Any], like: Sequence[ArrayParameter]) -> None:
+        self.function, self.wholly, self.places = function, set[int](), Places()
+        parameters = inspect.signature(function).parameters.values()
+        own = [p.name for p in parameters if p.default is p.empty]
+        kinds = {p.name: p for p in like}
+        if kinds.keys() != set(own) and len(own) != len(like):
+            text = f"the function has the parameters {', '.join(own)}, and the kernel the inputs "
+            raise UsageFailed([make("bad-argument", text + ", ".join(kinds))])
+        self.inputs: Sequence[ArrayParameter] = [
+            (kinds[name] if kinds.keys() == set(own) else p)._replace(name=name)
+            for name, p in zip(own, like, strict=True)
+        ]
+        ones = {p.name: np.ones(p.shape, storage(p.dtype)) for p in self.inputs}
+        found = self.run(
+            {
+                name: to_storage(numbers(ones[name], p.dtype), p.dtype)
+                for name, p in zip(ones, self.inputs, strict=True)
+            }
+        )
+        self.outputs: Sequence[ArrayParameter] = [
+            ArrayParameter(name, FLOAT32, array.shape, number)
+            for number, (name, array) in enumerate(found.items())
+        ]
+        self._found: Sequence[Traced] = ()
+
+    def _called(self, given: Mapping[str, Any]) -> list[Any]:
+        found = self.function(**given)
+        return [*found] if isinstance(found, tuple | list) else [found]
+
+    def _natural(self, arrays: Arrays) -> dict[str, NDArray[Any]]:
+        return {
+            p.name: numbers(arrays[p.name], p.dtype).astype(np.float32 if p.dtype.is_float else int)
+            for p in self.inputs
+        }
+
+    def run(self, arrays: Arrays) -> dict[str, Numbers]:
+        with np.errstate(all="ignore"):
+            found = [np.asarray(x, np.float32) for x in self._called(self._natural(arrays))]
+        return {f"output_{n}": x.astype(np.float64) for n, x in enumerate(found)}
+
+    def trial(self, arrays: Arrays, names: Mapping[str, str], seed: int) -> Reference:
+        given: dict[str, Any] = self._natural(arrays)
+        for p in self.inputs:
+            if p.dtype.is_float:
+                state = np.random.default_rng([seed, crc32(names[p.name].encode())])
+                given[p.name] = Traced.variable(state, p.shape, self.places)
+        first = next(x for x in given.values() if isinstance(x, Traced))
+        with np.errstate(all="ignore"):
+            self._found = [first.of(x) for x in self._called(given)]
+        return self
+
+    def of_output(self, tensor: int) -> Elements:
+        return flat(self._found[tensor])
+
+    def reason(self, place: int) -> str:
+        return f"{self.places.name(place)} compares values, or takes a function with few axioms"
+
+    def line(self, place: int) -> str:
+        return self.places.line(place)
+
+    def casts(self, trial: Any) -> str:
+        return ""
+
+
+def equal(
+    first: Executable,
+    second: Executable | Callable[..., Any],
+    given: Arrays | None = None,
+    seed: int = 0,
+) -> Equality:
+    """Compare two programs, or one with a function of NumPy arrays.
+
+    `given` has the values of integer inputs, by the first's names. Raises `UsageFailed` if they
+    have different inputs or outputs, and what their runs raise.
     """
-    return _Comparing(first, second, given or {}, seed).answer()
+    kernel = Kernel(first)
+    other = Kernel(second) if isinstance(second, Executable) else Reference(second, kernel.inputs)
+    return _Comparing(kernel, other, given or {}, seed).answer()
 
 
 class _Comparing:
-    def __init__(self, first: Executable, second: Executable, given: Arrays, seed: int) -> None:
-        self.programs, self.given, self.seed = (first, second), given, seed
-        signatures = [signature_of(program) for program in self.programs]
-        self.inputs = _paired("inputs", *(s.inputs for s in signatures))
-        self.outputs = _paired("outputs", *(s.outputs for s in signatures))
+    def __init__(self, first: Side, second: Side, given: Arrays, seed: int) -> None:
+        self.sides, self.given, self.seed = (first, second), given, seed
+        self.inputs = _paired("inputs", first.inputs, second.inputs)
+        self.outputs = _paired("outputs", first.outputs, second.outputs)
         self.wrong: list[set[int]] = [set(), set()]  # places of undecided and loose elements
         self.undecided = self.differs = self.is_firm = False
         self.size = Size()
 
     def answer(self) -> Equality:
-        trials, needed = 0, 2
-        fields: Sequence[Field] = ()
-        while trials < needed and not self.differs:
-            fields = self._trial(self.seed + trials)
-            trials += 1
-            needed = min(max(2, ceil(WANTED_BITS / self._bits)), MOST_TRIALS)
+        trials, needed, lacking = 0, 2, ""
+        found: Sequence[Trial] = ()
+        try:
+            while trials < needed and not self.differs:
+                found = self._trial(self.seed + trials)
+                trials += 1
+                needed = min(max(2, ceil(WANTED_BITS / self._bits)), MOST_TRIALS)
+        except Untraceable as error:
+            self.undecided, lacking = True, f"undecided: {error}"
         bits = self._bits * trials
         casts = tuple(
-            _casts(program, field) for program, field in zip(self.programs, fields, strict=True)
+            side.casts(trial) for side, trial in zip(self.sides, found, strict=False) if found
         )
         integers = tuple(p.first.name for p in self.inputs if not p.first.dtype.is_float)
         answer = Equality("equal", bits, trials, casts=tuple(filter(None, casts)), given=integers)
         if not (self.undecided or self.differs):
             return answer
-        lines = tuple(self._lines(fields))
-        found = self._counterexample()
+        lines = (lacking,) if lacking else tuple(self._lines(found))
+        example = self._counterexample()
         verdict: Verdict = "unconfirmed" if self.is_firm and not self.undecided else "undecided"
-        lines = () if found else lines
         return replace(
-            answer, verdict="different" if found else verdict, lines=lines, counterexample=found
+            answer,
+            verdict="different" if example else verdict,
+            lines=() if example else lines,
+            counterexample=example,
         )
 
     @property
     def _bits(self) -> float:
         return max(BITS - log2(max(self.size.top + self.size.bottom, 1.0)), 1.0)
 
-    def _trial(self, seed: int) -> list[Field]:
-        runs = []
-        for number, program in enumerate(self.programs):
+    def _trial(self, seed: int) -> list[Trial]:
+        trials = []
+        for number, side in enumerate(self.sides):
             names = {pair[number].name: pair.first.name for pair in self.inputs}
             arrays = self._arrays(Generator("randn", (float(seed),)), number)
-            runs.append(_run(program, arrays, names, seed))
+            trials.append(side.trial(arrays, names, seed))
         for pair in self.outputs:
             one, other = (
-                field.of_output(parameter.tensor)
-                for field, parameter in zip(runs, pair, strict=True)
+                trial.of_output(parameter.tensor)
+                for trial, parameter in zip(trials, pair, strict=True)
             )
             self._compare(one, other)
-        self.undecided |= any(field.wholly for field in runs)
-        return runs
+        self.undecided |= any(trial.wholly for trial in trials)
+        return trials
 
     def _compare(self, one: Elements, other: Elements) -> None:
         self.size = self.size.joined(one.size.sum(other.size))
@@ -439,46 +587,33 @@ class _Comparing:
             arrays[pair[number].name] = to_storage(values, pair[number].dtype)
         return arrays
 
-    def _lines(self, fields: Sequence[Field]) -> list[str]:
+    def _lines(self, trials: Sequence[Trial]) -> list[str]:
         found: dict[str, None] = {}
-        for program, field, places in zip(self.programs, fields, self.wrong, strict=True):
-            for place in sorted(places | field.wholly):
-                found[f"undecided: {field.reason(place)} at {_line(program, place)}"] = None
+        for side, trial, places in zip(self.sides, trials, self.wrong, strict=True):
+            for place in sorted(places | trial.wholly):
+                found[f"undecided: {trial.reason(place)} at {side.line(place)}"] = None
         return [*found][:MOST_LINES]
 
     def _counterexample(self) -> Counterexample | None:
         """Return inputs at which ordinary runs differ by more than the tolerance."""
         caution = 1.0 if self.is_firm else CAUTION
-        options = RunOptions(precise=False)
         for fill in _FILLS:
-            results = [
-                simulate(program, self._arrays(fill, number), options)
-                for number, program in enumerate(self.programs)
-            ]
+            results = [side.run(self._arrays(fill, n)) for n, side in enumerate(self.sides)]
             for pair in self.outputs:
                 comparison = _compared(pair, results, caution)
-                if not comparison.passed:
+                both = comparison.got, comparison.expected
+                finite = self.is_firm or not any(np.isinf(x).any() for x in both)
+                if not comparison.passed and finite:  # overflow is no other function
                     return Counterexample(str(fill), comparison)
         return None
 
 
-def _compared(pair: _Pair, results: Sequence[Result], caution: float) -> Comparison:
+def _compared(pair: _Pair, results: Sequence[Mapping[str, Numbers]], caution: float) -> Comparison:
     rule = ToleranceSettings(equal_nan=True).rule(pair.first.name, pair.narrow)
     rule = replace(rule, rtol=rule.rtol * caution, atol=rule.atol * caution)
-    expected = numbers(results[1].outputs[pair.second.name], pair.second.dtype)
-    output = results[0].outputs[pair.first.name]
+    output = to_storage(results[0][pair.first.name], pair.first.dtype)
+    expected = results[1][pair.second.name]
     return compare(pair.first.name, output, pair.first.dtype, expected, rule)
-
-
-def _run(program: Executable, arrays: Arrays, names: Mapping[str, str], seed: int) -> Field:
-    options, fields = RunOptions(), []
-
-    def follow(memory: Memory) -> Field:
-        fields.append(Field(program, memory, options.target_of(program), names, seed))
-        return fields[0]
-
-    simulate_ranks(program, [arrays], options, follow=follow)
-    return fields[0]
 
 
 def _paired(
@@ -497,22 +632,3 @@ def _paired(
         text = f"the kernels have different {what}: {shapes[0]}, and {shapes[1]}"
         raise UsageFailed([make("bad-argument", text, help="compare kernels of the same shapes")])
     return pairs
-
-
-def _line(program: Executable, place: int) -> str:
-    span = source_of(program, place)
-    return f"{clean(span.path)}:{span.line}" if span is not None else clean(program.name)
-
-
-def _casts(program: Executable, field: Field) -> str:
-    """Return which lines round what depends on inputs."""
-    lines: dict[str, set[str]] = {}
-    for dtype, place in field.casts:
-        lines.setdefault(dtype, set()).add(_line(program, place))
-    texts = []
-    for dtype, where in sorted(lines.items()):
-        named = sorted(where)[:MOST_LINES]
-        texts.append(f"{dtype} at {', '.join(named)}")
-    return (
-        f"taken as exact in {clean(program.name)}: rounding to {'; '.join(texts)}" if texts else ""
-    )

@@ -446,6 +446,15 @@ def truth(mask: Mask, place: int, *sources: Elements) -> Elements:
     return made(residues, value, Size(1.0), *sources).noted(place)
 
 
+def selected(mask: Elements, a: Elements, b: Elements, place: int) -> Elements:
+    """Return `a` where the mask is true, else `b`, with the notes of the mask."""
+    chosen = choose(is_true(mask), a, b)
+    value = np.where(mask.varies, np.nan, chosen.value)
+    value = np.where(np.isinf(chosen.value), chosen.value, value)
+    noted = made(chosen.residues, value, chosen.size, chosen, mask)
+    return noted.noted(place, mask.varies)
+
+
 # ------------------------------------------------------------------------------------------------
 # Operators and activation functions on elements of the field, under the names of the machine.
 # Functions made of exponentials are written out, so that identities among them hold. Others are

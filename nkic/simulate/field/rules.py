@@ -30,7 +30,6 @@ from nkic.simulate.field.elements import (
     constant,
     exp,
     invert,
-    is_true,
     join,
     made,
     matmul,
@@ -38,6 +37,7 @@ from nkic.simulate.field.elements import (
     negative,
     prelu,
     reduction,
+    selected,
 )
 from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.plans import registering
@@ -255,7 +255,7 @@ def affine_select(operation: Operation) -> Results | None:
 @over_field("tensor_copy_predicated")
 def tensor_copy_predicated(operation: Operation) -> Results | None:
     mask = _mask(operation)
-    return {"dst": _chosen(operation, mask, operation.get("src"), operation.get("dst"))}
+    return {"dst": selected(mask, operation.get("src"), operation.get("dst"), operation.place)}
 
 
 def _mask(operation: Operation) -> Elements:
@@ -265,19 +265,10 @@ def _mask(operation: Operation) -> Elements:
     return OPERATORS["logical_not"](flags, flags, operation.place)
 
 
-def _chosen(operation: Operation, mask: Elements, a: Elements, b: Elements) -> Elements:
-    """Return a choice with the notes of its mask."""
-    chosen = choose(is_true(mask), a, b)
-    value = np.where(mask.varies, np.nan, chosen.value)
-    value = np.where(np.isinf(chosen.value), chosen.value, value)
-    noted = elements.made(chosen.residues, value, chosen.size, chosen, mask)
-    return noted.noted(operation.place, mask.varies)
-
-
 @over_field("select_reduce")
 def select_reduce(operation: Operation) -> Results | None:
     on_true, on_false = operation.get("on_true"), operation.get("on_false")
-    result = _chosen(operation, _mask(operation), on_true, on_false)
+    result = selected(_mask(operation), on_true, on_false, operation.place)
     return _accumulated(operation, result, "maximum", "on_true")
 
 
@@ -291,7 +282,7 @@ def range_select(operation: Operation) -> Results | None:
     ]
     mask = OPERATORS["logical_and"](sides[0], sides[1], operation.place)
     fill = constant(np.full((1, 1), float(np.float32(values["on_false_value"]))))
-    result = _chosen(operation, mask, tile, fill)
+    result = selected(mask, tile, fill, operation.place)
     return _accumulated(operation, result, "maximum", "on_true_tile")
 
 
