@@ -118,7 +118,7 @@ grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/n
 docs: $(STAMP)  ## write the pages that are made from the tables
 	$(PY) -m nkic.machine.instructions.listing > docs/instructions.md
 
-site: $(STAMP)  ## build the documentation as a site: build/site (python -m http.server -d build/site)
+site: $(STAMP)  ## build the documentation as a site: open build/site/index.html
 	$(PY) -c 'import material' || $(PY) -m pip install --quiet --disable-pip-version-check --editable '.[site]'
 	NO_MKDOCS_2_WARNING=1 OPENBLAS_NUM_THREADS=1 $(PY) -m mkdocs build --strict
 

@@ -179,5 +179,9 @@ def test_the_site(tmp_path: Path) -> None:
         assert page.viewport.startswith("width=device-width")
         assert 'data-md-color-scheme="slate"' in text and 'data-md-color-scheme="default"' in text
         assert "<p>|" not in text and "<p>```" not in text
+        assert any(each.endswith("iframe-worker.js") for each in page.loads)
+    assert (tmp_path / "iframe-worker.js").is_file() and (
+        tmp_path / "search/search_index.js"
+    ).is_file()
     index = (tmp_path / "search/search_index.json").read_text("utf-8")
     assert '"instructions/bn_aggr.html"' in index and '"errors/NKI0501.html"' in index
