@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types test test-all fuzz bless bench flames pictures timing schedules faults mutate corpus demo samples \
-	placement conformance accuracy grammar docs site stubs vscode dist clean
+	placement conformance accuracy grammar docs site man stubs vscode dist clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -118,9 +118,12 @@ grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/n
 docs: $(STAMP)  ## write the pages that are made from the tables
 	$(PY) -m nkic.machine.instructions.listing > docs/instructions.md
 
-site: $(STAMP)  ## build the documentation as a site: build/site (python -m http.server -d build/site)
+site: $(STAMP)  ## build the documentation as a site: open build/site/index.html
 	$(PY) -c 'import material' || $(PY) -m pip install --quiet --disable-pip-version-check --editable '.[site]'
 	NO_MKDOCS_2_WARNING=1 OPENBLAS_NUM_THREADS=1 $(PY) -m mkdocs build --strict
+
+man: $(STAMP)  ## write man pages of the commands: build/man (man -M build/man nkic)
+	$(PY) -m tests.site.man build/man
 
 stubs: $(STAMP)  ## write type stubs of the modules that pose as nki to nkic/stubs
 	$(PY) -m nkic.nki.stubs nkic/stubs

@@ -14,7 +14,7 @@ import pytest
 
 from nkic.base.diagnostics import codes
 from nkic.machine.instructions import ROWS
-from tests.site import pages
+from tests.site import man, pages
 from tests.site.examples import kernel
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -130,6 +130,18 @@ def test_pages_from_the_code() -> None:
     assert "## run_ranks\n" in interface and "Raises `RunError`" in interface
 
 
+def test_man_pages_are_the_help() -> None:
+    made = man.pages()
+    assert {"nkic.1", "nkic-evaluate.1", "nki-run.1", "nki-run-profile.1"} <= made.keys()
+    text = made["nki-run-profile.1"]
+    assert text.startswith('.TH NKI-RUN-PROFILE 1 "" "nkic ')
+    assert ".SH REPORTS\n.nf\n  \\-\\-report KIND[=FILE]" in text
+    assert "nki-run-profile - Run a kernel and show where its time goes" in text
+    assert man.escaped(".x \\n") == "\\&.x \\en"
+    for each in made.values():
+        assert each.count(".nf\n") == each.count(".fi\n") and "Usage" not in each
+
+
 class Loads(HTMLParser):
     """Collects what a page loads, and its viewport."""
 
@@ -167,5 +179,9 @@ def test_the_site(tmp_path: Path) -> None:
         assert page.viewport.startswith("width=device-width")
         assert 'data-md-color-scheme="slate"' in text and 'data-md-color-scheme="default"' in text
         assert "<p>|" not in text and "<p>```" not in text
+        assert any(each.endswith("iframe-worker.js") for each in page.loads)
+    assert (tmp_path / "iframe-worker.js").is_file() and (
+        tmp_path / "search/search_index.js"
+    ).is_file()
     index = (tmp_path / "search/search_index.json").read_text("utf-8")
     assert '"instructions/bn_aggr.html"' in index and '"errors/NKI0501.html"' in index

@@ -38,7 +38,6 @@ ON_DEMAND = {
     "cli/__init__.py": {  # after signal handlers
         *("importlib", "nkic.cli.common", "nkic.base", "nkic.base.collector"),
     },
-    "cli/common/tool.py": {"click.shell_completion"},
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"click.shell_completion", "nkic.base.limits"},
     "cli/common/streams.py": {  # terminals

@@ -368,6 +368,10 @@ def test_kernels_complete(folder: Path) -> None:
     }
     done = process(cwd=folder, **words)
     assert done.stdout == b"plain,double\n"
+    words |= {"COMP_WORDS": "nkic ev", "COMP_CWORD": "1"}
+    assert process(cwd=folder, **words).stdout == b"plain,evaluate\nfile,ev\n"
+    words |= {"COMP_WORDS": "nkic evaluate task.toml --secret ma", "COMP_CWORD": "4"}
+    assert process(cwd=folder, **words).stdout == b"file,ma\n"
 
 
 def test_a_reader_that_goes_away(folder: Path) -> None:

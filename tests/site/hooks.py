@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -13,4 +15,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if (written := files.get_file_from_path(uri)) is not None:
             files.remove(written)
         files.append(File.generated(config, uri, content=text))
+    script = Path(__file__).with_name("iframe-worker.js")
+    files.append(File.generated(config, "iframe-worker.js", content=script.read_text("utf-8")))
     return files

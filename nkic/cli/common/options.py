@@ -8,6 +8,7 @@ takes their values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -93,7 +94,20 @@ class Option(click.Option):
         tool = ctx.find_root().info_name or ""
         words = {**self.row.listed(tool), **(self.row.complete or (lambda tool: {}))(incomplete)}
         items = [CompletionItem(w, help=words[w]) for w in words if w.startswith(incomplete)]
+        if not items and re.search("FILE|FOLDER|PATH", self.row.metavar or ""):
+            return [CompletionItem(incomplete, type="file")]
         return items or super().shell_complete(ctx, incomplete)
+
+
+class Argument(click.Argument):
+    """An argument of the parser; instead of the first, a subcommand may be named."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # the shell waits: only when it asks
+
+        names = {} if ctx.params.get(str(self.name)) else getattr(ctx.command, "commands", {})
+        items = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+        return [*items, CompletionItem(incomplete, type="file")]
 
 
 def rows(kind: Any) -> dict[str, Row]:
@@ -112,7 +126,7 @@ def _parameter(name: str, kind: str, row: Row) -> click.Parameter:
     is_many = kind.startswith("tuple")
     if not row.names[0].startswith("-"):
         count = -1 if is_many else 1
-        return click.Argument([name], metavar=row.names[0], required=False, nargs=count)
+        return Argument([name], metavar=row.names[0], required=False, nargs=count)
     settings: dict[str, Any] = {"multiple": is_many, "default": _default(kind, row)}
     if row.counts:
         settings = {"count": True}

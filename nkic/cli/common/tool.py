@@ -175,12 +175,6 @@ class Tool(click.Command):
     def invoke(self, ctx: click.Context) -> int:
         return self.act(filled(self.line, ctx.params), ctx.ensure_object(Session)) or 0
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> Any:
-        from click.shell_completion import CompletionItem  # the shell waits: only when it asks
-
-        names = [name for name in self.commands if incomplete and name.startswith(incomplete)]
-        return [*map(CompletionItem, names), *super().shell_complete(ctx, incomplete)]
-
     # ---- help ----------------------------------------------------------------------------------
 
     def brief_help(self, ctx: click.Context) -> str:

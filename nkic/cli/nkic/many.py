@@ -135,19 +135,20 @@ def lines_for(line: CommandLine, found: Sequence[Found]) -> list[CommandLine]:
     return own
 
 
-def lines_of_kernels(line: CommandLine) -> list[CommandLine]:
+def lines_of_kernels(line: CommandLine, session: Session) -> list[CommandLine]:
     """Return a command line for each kernel that has types, if a file has several kernels.
 
     What is written for a kernel has its name behind that of the file.
     """
     try:
+        session.set_limits()
         loader = Loader.beside(str(line.source), line.include)
         explicit = parse_options(args=line.arg, consts=line.const, **vars(line))
         source = loader.main(str(line.source))
         if line.kernel is not None or len(pipeline.list_kernels(source)) < 2:
             return [line]
         names = typed_kernels(source, explicit, os.environ)
-    except (NkicError, OSError):  # compiling says why
+    except (NkicError, OSError, MemoryError):  # compiling says why
         return [line]
 
     def named(path: str, kernel: str) -> str:
@@ -356,7 +357,7 @@ class Pool:
         if ended is None:
             code = max(
                 attempt(partial(self.compile_file, one, recorder, {}), recorder)
-                for one in lines_of_kernels(line)
+                for one in lines_of_kernels(line, recorder)
             )
         elif ended.reason is watcher.Reason.ITSELF:
             return ended.code  # it has sent them
