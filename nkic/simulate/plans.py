@@ -206,42 +206,13 @@ RENDEZVOUS: dict[str, RendezvousSemantics] = {}
 rendezvous = partial(registering, RENDEZVOUS)  # of rows that all cores run together
 
 
-Tiles = dict[PatternRecord, Tile]
+class Decoder(NamedTuple):
+    """What binds the instructions of all streams to memory."""
 
-
-class Decoder:
-    def __init__(
-        self,
-        memory: Memory,
-        target: Target,
-        precise: bool,
-        accumulate: SummationOrder | None = None,
-    ) -> None:
-        self.memory, self.target, self.precise = memory, target, precise
-        self.accumulate = accumulate
-
-    def decode(
-        self, record: InstructionRecord, engine: Engine, state: EngineState
-    ) -> tuple[Step, Rendezvous | None, Tiles]:
-        """Return the step of `record`, or the core's part in a rendezvous, and its tiles."""
-        row = record.row
-        if row is None:
-            raise TypeError("an empty slot has no step")
-        self.memory.scratch.begin()
-        patterns = dict.fromkeys(p for p in record.operands if isinstance(p, PatternRecord))
-        tiles = {pattern: Tile(self.memory, pattern, self.precise) for pattern in patterns}
-        operands: dict[str, Value] = {
-            name: tiles[value] if isinstance(value, PatternRecord) else value
-            for name, value in zip(row.operand_index, record.operands, strict=False)
-        }
-        attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
-        lost.note(row, operands, state.remarks)
-        scratch, order = self.memory.scratch, self.accumulate
-        decoded = Decoded(row, self.target, engine, operands, attributes, state, scratch, order)
-        if row.is_rendezvous:
-            return _nothing, RENDEZVOUS[row.name](decoded), tiles
-        step = SEMANTICS[row.name](decoded)
-        return lost.watched(step, row, operands, attributes, state.remarks), None, tiles
+    memory: Memory
+    target: Target
+    precise: bool
+    accumulate: SummationOrder | None = None
 
 
 # --------------------------------------------------------------------------------------------------
@@ -311,20 +282,43 @@ class Planner:
         self._works: dict[object, Work] = {}
 
     def plan(self, record: InstructionRecord, row: Row) -> Plan:
-        memo = self._copies if row.copies else self._plans
-        return self._shared(memo, record, row, self._planned)
+        """Return the plan that `record` shares with all that differ from it in addresses alone."""
+        memo, key = self._copies if row.copies else self._plans, self._key(record, row)
+        plan = memo.get(key)
+        if plan is not None:
+            return plan
+        facts = self.executable.facts(record, self.target, self.engine)
+        accesses = [row.access_of(rule, facts) for rule in row.operands]
+        timing, size = self.clock.of(record, self.engine, self.queue, facts)
+        reads = _tiles_among(record, [access.reads for access in accesses])
+        writes = _tiles_among(record, [access.writes for access in accesses])
+        read = [record.operands[i] for i in reads]
+        plan = Plan(
+            self._decoded(record, row),
+            reads,
+            writes,
+            timing,
+            size,
+            activation_table(row, record.attributes, self.engine),
+            tuple([i for i in reads if i != row.accumulator]),
+            tuple([(i, record.operands[i] in read) for i in writes if self._is_in_psum(record, i)]),
+        )
+        if key is not None:
+            memo[key] = plan
+        return plan
 
     def work(self, record: InstructionRecord, row: Row) -> Work:
-        return self._shared(self._works, record, row, self._decoded)
+        """Return the work of a plan, shared likewise."""
+        key = self._key(record, row)
+        work = self._works.get(key)
+        if work is None:
+            work = self._decoded(record, row)
+            if key is not None:
+                self._works[key] = work
+        return work
 
-    def _shared(
-        self,
-        memo: dict[object, Shared],
-        record: InstructionRecord,
-        row: Row,
-        make: Callable[[InstructionRecord, Row], Shared],
-    ) -> Shared:
-        """Return the memoised result for an instruction that differs in its addresses alone."""
+    def _key(self, record: InstructionRecord, row: Row) -> object:
+        """Return what instructions have in common that share a plan; None if it shares none."""
         regions, spots = [], self.memory.spots
         key: list[object] = [row, record.attributes]
         for operand in record.operands:
@@ -337,15 +331,11 @@ class Planner:
         if len(set(regions)) != len(regions):
             aliases = self._aliases(record)
             if aliases is None:
-                return make(record, row)
+                return None
             key.extend(aliases)
         if row.number_attributes:
             key.extend([repr(record.attributes[i]) for i in row.number_attributes])
-        whole_key = tuple(key)
-        cached = memo.get(whole_key)
-        if cached is None:
-            cached = memo[whole_key] = make(record, row)
-        return cached
+        return tuple(key)
 
     def _aliases(self, record: InstructionRecord) -> Aliases | None:
         """Return which tiles are identical; None if two of them overlap otherwise."""
@@ -358,32 +348,35 @@ class Planner:
                 return None
         return tuple(same)
 
-    def _planned(self, record: InstructionRecord, row: Row) -> Plan:
-        facts = self.executable.facts(record, self.target, self.engine)
-        accesses = [row.access_of(rule, facts) for rule in row.operands]
-        timing, size = self.clock.of(record, self.engine, self.queue, facts)
-        reads = _tiles_among(record, [access.reads for access in accesses])
-        writes = _tiles_among(record, [access.writes for access in accesses])
-        read = [record.operands[i] for i in reads]
-        return Plan(
-            self._decoded(record, row),
-            reads,
-            writes,
-            timing,
-            size,
-            activation_table(row, record.attributes, self.engine),
-            tuple([i for i in reads if i != row.accumulator]),
-            tuple([(i, record.operands[i] in read) for i in writes if self._is_in_psum(record, i)]),
-        )
-
     def _is_in_psum(self, record: InstructionRecord, number: int) -> bool:
         pattern: PatternRecord = record.operands[number]  # type: ignore[assignment]
         return self.executable.tensors[pattern.tensor].buffer is Buffer.PSUM
 
     def _decoded(self, record: InstructionRecord, row: Row) -> Work:
-        step, rendezvous, tiles = self.decoder.decode(record, self.engine, self.state)
-        numbers = [(record.operands.index(pattern), tile) for pattern, tile in tiles.items()]
-        return Work(step, tuple(numbers), rendezvous, not self.memory.is_separate)
+        """Bind the instruction to memory; its function in simulate/semantics makes the step."""
+        memory, _, precise, order = self.decoder
+        memory.scratch.begin()
+        tiles: dict[PatternRecord, Tile] = {}
+        numbered: list[tuple[int, Tile]] = []
+        for number, operand in enumerate(record.operands):
+            if isinstance(operand, PatternRecord) and operand not in tiles:
+                tiles[operand] = tile = Tile(memory, operand, precise)
+                numbered.append((number, tile))
+        operands: dict[str, Value] = {
+            name: tiles[value] if isinstance(value, PatternRecord) else value
+            for name, value in zip(row.operand_index, record.operands, strict=False)
+        }
+        attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
+        remarks, scratch = self.state.remarks, memory.scratch
+        lost.note(row, operands, remarks)
+        facts = (row, self.decoder.target, self.engine, operands, attributes, self.state)
+        decoded = Decoded(*facts, scratch, order)
+        step, rendezvous = _nothing, None
+        if row.is_rendezvous:
+            rendezvous = RENDEZVOUS[row.name](decoded)
+        else:
+            step = lost.watched(SEMANTICS[row.name](decoded), row, operands, attributes, remarks)
+        return Work(step, tuple(numbered), rendezvous, not memory.is_separate)
 
 
 def _nothing() -> None:
