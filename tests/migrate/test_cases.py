@@ -28,6 +28,8 @@ def each(folder: str) -> pytest.MarkDecorator:
     """Return the mark of a test of every file of a folder; the tests of a file run together."""
     paths = sorted((HERE / folder).glob("*.py"))
     return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem, scope="module")
+
+
 GOAL = Profile.NKI_0_7
 
 
