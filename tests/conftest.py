@@ -3,6 +3,17 @@
 Tests of the cache turn it on.
 """
 
+import gc
 import os
 
+from hypothesis.internal.conjecture import providers
+
 os.environ["NKIC_CACHE"] = "0"
+# It would draw numbers and strings of all modules that happen to be loaded, which it parses for
+# them, 7 s in every worker; and a test would draw others for every change to any module.
+vars(providers).update(is_local_module_file=lambda path: False)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector pass over the tests and modules, which stay: half a million objects."""
+    gc.freeze()

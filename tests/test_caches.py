@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from tests.harness import trees
 from tests.test_layers import FILES, ROOT
 
 # By function: the maximum number of entries, or the reason why it is bounded. A function without
@@ -130,7 +131,7 @@ def test_every_cache_is_listed_with_its_bound() -> None:
     found = {
         f"{path.relative_to(ROOT).as_posix()}:{name}": size
         for path in FILES
-        for name, size in caches(ast.parse(path.read_text("utf-8")))
+        for name, size in caches(trees.tree(path))
     }
     assert found == {k: v if isinstance(v, int) else None for k, v in CACHES.items()}
 
@@ -178,7 +179,7 @@ def growing(tree: ast.Module) -> set[str]:
     name.
     """
     found, mine = set(), containers(tree)
-    for function in ast.walk(tree):
+    for function in ast.walk(tree) if mine else ():
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             inside = [*ast.walk(function)]
             own = {n.arg for n in inside if isinstance(n, ast.arg)}
@@ -193,7 +194,7 @@ def test_every_variable_that_grows_is_listed_with_its_bound() -> None:
     found = {
         f"{path.relative_to(ROOT).as_posix()}:{name}"
         for path in FILES
-        for name in growing(ast.parse(path.read_text("utf-8")))
+        for name in growing(trees.tree(path))
     }
     assert found == KEPT.keys()
 

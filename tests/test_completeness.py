@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from nkic.machine.operators import ALU
 from nkic.machine.rules import violations
 from nkic.simulate.plans import RENDEZVOUS, SEMANTICS
 from tests.bench.instructions import NUMPY, prepared, target_of
+from tests.harness import trees
 from tests.harness.instruction import Call
 from tests.harness.model import Given, facts
 from tests.harness.scenes import whole
@@ -179,7 +181,11 @@ COMMON = {"axis", "cores", "engine", "n", "op", "pattern", "priority", "value"}
 
 def _words(text: str) -> set[str]:
     """Return the strings of a file, each as a whole."""
-    found = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+    return _strings(ast.walk(ast.parse(text)))
+
+
+def _strings(nodes: Iterable[ast.AST]) -> set[str]:
+    found = (node for node in nodes if isinstance(node, ast.Constant))
     return {node.value for node in found if isinstance(node.value, str)}
 
 
@@ -194,7 +200,7 @@ def _of_rows() -> set[str]:
 )
 def test_no_stage_knows_a_row_by_name(path: Path) -> None:
     """Every property of an instruction that a stage needs is a field of its row."""
-    found = _words(path.read_text("utf-8")) & _of_rows()
+    found = _strings(trees.nodes(path)) & _of_rows()
     assert found == HOMONYMS.get(path.relative_to(ROOT).as_posix(), set())
 
 

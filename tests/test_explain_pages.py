@@ -11,7 +11,6 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ import pytest
 from nkic.base.diagnostics import Diagnostic
 from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nkic import command as nkic
+from tests.harness import trees
 from tests.harness.bless import blessing
 from tests.harness.kernels import compile_text
 
@@ -35,11 +35,9 @@ def slug_of(page: Path) -> str:
     return page.stem.split("-", 1)[1]
 
 
-@cache
-def trees() -> dict[str, ast.Module]:
-    """Return the package's modules by path; stdlib/ is kernel source and reports nothing."""
-    paths = [path for path in sorted(ROOT.rglob("*.py")) if "stdlib" not in path.parts]
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in paths}
+def modules() -> list[Path]:
+    """Return the package's modules; stdlib/ is kernel source and reports nothing."""
+    return [path for path in trees.FILES if "stdlib" not in path.parts]
 
 
 def reported(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -70,14 +68,14 @@ def test_the_search_finds_reports() -> None:
 
 def test_every_reported_slug_has_a_page() -> None:
     known = {slug_of(page) for page in PAGES}
-    found = [(path, line, slug) for path in trees() for line, slug in reported(trees()[path])]
+    found = [(path, line, slug) for path in modules() for line, slug in reported(trees.tree(path))]
     assert len(found) > 10
     assert [row for row in found if row[2] not in known] == []
 
 
 def test_every_page_is_used() -> None:
     """Slugs that are passed to a report through a table or a variable count too."""
-    nodes = (node for tree in trees().values() for node in ast.walk(tree))
+    nodes = (node for path in modules() for node in trees.nodes(path))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     assert [page.name for page in PAGES if slug_of(page) not in texts] == []
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import trees
+
 PROJECT = Path(__file__).resolve().parents[1]
 ROOT = PROJECT / "nkic"
 DATA = "base machine program"
@@ -119,7 +121,7 @@ def imports_of(path: Path) -> set[str]:
     blocks.
     """
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in trees.nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import trees
 from tests.test_layers import ALLOWED, FILES, FREE, PROJECT, ROOT, dotted
 
 MODULES = {dotted(path): path for path in FILES}
@@ -241,7 +242,7 @@ def given_names(tree: ast.Module, package: str) -> set[str]:
 
 
 def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+    return trees.tree(path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -20,6 +20,7 @@ import pytest
 import nkic
 from nkic.base.diagnostics import Diagnostic
 from tests.advice.follow import Source, follow
+from tests.harness import trees
 from tests.harness.directives import Case, read_case
 from tests.harness.kernels import compile_text, run_kernel
 from tests.test_explain_pages import SHOWN, example, slug_of
@@ -124,7 +125,7 @@ def texts() -> Iterator[tuple[str, str]]:
     """Yield the strings of the package that are not docstrings, and the explain pages."""
     package = Path(nkic.__file__).parent
     for path in sorted(package.rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        nodes = trees.nodes(path)
         prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:
             text = node.value if isinstance(node, ast.Constant) else None

@@ -11,39 +11,38 @@ import pytest
 from nkic.language.enums import OPERATORS
 from nkic.migrate.rules import with_operators
 from tests.harness.bless import blessing
-from tests.migrate.test_cases import Job, expected_left
+from tests.migrate.test_cases import Job, each, expected_left, job_of
 
 HERE = Path(__file__).parent
-CASES = sorted((HERE / "beta1").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@each("beta1")
 def test_the_new_source_is_the_expected_one(path: Path) -> None:
-    made = Job(path.read_text("utf-8")).made
+    made = job_of(path).made
     expected = HERE / "expected_beta1" / path.name
     if blessing():
         expected.write_text(made.text, "utf-8")
     assert made.text == expected.read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@each("beta1")
 def test_what_is_left_is_said_where_it_stands(path: Path) -> None:
     text = path.read_text("utf-8")
-    left = [(d.primary.span.line, d.message) for d in Job(text).made.left if d.primary]
+    left = [(d.primary.span.line, d.message) for d in job_of(path).made.left if d.primary]
     wanted = expected_left(text)
     assert [line for line, _ in left] == [line for line, _ in wanted], left
     assert all(part in said for (_, said), (_, part) in zip(left, wanted, strict=True)), left
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@each("beta1")
 def test_a_second_time_changes_nothing(path: Path) -> None:
-    once = Job(path.read_text("utf-8")).made.text
+    once = job_of(path).made.text
     assert Job(once).made.text == once
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@each("beta1")
 def test_old_and_new_compute_the_same(path: Path) -> None:
-    job = Job(path.read_text("utf-8"))
+    job = job_of(path)
     if job.made.left:
         return
     proof = job.proof()

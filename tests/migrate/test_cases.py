@@ -7,6 +7,7 @@ gives the reason why the old source cannot run. Everything else must compute the
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,14 @@ from nkic.specialise.inline import read_block
 from tests.harness.bless import blessing
 
 HERE = Path(__file__).parent
-CASES = sorted((HERE / "cases").glob("*.py"))
+
+
+def each(folder: str) -> pytest.MarkDecorator:
+    """Return the mark of a test of every file of a folder; the tests of a file run together."""
+    paths = sorted((HERE / folder).glob("*.py"))
+    return pytest.mark.parametrize("path", paths, ids=lambda path: path.stem, scope="module")
+
+
 GOAL = Profile.NKI_0_7
 
 
@@ -43,41 +51,47 @@ class Job:
         return prove(old, Text(new, loader, GOAL), self.request)
 
 
+@lru_cache(maxsize=2)
+def job_of(path: Path) -> Job:
+    """Return the migration of a file, which its tests share."""
+    return Job(path.read_text("utf-8"))
+
+
 def expected_left(text: str) -> list[tuple[int, str]]:
     lines = enumerate(text.splitlines(), 1)
     return [(n, found[1]) for n, line in lines if (found := re.search(r"# left: (.*)", line))]
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@each("cases")
 def test_the_new_source_is_the_expected_one(path: Path) -> None:
-    made = Job(path.read_text("utf-8")).made
+    made = job_of(path).made
     expected = HERE / "expected" / path.name
     if blessing():
         expected.write_text(made.text, "utf-8")
     assert made.text == expected.read_text("utf-8")
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@each("cases")
 def test_what_is_left_is_said_where_it_stands(path: Path) -> None:
     text = path.read_text("utf-8")
-    left = [(d.primary.span.line, d.message) for d in Job(text).made.left if d.primary]
+    left = [(d.primary.span.line, d.message) for d in job_of(path).made.left if d.primary]
     wanted = expected_left(text)
     assert [line for line, _ in left] == [line for line, _ in wanted], left
     assert all(part in said for (_, said), (_, part) in zip(left, wanted, strict=True)), left
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@each("cases")
 def test_a_second_time_changes_nothing(path: Path) -> None:
-    once = Job(path.read_text("utf-8")).made
+    once = job_of(path).made
     again = Job(once.text).made
     assert again.text == once.text
     assert not again.done
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+@each("cases")
 def test_old_and_new_compute_the_same(path: Path) -> None:
     text = path.read_text("utf-8")
-    job = Job(text)
+    job = job_of(path)
     if any(expected_left(text)) and "# unproven" not in text:
         return  # the migration's target version rejects it
     proof = job.proof()

@@ -261,12 +261,17 @@ def member_names(m: Machine, value: Any) -> list[str]:
 def reached(m: Machine, start: Any) -> dict[int, Any]:
     """Return every value that a kernel can reach, by identity."""
     found: dict[int, Any] = {}
+    methods: dict[tuple[type, int], Any] = {}  # one of each class and function leads to all
     waiting = [start, *m.builtins.values()]
     while waiting:
         value = waiting.pop()
         if id(value) in found or isinstance(value, int | float | str | bytes):
             continue
         found[id(value)] = value
+        if isinstance(value, objects.Method):
+            kind = (value.owner.__class__, id(value.function))
+            if methods.setdefault(kind, value) is not value:
+                continue
         names = member_names(m, value)
         if isinstance(value, dict):
             waiting += [*value.keys(), *value.values()]

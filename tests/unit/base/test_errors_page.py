@@ -10,6 +10,7 @@ from pathlib import Path
 from nkic.base import levels
 from nkic.base.diagnostics import codes
 from nkic.base.levels import OFF_BY_DEFAULT
+from tests.harness import trees
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "errors.md").read_text("utf-8")
@@ -30,7 +31,7 @@ def said() -> Iterator[str]:
         text = path.read_text("utf-8")
         if "warning(" not in text and "Level.WARNING" not in text:
             continue
-        for node in ast.walk(ast.parse(text)):
+        for node in trees.nodes(path):
             if isinstance(node, ast.Call) and node.args and is_warning(node):
                 first = node.args[0]
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
