@@ -155,7 +155,7 @@ class _Candidate:
             found = [json.loads(text.json_line(d, _no_source)) for d in error.diagnostics]
             return {"failed": str(error), "diagnostics": found}
         except MemoryError:
-            return {"failed": "it takes more memory than the task allows", "diagnostics": []}
+            return {"failed": "it takes more memory than the task allows", "by": "memory"}
 
     def _load(self, request: Message) -> dict[str, Any]:
         """Take a compiled kernel for a case."""
@@ -249,7 +249,7 @@ _GRACE = 5  # seconds for a process to end
 class Ended(Exception):
     """The candidate's process ended, or was ended, before it answered; the text says why.
 
-    `by` says what ended it: "time", or the "process" itself.
+    `by` says what ended it: "time", "memory", or the "process" itself.
     """
 
     def __init__(self, text: str, by: str = "process") -> None:
@@ -292,4 +292,6 @@ class Process:
             isinstance(answer.get(key), kinds) for key, kinds in wanted.items()
         ):
             raise Ended("its process gave an answer that is none")
+        if answer.get("by") == "memory":
+            raise Ended(str(answer["failed"]), "memory")
         return answer
