@@ -184,9 +184,7 @@ def judged(folder: Path, reference: str, limit: str) -> Any:
     return judge.evaluate(Candidate.of_text(KERNEL))
 
 
-@pytest.mark.parametrize(
-    ("limit", "ended"), [("seconds = 1e-6", "time"), ("memory = 1", "memory")]
-)
+@pytest.mark.parametrize(("limit", "ended"), [("seconds = 1e-6", "time"), ("memory = 1", "memory")])
 def test_a_candidate_ends_at_its_limit(limit: str, ended: str, tmp_path: Path) -> None:
     found = judged(tmp_path, 'function = "reference.py:f"', limit)
     assert (found.ended, found.correct) == (ended, False)
