@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,13 +83,13 @@ def ends_in_a_diagnostic(call: Callable[[], object]) -> bool:
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("name", EVALUATION)
 def test_an_evaluation_ends_at_its_limit(name: str, door: str) -> None:
-    refused = [ends_in_a_diagnostic(lambda n=n: DOORS[door](**{name: n})) for n in (1, 2, 3)]
+    refused = [ends_in_a_diagnostic(partial(DOORS[door], **{name: n})) for n in (1, 2, 3)]
     assert all(refused) or name in ("length", "bits", "width", "depth")
 
 
 @pytest.mark.parametrize("door", ["a text", "a text of Beta 1"])
 def test_steps_may_end_anywhere(door: str) -> None:
-    refused = [ends_in_a_diagnostic(lambda n=n: DOORS[door](steps=n)) for n in STEPS]
+    refused = [ends_in_a_diagnostic(partial(DOORS[door], steps=n)) for n in STEPS]
     assert refused == sorted(refused, reverse=True)  # more steps never do less
     assert refused[0] and not refused[-1]
 
