@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
 _CONTAINER_STEPS = 24  # steps to compare a container
 _ITEM_STEPS = 20  # steps to look up an item of a dict in a view of another one
+_CLASS_STEPS = 8  # steps to find the methods that compare two objects
 _METHOD_STEPS = 60  # steps to compare objects on behalf of Python's own containers
 # Binary logarithms of the characters compared per step; only equality compares bytes at once.
 _EQUAL_TEXT, _ORDERED_TEXT = 10, 6
@@ -105,6 +106,7 @@ def _not_ordered(m: Machine, symbol: str, left: Any, right: Any, error: TypeErro
 
 
 def _by_methods(m: Machine, symbol: str, left: Any, right: Any, method: str, reflected: str) -> Any:
+    m.charge(_CLASS_STEPS)
     left_class, right_class = m.class_of(left), m.class_of(right)
     calls = [(left_class, method, left, right), (right_class, reflected, right, left)]
     if (

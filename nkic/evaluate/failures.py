@@ -172,7 +172,7 @@ def explain(failure: Failure) -> Diagnostic:
     return make(
         reason.slug,
         reason.message,
-        span if span != NOWHERE else None,
+        span if span != NOWHERE else failure.resolved.kernel.node.name_span,
         labels=[*(kernel_error.labels if kernel_error else ()), *_iterations(failure), *labels],
         notes=[
             *(kernel_error.notes if kernel_error else ()),

@@ -69,9 +69,9 @@ class Evaluation:
     likely error of the longest, with its `sensitivity`: by figure, the changes of its time at both
     ends of the figure's likely error, and that error. `narrowest` is the narrowest float type on a
     path to each output, `sbuf_bytes` the most SBUF that a case reserves. `ended` says whether
-    "time" ended the candidate's process, or the "process" itself. `report`, `metrics`, `verdict`
-    and `what_if` describe the longest case: the report of `nki-run --json`, the metrics of the
-    vendor's profiler under its names, and the analysis of the time.
+    "time" or "memory" ended the candidate's process, or the "process" itself. `report`, `metrics`,
+    `verdict` and `what_if` describe the longest case: the report of `nki-run --json`, the metrics
+    of the vendor's profiler under its names, and the analysis of the time.
     """
 
     candidate: str

@@ -156,7 +156,7 @@ class _Candidate:
             found = [json.loads(text.json_line(d, _no_source)) for d in error.diagnostics]
             return {"failed": str(error), "diagnostics": found}
         except MemoryError:
-            return {"failed": "it takes more memory than the task allows", "diagnostics": []}
+            return {"failed": "it takes more memory than the task allows", "by": "memory"}
         except Exception as error:
             at = traceback.extract_tb(error.__traceback__)[-1]
             said = f"{type(error).__name__} in {Path(at.filename).name}, line {at.lineno}: {error}"
@@ -254,7 +254,7 @@ _GRACE = 5  # seconds for a process to end
 class Ended(Exception):
     """The candidate's process ended, or was ended, before it answered; the text says why.
 
-    `by` says what ended it: "time", or the "process" itself.
+    `by` says what ended it: "time", "memory", or the "process" itself.
     """
 
     def __init__(self, text: str, by: str = "process") -> None:
@@ -297,4 +297,6 @@ class Process:
             isinstance(answer.get(key), kinds) for key, kinds in wanted.items()
         ):
             raise Ended("its process gave an answer that is none")
+        if answer.get("by") == "memory":
+            raise Ended(str(answer["failed"]), "memory")
         return answer

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from nkic.artifact.read import load
 from nkic.base.diagnostics import bad_value
-from nkic.judge.process import Process, arrays_of, compile_request, numbers_of
+from nkic.judge.process import Ended, Process, arrays_of, compile_request, numbers_of
 from nkic.judge.task import Case, Task, values_of
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.simulate.inputs import (
@@ -133,15 +133,19 @@ class Reference:
 
     def _run(self, case: Case, seed: int, arrays: Arrays) -> Mapping[str, Numbers]:
         text = self._data.decode("utf-8", "replace")
+        request = compile_request(self.task, case, str(self._path), text, self._name or None)
+        run = {"case": case.name, "arrays": arrays_of(case, arrays), "analyse": False}
         with Process(self.task.seconds, self.task.memory) as process:
-            request = compile_request(self.task, case, str(self._path), text, self._name or None)
-            answer = process.ask("compile", **request)
-            if "failed" not in answer:
-                data = answer["data"]
-                run = {"arrays": arrays_of(case, arrays), "analyse": False}
-                answer = process.ask("run", case=case.name, **run)
-            if "failed" in answer:
-                raise bad_value(f"[reference] kernel: {answer['failed']}", "")
+            try:
+                answer = process.ask("compile", **request)
+                if "failed" not in answer:
+                    data = answer["data"]
+                    answer = process.ask("run", **run)
+                failed = answer.get("failed", "")
+            except Ended as ended:
+                failed = str(ended)
+        if failed:
+            raise bad_value(f"[reference] kernel: {failed}", "")
         return numbers_of(signature_of(load(data)), answer["outputs"])
 
     def _imported(self, names: Sequence[str]) -> dict[str, Callable[..., Any]]:

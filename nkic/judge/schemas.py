@@ -101,7 +101,7 @@ def evaluation_schema() -> dict[str, Any]:
         "verdict": _list(_TEXT),
         **dict.fromkeys(("what_if", "diagnostics", "warnings"), _list(_OBJECT)),
         "problem": _TEXT,
-        "ended": {"enum": ["", "time", "process"]},
+        "ended": {"enum": ["", "time", "memory", "process"]},
         "seconds": _NUMBER,
     }
     schema = _of(Evaluation, known)

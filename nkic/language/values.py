@@ -74,7 +74,7 @@ def _number(attribute: Attribute, value: Any) -> int | float:
 
 def _text(attribute: Attribute, value: Any) -> str:
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)
     raise _refusal(attribute, value, "pass a string that is known while the kernel is compiled")
 
 

@@ -224,7 +224,7 @@ def _listed(group: Sequence[int]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 WATCH_INTERVAL = 256  # items or loop iterations between two calls of `watch`
-CLOCK_CHECK_INTERVAL = 4096  # items or loop iterations between two reads of the host's clock
+CLOCK_CHECK_INTERVAL = 256  # items or loop iterations between two reads of the host's clock
 
 
 class Rank:
@@ -296,14 +296,15 @@ class Machine(EventLoop):
         stuck = [r for r in self.runners if r.item is not None]
         if stuck:
             raise self._deadlock(stuck)
+        self._check_clock()
         self.unwritten.finish()
 
     def _count_iteration(self, *_: object) -> None:
         self.iterations += 1
         if self.iterations % WATCH_INTERVAL == 0 and self.options.watch is not None:
             self.options.watch(sum(runner.count for runner in self.runners))
-        if self.iterations % CLOCK_CHECK_INTERVAL == 0 and time.monotonic() > self.deadline:
-            self._time_limit()
+        if self.iterations % CLOCK_CHECK_INTERVAL == 0:
+            self._check_clock()
 
     def _begin(self, runner: Runner, item: Item, start: int) -> None:
         for begin in self.begins[runner.rank]:
@@ -400,7 +401,9 @@ class Machine(EventLoop):
 
     # ---- limits, and a run that cannot go on ----
 
-    def _time_limit(self) -> NoReturn:
+    def _check_clock(self) -> None:
+        if time.monotonic() <= self.deadline:
+            return
         message = f"the simulation took longer than {self.options.timeout_s:g} s (`--limit time`)"
         loops = [(r.iterations[-1], r.loops[-1].record) for r in self.runners if r.loops]
         span, notes = None, []

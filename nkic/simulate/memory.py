@@ -147,7 +147,10 @@ class _Pages:
     """Reserved addresses: the first `mapped` bytes are mapped, and the first `used` are taken."""
 
     def __init__(self, size: int) -> None:
-        self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        try:
+            self.memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError as error:
+            raise MemoryError(str(error)) from None
         self.used = self.mapped = 0
         with suppress(OSError):  # advice that this system does not support
             self.memory.madvise(mmap.MADV_HUGEPAGE)

@@ -48,7 +48,14 @@ from nkic.specialise.live_values import Copier
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs, text
 from nkic.specialise.request import Request
-from nkic.specialise.signature import BoundArguments, bind, declare_inputs, instances, start_trace
+from nkic.specialise.signature import (
+    BoundArguments,
+    bind,
+    declare_inputs,
+    instances,
+    recording,
+    start_trace,
+)
 
 # ---- A live function as a kernel to trace -------------------------------------------------------
 
@@ -425,7 +432,7 @@ def trace_kernel(kernel: LiveKernel, request: Request, report: Reporter, parse: 
     node = kernel_node(kernel.function, sources, parse)
     resolved = Resolved(node, sources, (), request.profile)  # type: ignore[arg-type]
     tracer = _Tracer(kernel, request, report, resolved, sources)
-    with tracing(tracer.trace):
+    with tracing(tracer.trace), recording(node, report):
         program = tracer.program()
     return Traced(program, resolved, sources.files)
 

@@ -7,13 +7,15 @@ For every parameter the first of: `--arg` or `--const`, `--like`, the inline blo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from shlex import quote
 from typing import Any, NoReturn
 
-from nkic.base.diagnostics import Reporter, did_you_mean
+from nkic.base.device import KernelError
+from nkic.base.diagnostics import CompileFailed, Reporter, did_you_mean
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain, Span
 from nkic.base.text import grouped
@@ -244,6 +246,27 @@ def start_trace(resolved: Resolved, request: Request, report: Reporter) -> Trace
     trace.locate = resolved.locate
     trace.module_of = resolved.library.modules.get
     return trace
+
+
+@contextmanager
+def recording(kernel: Kernel, report: Reporter) -> Iterator[None]:
+    """Report an error of what is recorded outside the kernel's own code: inputs and results.
+
+    The steps and bytes of an evaluation can end there, too.
+    """
+    try:
+        yield
+    except KernelError as error:
+        if not report.errors:  # else it follows from them
+            report.error(
+                error.slug,
+                error.message,
+                error.span or kernel.node.name_span,
+                labels=error.labels,
+                notes=error.notes,
+                help=error.help,
+            )
+        raise CompileFailed(report.all) from error
 
 
 def _check_cores(request: Request, report: Reporter) -> None:

@@ -32,7 +32,13 @@ from nkic.specialise.constants import Constants, Rebuilder
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs, text
 from nkic.specialise.request import Request
-from nkic.specialise.signature import BoundArguments, declare_inputs, instances, start_trace
+from nkic.specialise.signature import (
+    BoundArguments,
+    declare_inputs,
+    instances,
+    recording,
+    start_trace,
+)
 from nkic.specialise.signature import bind as bind_arguments
 
 # ------------------------------------------------------------------------------------------------
@@ -204,7 +210,7 @@ def specialise(
     of the kernel.
     """
     trace = start_trace(resolved, request, report)
-    with tracing(trace):
+    with tracing(trace), recording(resolved.kernel, report):
         annotation = World(resolved, trace, limits).interpreter.value
         bound = bind_arguments(
             resolved.kernel, request, report, annotation, request.entry is not None

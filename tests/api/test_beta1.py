@@ -307,6 +307,8 @@ def test_masks_between_brackets_hide_sides_of_products(k: ModuleType) -> None:
     for rows, columns in ((128, 80), (50, 81)):
         wanted[:40, :columns] += a[:rows, :40].astype(float).T @ b[:rows, :columns]
     np.testing.assert_allclose(both(k.hidden_sides, a, b), wanted, rtol=1e-4, atol=1e-4)
+    wanted = a[:, :40].astype(float).T @ b[:, :80]
+    np.testing.assert_allclose(both(k.hidden_columns, a, b), wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_zeros_that_products_are_added_to_in_parts(k: ModuleType) -> None:

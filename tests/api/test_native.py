@@ -144,8 +144,9 @@ def test_a_kernel_without_source(k: ModuleType) -> None:
 
 
 def test_pythons_own_evaluation_has_no_limits(k: ModuleType) -> None:
-    with pytest.raises(CompileError, match=r"`everything`, and it has no `limits`.*\n.*\"closed\""):
-        api.call(k.everything, (X,), limits={"steps": 1_000_000})
+    for name in ("steps", "memory", "length", "bits", "width", "depth"):
+        with pytest.raises(CompileError, match=r"`everything`.* has no `limits`.*\n.*\"closed\""):
+            api.call(k.everything, (X,), limits={name: 1})
 
 
 def test_loops_on_the_device(k: ModuleType) -> None:

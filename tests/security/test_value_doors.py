@@ -16,12 +16,13 @@ import pytest
 
 NKIC = Path(__file__).resolve().parents[2] / "nkic"
 ROOMS = ("evaluate", "language")
-FUNCTIONS = {"repr", "hash", "sorted", "min", "max", "format", "set", "frozenset"}
+FUNCTIONS = {"repr", "str", "hash", "sorted", "min", "max", "format", "set", "frozenset"}
 METHODS = {"copy", "index", "count", "remove", "sort", "union", "fromkeys"}
 TYPES = {"dict", "list", "set", "frozenset", "str", "bytes", "tuple", "kind"}
 # Attributes of objects that hold values of kernels, and functions that pass them on.
 HOLDERS = {"fields", "args", "value", "owner", "function", "start", "stop", "step", "parts"}
 PASSING = {"items", "values", "keys", "get", "pop", "__iter__", "__getitem__"}
+MAKING = {"call", "iterate", "to_list", "unpack", "attribute"}  # of the machine
 PASSING_FUNCTIONS = {"list", "tuple", "iter", "zip", "reversed", "next", "enumerate"}
 
 # What is behind the doors, or is no value of a kernel: (file, function): reason.
@@ -40,6 +41,8 @@ REVIEWED = {
     ("evaluate/compare.py", "_stable_hash"): "the door: after `check_key`",
     ("evaluate/compile/statements.py", "matches"): "after `check_key`",
     ("evaluate/containers.py", "copy_dict"): "the door: after `check_keys`",
+    ("evaluate/containers.py", "merge_pairs"): "an index",
+    ("evaluate/library/functions.py", "_assigned"): "texts of three words",
     ("evaluate/library/namedtuples.py", "_replace"): KEYS,
     ("evaluate/library/namedtuples.py", "make_class"): "names of a class body",
     ("evaluate/library/copying.py", "_content"): "a class of Python",
@@ -52,6 +55,7 @@ REVIEWED = {
     ("evaluate/library/maths.py", "_bits"): "integers",
     ("evaluate/library/records.py", "_field_values"): KEYS,
     ("evaluate/library/support.py", "checked_methods"): "names of methods",
+    ("evaluate/texts.py", "text"): "the door: flat values, and texts that are paid for",
     ("evaluate/texts.py", "_literal"): "the door: numbers, and texts that are paid for",
     ("evaluate/texts.py", "_other"): "the door: values of the language, which hold no others",
     ("evaluate/texts.py", "brief"): "numbers and texts, where there is no machine",
@@ -154,6 +158,8 @@ class Uses(ast.NodeVisitor):
                 return self._is_value(first) or self._is_value(second)
             case ast.BoolOp(values=parts):
                 return any(map(self._is_value, parts))
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="m"), attr=name)) if name in MAKING:
+                return True
             case ast.Call(func=ast.Attribute(value=owner, attr=name), args=args):
                 return name in PASSING and any(map(self._is_value, [owner, *args]))
             case ast.Call(func=ast.Name(id=name), args=args):

@@ -229,6 +229,24 @@ def test_comparisons_and_truths_of_elements_are_paid_for() -> None:
     assert len(found) == 4 and [work for work in found if work.unpaid] == []
 
 
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ("collections.namedtuple(1, v)", "text"),
+        ("bytes('x', v)", "text"),
+        ("operator.contains(v, w)", "objects"),
+        ("enum.IntEnum('x', v)", "shared"),
+        ("object.__setattr__(1, v, 1)", "shared"),
+    ],
+)
+def test_calls_that_did_more_than_they_paid_for(call: str, kind: str) -> None:
+    text, _ = source([])
+    text = text.replace("@nki.jit", f"def call_0(v, w): return {call}\n@nki.jit")
+    text = text.replace(", []", ", [call_0]")
+    (work,) = works(text, [call], lambda number: [[*LARGE].index(kind)])
+    assert not work.unpaid and work.steps > 20
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 20))
 @pytest.mark.parametrize("module", MODULES, ids=lambda name: name or "builtins")

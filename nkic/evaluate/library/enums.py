@@ -35,7 +35,7 @@ from nkic.evaluate.objects import (
 )
 from nkic.evaluate.operators import BINARY, OPERATIONS, UNARY, unary
 from nkic.evaluate.tables import OBJECT
-from nkic.evaluate.types.functions import PROPERTY
+from nkic.evaluate.types.functions import PROPERTY, attribute_name
 from nkic.evaluate.types.numbers import INT
 from nkic.evaluate.types.text import STR
 from nkic.source import bindings
@@ -547,12 +547,12 @@ def _functional(
     for number, entry in enumerate(entries):
         if isinstance(entry, str):
             generate = cls.find("_generate_next_value_")
-            generated = next_value(m, generate, str(entry), start, number, values)
+            generated = next_value(m, generate, str.__str__(entry), start, number, values)
             values.append(generated)
             entry = (entry, generated)
         name, member_value = m.unpack(entry, 2)
-        space[str(name)] = member_value
-    return _subclass(m, str(value), (cls,), space, {})
+        space[attribute_name(m, name)] = member_value
+    return _subclass(m, str.__str__(value), (cls,), space, {})
 
 
 def _missing(m: Machine, cls: Class, value: Any, /) -> None:

@@ -240,7 +240,8 @@ def _assigned(m: Machine, assigned: Any) -> list[str]:
     supported = ("__name__", "__qualname__", "__doc__")
     if assigned is None:
         return list(supported)
-    return [str(name) for name in m.iterate(assigned) if name in supported]
+    names = [str.__str__(name) for name in m.iterate(assigned) if isinstance(name, str)]
+    return [name for name in names if name in supported]
 
 
 @builtin("wraps", MODULE)

@@ -21,6 +21,7 @@ from nkic.evaluate.objects import (
 )
 from nkic.evaluate.tables import builtin
 from nkic.evaluate.types.sequences import TUPLE
+from nkic.evaluate.types.text import split
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -194,6 +195,7 @@ def _namedtuple(
     module: Any = None,
 ) -> Class:
     if isinstance(field_names, str):
+        split(m, field_names, ())
         field_names = field_names.replace(",", " ").split()
     names = [m.str(field) for field in m.to_list(field_names)]
     renamed = m.truth(rename)

@@ -146,9 +146,9 @@ def _delattr(m: Machine, owner: Any, name: Any, /) -> None:
 
 
 def _check_field(m: Machine, owner: Any, name: Any, method: str) -> None:
-    if owner.__class__ not in INSTANCES:
-        raise attributes._not_assignable(m, owner, str(name))
     attribute_name(m, name)
+    if owner.__class__ not in INSTANCES:
+        raise attributes._not_assignable(m, owner, str.__str__(name))
     if name.startswith("__") and name.endswith("__"):
         raise attributes._not_assignable(m, owner, name)
 

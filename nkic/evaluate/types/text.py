@@ -402,6 +402,7 @@ def _codec(m: Machine, encoding: Any, errors: Any, name: str) -> tuple[str, str]
         if not isinstance(value, str):
             kind = m.class_of(value).name
             raise TypeError(f"{name}() argument '{parameter}' must be str, not {kind}")
+    m.charge(len(encoding) + len(errors))
     normalised = "".join(character for character in str.lower(encoding) if character.isalnum())
     if normalised not in _ENCODINGS:
         raise LookupError(f"unknown encoding: {text_of(m, encoding)}")

@@ -26,7 +26,6 @@ from nkic.language.beta1.moving import (
     check_box,
     copy,
     fill_hidden,
-    in_sbuf,
     kind,
     static_cast,
     stdlib,
@@ -184,11 +183,14 @@ def transpose(x: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
 
 
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None) -> Tile:
-    """Return x @ y, or x.T @ y, as a new float32 tile in PSUM."""
-    left = tile(x, "x")
-    _check_terms(left, tile(y, "y"), transpose_x)
-    stationary = left if transpose_x else nc_transpose(left)
-    return nc_matmul(in_sbuf(stationary), in_sbuf(tile(y, "y")), mask=mask)
+    """Return x @ y, or x.T @ y, as a new float32 tile in PSUM.
+
+    A mask in the index of a side that is not transposed hides a part of it, as in nc_matmul.
+    """
+    left = x if transpose_x and isinstance(x, Tile) else tile(x, "x")
+    right = y if isinstance(y, Tile) else tile(y, "y")
+    _check_terms(left, right, transpose_x)
+    return nc_matmul(left if transpose_x else nc_transpose(left), right, mask=mask)
 
 
 def _check_terms(left: Tile, right: Tile, transposed: bool) -> None:
