@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_571, 22),
     "prove": (2_898, 9),
     "artifact": (5_542, 17),
-    "simulate": (15_234, 41),
+    "simulate": (15_287, 41),
     "report": (6_780, 20),
     "migrate": (6_467, 18),
     "api": (3_220, 12),

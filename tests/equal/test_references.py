@@ -135,6 +135,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "where": lambda a, b: np.where(a > 4, a, b),
     "comparisons": lambda a, b: (a >= b) + 2 * (a == b) + 4 * (a < b) + 8 * np.logical_not(a > b),
     "sums": lambda a, b: a.sum() + np.sum(b, axis=(0, 2), keepdims=True),
+    "reduce": lambda a, b: np.add.reduce(a) + np.maximum.reduce(b, axis=0),
+    "deviation": lambda a, b: np.std(np.stack([a, a + 4]), axis=0),
+    "flatten": lambda a, b: a.T.flatten() + b.ravel(),
     "sum of rows": lambda a, b: a.sum(-1),
     "largest": lambda a, b: a.max(axis=1) + np.min(b, axis=1) + np.amax(a, 1),
     "product": lambda a, b: np.prod(a[:, :, :3], axis=-1),
@@ -210,7 +213,7 @@ def test_functions_that_move_elements_are_numpys() -> None:
 
 
 def test_what_is_refused_has_its_line() -> None:
-    x = Traced.variable(np.random.default_rng(1), (2, 3), Places())
+    x: Any = Traced.variable(np.random.default_rng(1), (2, 3), Places())
     for refused in (
         lambda: np.sort(x),
         lambda: np.floor(x),
@@ -219,6 +222,19 @@ def test_what_is_refused_has_its_line() -> None:
         lambda: np.add.accumulate(x),
         lambda: np.einsum("ii->i", x[:, :2]),
         lambda: np.asarray(x),
+        lambda: np.sum(x, out=x[0]),
+        lambda: np.clip(x, 0, 1, out=x),
+        lambda: np.sum(x, initial=1.0),
+        lambda: np.sum(x, dtype=np.int32),
+        lambda: np.add(x, x, where=np.ones((2, 3), np.bool_)),
+        lambda: np.take(np.arange(6), x),
+        lambda: np.take(np.arange(6), indices=x),
+        lambda: np.arange(6)[x],
+        lambda: x[x > 0],
+        lambda: np.where(x),
+        lambda: np.zeros_like(x, dtype=np.int8),
+        lambda: x.tolist(),
+        lambda: x.sort(),
     ):
         with pytest.raises(Untraceable, match=r" at test_references\.py:\d+$"):
             refused()

@@ -229,4 +229,6 @@ def test_an_adapter_is_short() -> None:
     for path in FOLDER.rglob("*.py"):
         lines = [line for line in path.read_text().splitlines() if line.strip()]
         assert len(lines) <= 60, path
-    assert all((folder / "README.md").exists() for folder in FOLDER.iterdir() if any(folder.glob("*.py")))
+    assert all(
+        (folder / "README.md").exists() for folder in FOLDER.iterdir() if any(folder.glob("*.py"))
+    )

@@ -469,6 +469,8 @@ class Reference:
         first = next(x for x in given.values() if isinstance(x, Traced))
         with np.errstate(all="ignore"):
             self._found = [first.of(x) for x in self._called(given)]
+        if [x.shape for x in self._found] != [p.shape for p in self.outputs]:
+            raise Untraceable("results of other shapes over the field")
         return self
 
     def of_output(self, tensor: int) -> Elements:

@@ -7,6 +7,7 @@ their places; the rest has rows in the tables below.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import log as natural_log
@@ -118,6 +119,9 @@ class Traced(NDArrayOperatorsMixin):
     def reshape(self, *shape: Any, **options: Any) -> Traced:
         return self._moved(lambda x: x.reshape(*shape, **options))
 
+    def flatten(self) -> Traced:
+        return self._moved(lambda x: x.flatten())
+
     def __getitem__(self, key: Any) -> Traced:
         return self._moved(lambda x: x[key])
 
@@ -138,8 +142,10 @@ class Traced(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         """Return a method that NumPy has a function for: `x.sum(axis=1)`."""
         function = getattr(np, name, None)
-        if name.startswith("_") or not callable(function) or not hasattr(np.ndarray, name):
+        if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"an array of the field has no attribute {name!r}")
+        if not callable(function):
+            self.refuse(f"numpy.ndarray.{name}")
         return lambda *args, **options: function(self, *args, **options)
 
     def __array__(self, *args: Any, **options: Any) -> Any:
@@ -174,23 +180,38 @@ class Traced(NDArrayOperatorsMixin):
                 self.refuse("conversion to an array of numbers")
             into[...] = found
             return into
-        options = {k: v for k, v in options.items() if k != "dtype" and v not in (None, True)}
-        name = ufunc.__name__
-        if method == "reduce" and name in _REDUCED:
-            return _REDUCED[name](*inputs, **options)
-        if method != "__call__" or options.keys() - {"casting"} or name not in UFUNCS:
-            self.refuse(f"numpy.{name}")
-        return UFUNCS[name](self, *map(self.of, inputs))
+        name, given = ufunc.__name__, {k: v for k, v in options.items() if v is not None}
+        if method == "reduce":
+            return self._row(_REDUCED, name, inputs, {"axis": 0, **options})
+        if method != "__call__" or given.keys() - {"casting", "dtype"}:
+            self.refuse(f"numpy.{name} with these arguments")
+        return self._row(UFUNCS, name, [*map(self.of, inputs)], {})
 
     def __array_function__(
         self, function: Any, types: Any, args: Sequence[Any], options: Mapping[str, Any]
     ) -> Any:
         name = function.__name__
-        if name in CALLS:
-            return CALLS[name](self, *args, **options)
         if name not in MOVES:
-            self.refuse(f"numpy.{name}")
+            return self._row(CALLS, name, args, options)
+        if any(isinstance(value, Traced) for value in options.values()):
+            self.refuse("an index that depends on elements")
         return self._carried(lambda *given: function(*given, **options), *args)
+
+    def _row(
+        self,
+        rows: Mapping[str, Callable[..., Any]],
+        name: str,
+        args: Sequence[Any],
+        options: Mapping[str, Any],
+    ) -> Any:
+        """Carry out the function of a table, or refuse what it does not take."""
+        if name not in rows:
+            self.refuse(f"numpy.{name}")
+        try:
+            inspect.signature(rows[name]).bind(self, *args, **options)
+        except TypeError:
+            self.refuse(f"numpy.{name} with these arguments")
+        return rows[name](self, *args, **options)
 
     def _moved(self, move: Callable[[Any], Any]) -> Traced:
         moved: Traced = self._carried(move, self)
@@ -326,15 +347,22 @@ def _einsum(trace: Traced, subscripts: str, *operands: Any, **options: Any) -> T
     return found
 
 
+def _plain(trace: Traced, dtype: Any, out: Any) -> None:
+    """Refuse results of another type, or into an array."""
+    if out is not None or (dtype is not None and np.dtype(dtype).kind != "f"):
+        trace.refuse("a result into an array, or of a type of integers,")
+
+
 def _mean(
     trace: Traced,
     a: Any,
     axis: Any = None,
     dtype: Any = None,
     out: Any = None,
-    keepdims: Any = False,
+    keepdims: bool = False,
 ) -> Traced:
-    return trace.of(a).reduced("average", axis, bool(keepdims))
+    _plain(trace, dtype, out)
+    return trace.of(a).reduced("average", axis, keepdims)
 
 
 def _var(
@@ -344,13 +372,13 @@ def _var(
     dtype: Any = None,
     out: Any = None,
     ddof: int = 0,
-    keepdims: Any = False,
+    keepdims: bool = False,
 ) -> Traced:
+    _plain(trace, dtype, out)
     a = trace.of(a)
     off = a - a.reduced("average", axis, True)
-    total: Traced = (off * off).reduced("add", axis, bool(keepdims))
-    count = a.size // max((off * 1).reduced("add", axis).size, 1)
-    return trace.operate("divide", total, trace.of(count - ddof))
+    total: Traced = (off * off).reduced("add", axis, keepdims)
+    return trace.operate("divide", total, trace.of(a.size // max(total.size, 1) - ddof))
 
 
 def _where(trace: Traced, condition: Any, a: Any, b: Any) -> Traced:
@@ -362,15 +390,16 @@ def _where(trace: Traced, condition: Any, a: Any, b: Any) -> Traced:
 
 
 def _norm(
-    trace: Traced, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False
+    trace: Traced, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False
 ) -> Traced:
     if ord not in (None, 2) or (ord == 2 and axis is None):
         trace.refuse(f"numpy.linalg.norm of order {ord}")
-    squares = trace.of(x).function("square").reduced("add", axis, bool(keepdims))
+    squares = trace.of(x).function("square").reduced("add", axis, keepdims)
     return squares.function("sqrt")
 
 
 def _cumsum(trace: Traced, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Traced:
+    _plain(trace, dtype, out)
     a = trace.of(a)
     a = a.reshape(-1) if axis is None else a
     first, *others = a._moved(lambda x: np.moveaxis(x, axis or 0, 0))
@@ -381,11 +410,21 @@ def _cumsum(trace: Traced, a: Any, axis: Any = None, dtype: Any = None, out: Any
     return stacked
 
 
-def _clip(trace: Traced, a: Any, low: Any = None, high: Any = None, **options: Any) -> Traced:
-    low, high = options.get("min", low), options.get("max", high)
-    found = trace.of(a)
+def _clip(
+    trace: Traced, a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **ends: Any
+) -> Traced:
+    _plain(trace, None, out)
+    low, high, found = ends.get("min", a_min), ends.get("max", a_max), trace.of(a)
     found = trace.operate("maximum", found, trace.of(low)) if low is not None else found
     return trace.operate("minimum", found, trace.of(high)) if high is not None else found
+
+
+def _like(number: float) -> Callable[..., Traced]:
+    def made(trace: Traced, a: Any, dtype: Any = None, *, shape: Any = None) -> Traced:
+        _plain(trace, dtype, None)
+        return trace.of(np.full(trace.of(a).shape if shape is None else shape, number))
+
+    return made
 
 
 def _triangle(lower: bool) -> Callable[..., Traced]:
@@ -399,16 +438,19 @@ def _triangle(lower: bool) -> Callable[..., Traced]:
 
 def _reducing(op: str) -> Callable[..., Traced]:
     def reduced(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False
+        trace: Traced,
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
     ) -> Traced:
-        found: Traced = a.reduced(op, axis, keepdims is True)
-        return found
+        _plain(trace, dtype, out)
+        return trace.of(a).reduced(op, axis, keepdims)
 
     return reduced
 
 
-_NAMES = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
-_REDUCED = {op: _reducing(op) for op in _NAMES}
 _BINARY = (
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "power", "equal", "not_equal"),
     *("greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or"),
@@ -418,13 +460,26 @@ _UNARY = {
     **{name: name for name in ("reciprocal", "erf")},
     **{"absolute": "abs", "expit": "sigmoid", "positive": "copy"},
 }
+
+
+def _binary(op: str) -> Callable[[Traced, Traced, Traced], Traced]:
+    return lambda trace, a, b: trace.operate(op, a, b)
+
+
+def _unary(function: str) -> Callable[[Traced, Traced], Traced]:
+    return lambda trace, a: a.function(function)
+
+
 Row = Callable[..., Any]
+_REDUCED: Mapping[str, Row] = {
+    op: _reducing(op) for op in ("add", "multiply", "maximum", "minimum")
+}
 UFUNCS: Mapping[str, Row] = {
-    **{op: lambda t, a, b, op=op: t.operate(op, a, b) for op in _BINARY},
-    **{name: lambda t, a, own=own: a.function(own) for name, own in _UNARY.items()},
-    "float_power": lambda t, a, b: t.operate("power", a, b),
-    "fmax": lambda t, a, b: t.operate("maximum", a, b),
-    "fmin": lambda t, a, b: t.operate("minimum", a, b),
+    **{op: _binary(op) for op in _BINARY},
+    **{name: _unary(own) for name, own in _UNARY.items()},
+    "float_power": _binary("power"),
+    "fmax": _binary("maximum"),
+    "fmin": _binary("minimum"),
     "negative": lambda t, a: t.operate("multiply", a, t.of(-1.0)),
     "logical_not": lambda t, a: t.operate("logical_not", a, a),
     "log1p": lambda t, a: (a + 1.0).function("log"),
@@ -433,21 +488,17 @@ UFUNCS: Mapping[str, Row] = {
     "matmul": _matmul,
 }
 CALLS: Mapping[str, Row] = {
-    **{
-        name: lambda t, a, *r, row=_REDUCED[op], **o: row(a, *r, **o) for op, name in _NAMES.items()
-    },
-    **{
-        f"a{name}": lambda t, a, *r, row=_REDUCED[f"{name}imum"], **o: row(a, *r, **o)
-        for name in ("max", "min")
-    },
+    **{"sum": _REDUCED["add"], "prod": _REDUCED["multiply"]},
+    **dict.fromkeys(("max", "amax"), _REDUCED["maximum"]),
+    **dict.fromkeys(("min", "amin"), _REDUCED["minimum"]),
     **{"mean": _mean, "var": _var, "where": _where, "einsum": _einsum, "dot": _dot},
     **{"norm": _norm, "cumsum": _cumsum, "clip": _clip},
     **{"tril": _triangle(True), "triu": _triangle(False)},
-    "std": lambda t, *a, **o: _var(t, *a, **o).function("sqrt"),
-    "zeros_like": lambda t, a, *r, **o: t.of(np.zeros(o.get("shape") or a.shape)),
-    "ones_like": lambda t, a, *r, **o: t.of(np.ones(o.get("shape") or a.shape)),
-    "empty_like": lambda t, a, *r, **o: t.of(np.zeros(o.get("shape") or a.shape)),
-    "full_like": lambda t, a, value, *r, **o: t.of(np.full(a.shape, value)),
+    **{"zeros_like": _like(0.0), "ones_like": _like(1.0), "empty_like": _like(0.0)},
+    "std": lambda t, a, axis=None, ddof=0, keepdims=False: _var(
+        t, a, axis, ddof=ddof, keepdims=keepdims
+    ).function("sqrt"),
+    "full_like": lambda t, a, fill_value: t.of(np.full(a.shape, fill_value)),
     "outer": lambda t, a, b: t.of(a).reshape(-1, 1) * t.of(b).reshape(1, -1),
     "shape": lambda t, a: a.shape,
     "ndim": lambda t, a: a.ndim,
