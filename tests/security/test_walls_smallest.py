@@ -16,8 +16,10 @@ import pytest
 
 import nkic
 from nkic.base import limits as table
+from nkic.base.diagnostics import UsageFailed
 from nkic.base.source import SourceFile
 from nkic.judge.judge import Candidate, Judge
+from nkic.judge.reference import Reference
 from nkic.judge.task import read_task
 from tests.api import kernels as k
 from tests.harness.commands import ROOT
@@ -195,5 +197,8 @@ def test_a_candidate_ends_at_its_limit(limit: str, ended: str, tmp_path: Path) -
 def test_a_reference_ends_at_its_limit(tmp_path: Path) -> None:
     slow = KERNEL.replace("    print(", "    for _ in range(10 ** 6): sum(range(1000))\n    print(")
     (tmp_path / "slow.py").write_text(slow)
-    with pytest.raises(Exception, match=r"\[reference\] kernel: it takes more than the 0.7 s"):
-        judged(tmp_path, 'kernel = "slow.py:kernel"', "seconds = 0.7")
+    text = TASK.replace("REFERENCE", 'kernel = "slow.py:kernel"').replace("LIMIT", "seconds = 0.7")
+    (tmp_path / "task.toml").write_text(text)
+    task = read_task(tmp_path / "task.toml")  # judged, the candidate might end first
+    with pytest.raises(UsageFailed, match=r"\[reference\] kernel: it takes more than the 0.7 s"):
+        Reference(task).expected(task.cases[0], 0, None)
