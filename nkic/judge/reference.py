@@ -55,7 +55,8 @@ class Reference:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._kept: OrderedDict[tuple[Any, ...], Arrays] = OrderedDict()  # the latest is last
-        self._lock = threading.RLock()  # candidates are judged in several threads
+        # Candidates are judged in several threads: one computes what others wait for.
+        self._lock, self._computing = threading.Lock(), threading.Lock()
         kind, where = task.reference
         self._compute: Callable[[Case, int, Arrays], Mapping[str, Numbers]] = {
             "function": self._called,
@@ -72,33 +73,36 @@ class Reference:
 
     def inputs(self, case: Case, seed: int, family: str | None) -> Arrays:
         """Return a case's inputs, which nobody may change."""
-
-        def make() -> Arrays:
-            made = self._made(case, seed, family)
-            for array in made.values():
-                array.setflags(write=False)
-            return made
-
-        return self._once(("inputs", case.name, seed, family), make)
+        key = ("inputs", case.name, seed, family)
+        if (known := self._known(key)) is not None:
+            return known
+        made = self._made(case, seed, family)
+        for array in made.values():
+            array.setflags(write=False)
+        return self._keep(key, made)
 
     def expected(self, case: Case, seed: int, family: str | None) -> Mapping[str, Numbers]:
         """Return what the outputs must be, by name."""
+        key = ("expected", case.name, seed, family)
+        with self._computing:
+            if (known := self._known(key)) is not None:
+                return known
+            return self._keep(key, self._compute(case, seed, self.inputs(case, seed, family)))
 
-        def make() -> Arrays:
-            return self._compute(case, seed, self.inputs(case, seed, family))
-
-        return self._once(("expected", case.name, seed, family), make)
-
-    def _once(self, key: tuple[Any, ...], make: Callable[[], Arrays]) -> Arrays:
-        """Return what `make` made for this key; the oldest of more than KEPT_BYTES is forgotten."""
+    def _known(self, key: tuple[Any, ...]) -> Arrays | None:
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = make()
-                sizes = {k: sum(a.nbytes for a in made.values()) for k, made in self._kept.items()}
-                while sum(sizes.values()) > KEPT_BYTES and len(sizes) > 1:
-                    del sizes[self._kept.popitem(last=False)[0]]
-            self._kept.move_to_end(key)
-            return self._kept[key]
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def _keep(self, key: tuple[Any, ...], made: Arrays) -> Arrays:
+        """Keep arrays, and forget the oldest of more than KEPT_BYTES."""
+        with self._lock:
+            self._kept[key] = made
+            sizes = {k: sum(a.nbytes for a in each.values()) for k, each in self._kept.items()}
+            while sum(sizes.values()) > KEPT_BYTES and len(sizes) > 1:
+                del sizes[self._kept.popitem(last=False)[0]]
+        return made
 
     def _made(self, case: Case, seed: int, family: str | None) -> dict[str, NDArray[Any]]:
         """Make a case's inputs: by generators, or as the task's own function does."""
