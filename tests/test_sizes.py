@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_594, 17),
+    "base": (3_600, 17),
     "machine": (10_050, 31),
     "source": (6_334, 14),
     "program": (1_754, 6),
@@ -29,15 +29,15 @@ BUDGET = {
     "stdlib": (981, 7),
     "compiler": (9_571, 22),
     "prove": (2_898, 9),
-    "artifact": (5_542, 17),
-    "simulate": (15_287, 41),
+    "artifact": (5_536, 17),
+    "simulate": (15_283, 41),
     "report": (6_780, 20),
-    "migrate": (6_467, 18),
+    "migrate": (6_465, 18),
     "api": (3_220, 12),
     "judge": (3_050, 10),
-    "serve": (1_907, 7),
+    "serve": (1_905, 7),
     "nki": (2_392, 12),
-    "cli": (6_583, 28),
+    "cli": (6_582, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from nkic.artifact import container, decode, verify
+from nkic.artifact import container, decode, signature, verify
 from nkic.artifact.container import SEMANTIC, Container, Section
 from nkic.artifact.decode import Records
 from nkic.artifact.encode import entry
@@ -40,8 +40,6 @@ def open_file(
         refuse("artifact-limit", text, offset=max_bytes)
     data = files.read_bytes(path, max_bytes)
     if signed_by is not None:
-        from nkic.artifact import signature  # needs a package
-
         signature.require(data, signed_by)
     return data
 

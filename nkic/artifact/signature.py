@@ -15,12 +15,11 @@ from nkic.artifact.container import VERSION, Container, SectionEntry, encode
 from nkic.artifact.encode import section_entry
 from nkic.artifact.format import LIMITS, refuse
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, bad_value, make
+from nkic.base.diagnostics import bad_value, not_installed
 
 SECTION = "signature"
 KEY_BYTES, SIGNATURE_BYTES = 32, 64
 MAX_KEY_FILE = 1 << 16
-LIBRARY = "cryptography"
 _MAKE = {
     True: ("private", "openssl genpkey -algorithm ed25519 -out key.pem"),
     False: ("public", "openssl pkey -in key.pem -pubout -out public.pem"),
@@ -86,10 +85,7 @@ def _key(path: str, private: bool) -> Any:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        text = f"signatures need {LIBRARY}, which is not installed"
-        raise UsageFailed(
-            [make("bad-usage", text, help=f"python -m pip install {LIBRARY}")]
-        ) from None
+        raise not_installed("signatures need", "cryptography") from None
     kind = ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey
     data = files.read_bytes(path, MAX_KEY_FILE)
     key: Any = None

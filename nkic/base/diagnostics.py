@@ -187,6 +187,12 @@ def bad_argument(message: str, help: str = "") -> UsageFailed:
     return UsageFailed([make("bad-argument", message, help=help)])
 
 
+def not_installed(what: str, package: str) -> UsageFailed:
+    """Return the error for what needs a package that is missing, with how to install it."""
+    text = f"{what} {package}, which is not installed"
+    return UsageFailed([make("bad-usage", text, help=f"python -m pip install {package}")])
+
+
 def refusal(
     slug: str,
     message: str,

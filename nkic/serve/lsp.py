@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import not_installed
 
 LIBRARY = "pygls"
-INSTALL = "python -m pip install pygls"
 
 
 def start() -> int:
@@ -21,8 +20,7 @@ def start() -> int:
     Raises `UsageFailed`, with the command that installs it, if pygls is missing.
     """
     if find_spec(LIBRARY) is None:
-        text = f"the language server needs {LIBRARY}, which is not installed"
-        raise UsageFailed([make("bad-usage", text, help=INSTALL)])
+        raise not_installed("the language server needs", LIBRARY)
     from nkic.serve.lsp_server import serve  # pygls is slow to import
 
     return serve()

@@ -28,11 +28,11 @@ from nkic.base.diagnostics import (
     Label,
     Level,
     NkicError,
-    UsageFailed,
     apart,
     bad_value,
     fixed,
     make,
+    not_installed,
 )
 from nkic.base.files import STANDARD
 from nkic.base.render import text
@@ -404,8 +404,7 @@ def carry_out(line: CommandLine, session: Session, compile_file: CompileFile) ->
     """Compile all files, report, and return the exit code of the worst. Raises `UsageFailed`."""
     refuse_conflicts(line, given_options())
     if line.watching and find_spec("watchfiles") is None:
-        text = "--watch needs watchfiles, which is not installed"
-        raise UsageFailed([make("bad-usage", text, help="python -m pip install watchfiles")])
+        raise not_installed("--watch needs", "watchfiles")
     session.warn_of_settings()
     many = _Many(line, session, compile_file)
     many.check()
