@@ -193,15 +193,15 @@ def stated(source: SourceFile | None, kernel: str | None) -> RequestOptions:
     block = block_of(source)
     project = of_project(source, kernel or block.kernel)
     if kernel is not None and block.kernel is None and (block.args or block.consts):
-        own = next((k.node for k in _kernels(source) if k.name == kernel), None)
-        names = {p.name for p in parameters(own.args)} if own is not None else set()
-        if own is not None and len(_kernels(source)) > 1:
+        kernels = _kernels(source)
+        own = next((k.node for k in kernels if k.name == kernel), None)
+        if own is not None and len(kernels) > 1:
+            names = {p.name for p in parameters(own.args)}
             args = {name: kind for name, kind in block.args.items() if name in names}
             consts = {n: v for n, v in block.consts.items() if n.partition(".")[0] in names}
             block = replace(block, args=args, consts=consts)
-    first, then = (project, block) if block.kernel not in (None, kernel) else (block, project)
-    if kernel is None:
-        first, then = block, project
+    is_of_another = kernel is not None and block.kernel not in (None, kernel)
+    first, then = (project, block) if is_of_another else (block, project)
     return replace(
         block,
         kernel=block.kernel or project.kernel,

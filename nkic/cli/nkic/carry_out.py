@@ -299,10 +299,10 @@ class _CompileCommand:
         if output.kind == outputs.DEPS:
             target = next((each.path for each in wanted if each.kind != outputs.DEPS), "all")
             content: str | bytes = outputs.dependencies(target, self.inputs())
+        elif output.kind == "neff" and self.key is not None:
+            content = signature.sign(compiled.data, self.key)
         else:
             content = FORMS[output.kind].make(compiled)
-        if output.kind == "neff" and self.key is not None:
-            content = signature.sign(compiled.data, self.key)
         files.write(output.path, content, force=self.line.force)
         data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
         facts: dict[str, object] = {"sha256": sha256(data).hexdigest(), "bytes": len(data)}

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, source_of
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.text import clean, grouped, plural
-from nkic.machine.codecs import storage
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Register
 from nkic.machine.targets import Engine, Target
@@ -53,6 +52,7 @@ from nkic.simulate.inputs import (
     numbers,
     signature_of,
     to_storage,
+    unpacked_shape,
 )
 from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import RunOptions
@@ -432,13 +432,11 @@ class Reference:
             (kinds[name] if kinds.keys() == set(own) else p)._replace(name=name)
             for name, p in zip(own, like, strict=True)
         ]
-        ones = {p.name: np.ones(p.shape, storage(p.dtype)) for p in self.inputs}
-        found = self.run(
-            {
-                name: to_storage(numbers(ones[name], p.dtype), p.dtype)
-                for name, p in zip(ones, self.inputs, strict=True)
-            }
-        )
+        ones = {
+            p.name: to_storage(np.ones(unpacked_shape(p.shape, p.dtype)), p.dtype)
+            for p in self.inputs
+        }
+        found = self.run(ones)
         self.outputs: Sequence[ArrayParameter] = [
             ArrayParameter(name, FLOAT32, array.shape, number)
             for number, (name, array) in enumerate(found.items())
@@ -522,9 +520,7 @@ class _Comparing:
         except Untraceable as error:
             self.undecided, lacking = True, f"undecided: {error}"
         bits = self._bits * trials
-        casts = tuple(
-            side.casts(trial) for side, trial in zip(self.sides, found, strict=False) if found
-        )
+        casts = tuple(side.casts(trial) for side, trial in zip(self.sides, found, strict=False))
         integers = tuple(p.first.name for p in self.inputs if not p.first.dtype.is_float)
         answer = Equality("equal", bits, trials, casts=tuple(filter(None, casts)), given=integers)
         if not (self.undecided or self.differs):

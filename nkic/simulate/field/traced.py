@@ -79,8 +79,8 @@ class Traced(NDArrayOperatorsMixin):
     @classmethod
     def new(cls, elements: Elements, shape: Shape, places: Places) -> Traced:
         """Return an array of its own elements."""
-        flat = elements.moved(lambda x: x.reshape(-1))
-        return cls([flat], np.arange(prod(shape)).reshape(shape), places)
+        own = elements.moved(lambda x: x.reshape(-1))
+        return cls([own], np.arange(prod(shape)).reshape(shape), places)
 
     @classmethod
     def variable(cls, state: np.random.Generator, shape: Shape, places: Places) -> Traced:
