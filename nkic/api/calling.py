@@ -310,7 +310,7 @@ def call(
     options.check("call", call_options, Calling)
     prepared = prepare(function, args, kwargs, **options.preparing(call_options))
     return called(
-        prepared, run(prepared.artifact, prepared.inputs, **options.subset(call_options, Running))
+        prepared, run(prepared.artifact, prepared.inputs, **options.running(call_options))
     )
 
 
@@ -344,7 +344,7 @@ def call_ranks(
                     "give all ranks the same arguments; only the contents of arrays may differ",
                 )
     arrays = [call.inputs for call in prepared]
-    results = run_ranks(prepared[0].artifact, arrays, **options.subset(call_options, Running))
+    results = run_ranks(prepared[0].artifact, arrays, **options.running(call_options))
     return [called(call, result) for call, result in zip(prepared, results, strict=True)]
 
 

@@ -217,8 +217,13 @@ def limits_of(limits: Mapping[str, int] | None) -> limits.Limits | None:
 
 def memory_of(call_options: Running) -> int | None:
     """Return the bytes that a run may take: the lower of its two limits. Raises `UsageFailed`."""
-    limits = limits_of(call_options.get("limits"))
-    given = (call_options.get("max_memory"), limits.memory if limits is not None else None)
+    limits = call_options.get("limits") or {}
+    if others := [name for name in limits if name != MEMORY]:
+        refuse(
+            f"limits: {others[0]!r} is not a limit of a run",
+            f"a run's limits are {MEMORY!r} here, max_cycles= and timeout=",
+        )
+    given = (call_options.get("max_memory"), limits.get(MEMORY))
     return min((number for number in given if number is not None), default=None)
 
 
@@ -272,6 +277,13 @@ def preparing(call_options: Mapping[str, Any]) -> Any:
     settings = chosen.get("levels") or Settings()
     unchecked = {selected("read-never-written", "init_check"): Wish.WARN}
     return {**chosen, "levels": replace(settings, wishes={**unchecked, **settings.wishes})}
+
+
+def running(call_options: Mapping[str, Any]) -> Any:
+    """Return the options of running a call's kernel: its other limits were those of compiling."""
+    chosen = subset(call_options, Running)
+    limits = chosen.get("limits") or {}
+    return {**chosen, "limits": {name: limits[name] for name in limits if name == MEMORY}}
 
 
 def subset(call_options: Mapping[str, Any], kind: type) -> Any:

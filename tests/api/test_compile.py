@@ -183,6 +183,12 @@ def test_the_evaluation_of_a_call_has_limits() -> None:
             lambda a: untyped.run(a, {"x": X}, rtol=-1),
             "rtol is -1, but must be a number of at least 0",
         ),
+        (
+            lambda a: untyped.run(a, {"x": X}, limits={"steps": 9}),
+            "'steps' is not a limit of a run.*\n.*'memory' here, max_cycles= and timeout=",
+        ),
+        (lambda a: untyped.run(a, {"x": X}, limits={"memory": 9}), "memory` is 9 B"),
+        (lambda a: untyped.fuzz_order(a, {"x": X}, max_memory=9), "memory` is 9 B"),
         (lambda a: untyped.run_ranks(a, []), "no inputs of ranks"),
         (lambda a: untyped.run_ranks(a, {"x": X}), "no inputs of ranks"),
         (

@@ -9,7 +9,7 @@ What cannot be translated begins with `REFUSED`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
@@ -97,10 +97,10 @@ class Tool(click.Command):
     """A command, or one of its subcommands.
 
     `line` is the dataclass of its words, which `act` carries out; `only` is the subcommand whose
-    rows it takes. `examples` are pairs of a command line and its description, `old` is the
-    spellings of earlier releases, and `commands` are the subcommands: the first word names one.
-    Without one, the tool is the subcommand `plain`, and still takes the options of the others; if
-    `plain` is empty, it is a command of its own.
+    rows it takes, `without` are the shared options that it does not take. `examples` are pairs of
+    a command line and its description, `old` is the spellings of earlier releases, and `commands`
+    are the subcommands: the first word names one. Without one, the tool is the subcommand `plain`,
+    and still takes the options of the others; if `plain` is empty, it is a command of its own.
     """
 
     def __init__(
@@ -110,6 +110,7 @@ class Tool(click.Command):
         help: str,
         *,
         only: str = "",
+        without: Container[str] = (),
         examples: Sequence[tuple[str, str]] = (),
         old: Mapping[str, str] | None = None,
         commands: Mapping[str, Tool] | None = None,
@@ -117,6 +118,7 @@ class Tool(click.Command):
     ) -> None:
         super().__init__(None, help=help, add_help_option=False)
         self.line, self.act, self.only, self.examples = line, act, only, examples
+        self.without = without
         self.old, self.commands, self.plain = old or {}, commands or {}, plain
         self.suite = self  # the tool that this is a subcommand of
         for command in self.commands.values():
@@ -124,7 +126,8 @@ class Tool(click.Command):
 
     @cached_property
     def table(self) -> list[click.Parameter]:
-        return [*parameters(self.line, self.only), *parameters(Shared)]
+        shared = [each for each in parameters(Shared) if each.name not in self.without]
+        return [*parameters(self.line, self.only), *shared]
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the options and arguments, which are made when they are first asked for."""

@@ -106,6 +106,8 @@ LSP = """Serve an editor: errors as you type, fixes, hover, hints.
 Speaks the Language Server Protocol over standard input and output: write `nkic lsp` as the server's
 command into the editor's settings. Needs the package pygls.
 """
+# A candidate's limits are its task's, an editor's are fixed, and neither has levels of warnings.
+OWN = {"limit", "warn", "allow", "deny"}
 command = Tool(
     CommandLine,
     _compile,
@@ -113,10 +115,10 @@ command = Tool(
     examples=EXAMPLES,
     old=OLD,
     commands={
-        "evaluate": Tool(EvaluateLine, _judging("evaluate"), EVALUATE),
-        "tune": Tool(TuneLine, _judging("tuned"), TUNE),
-        "serve": Tool(ServeLine, _judging("serve"), SERVE),
-        "lsp": Tool(LspLine, _serve_editor, LSP),
+        "evaluate": Tool(EvaluateLine, _judging("evaluate"), EVALUATE, without=OWN),
+        "tune": Tool(TuneLine, _judging("tuned"), TUNE, without=OWN),
+        "serve": Tool(ServeLine, _judging("serve"), SERVE, without=OWN),
+        "lsp": Tool(LspLine, _serve_editor, LSP, without=OWN),
     },
 )
 

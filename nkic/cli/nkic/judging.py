@@ -41,8 +41,6 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     """Judge the candidates, report, and return the exit code: 0 if all are correct."""
     if not line.candidates:
         raise bad_value("no candidate is given", "nkic evaluate TASK.toml CANDIDATE.py")
-    if session.limits:
-        raise bad_value("`--limit` is about this process", "write [limits] into the task")
     suite = schemas.read_suite(line.task, line.workloads) if line.workloads is not None else None
     judge = Judge(
         suite.task if suite else read_task(line.task),
@@ -159,8 +157,6 @@ def tuned(line: TuneLine, session: Session) -> int:
     """Tune, report, and return the exit code: 0 if a point is right."""
     from nkic.judge.tuning import tune
 
-    if session.limits:
-        raise bad_value("`--limit` is about this process", "write [limits] into the task")
     found = tune(
         line.kernel,
         line.task,
@@ -227,8 +223,6 @@ def serve(line: ServeLine, session: Session) -> int:
         raise bad_value(text, "pip install starlette uvicorn prometheus_client") from None
     if not line.tasks:
         raise bad_value("no task is given", "nkic serve TASK.toml")
-    if session.limits:
-        raise bad_value("`--limit` is about this process", "write [limits] into the tasks")
     tokens = _tokens(line)
     if not tokens and not _is_here(line.host):
         text = f"--host {line.host}: whoever reaches it could use it"
