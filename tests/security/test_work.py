@@ -233,6 +233,7 @@ def test_comparisons_and_truths_of_elements_are_paid_for() -> None:
     ("call", "kind"),
     [
         ("collections.namedtuple(1, v)", "text"),
+        ("typing.NamedTuple(v)", "text"),
         ("bytes('x', v)", "text"),
         ("operator.contains(v, w)", "objects"),
         ("enum.IntEnum('x', v)", "shared"),

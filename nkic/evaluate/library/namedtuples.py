@@ -96,7 +96,7 @@ def make_class(
     renamed: bool = False,
 ) -> Class:
     _check_names(names, renamed)
-    m.allocate(4000 + 400 * len(names))
+    m.allocate(4000 + 400 * len(names) + 4 * len(name))  # methods are called after the class
     cls = Class(name, (TUPLE,), {}, payload=tuple, make=classes.construct, machine=m)
     cls.extra |= {"content": _content, "fields": names}
     signature = Signature(f"{cls.name}.__new__", ("_cls", *names), tuple(defaults.values()))
