@@ -19,12 +19,12 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_600, 17),
+    "base": (3_606, 17),
     "machine": (10_050, 31),
     "source": (6_334, 14),
     "program": (1_754, 6),
     "evaluate": (16_392, 52),
-    "language": (13_071, 41),
+    "language": (13_095, 41),
     "specialise": (4_485, 13),
     "stdlib": (981, 7),
     "compiler": (9_571, 22),
@@ -33,11 +33,11 @@ BUDGET = {
     "simulate": (15_283, 41),
     "report": (6_780, 20),
     "migrate": (6_465, 18),
-    "api": (3_220, 12),
+    "api": (3_234, 12),
     "judge": (3_050, 10),
     "serve": (1_905, 7),
     "nki": (2_392, 12),
-    "cli": (6_582, 28),
+    "cli": (6_581, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

@@ -270,6 +270,12 @@ class Reporter:
         self._diagnostics[key] = diagnostic
         self._errors += diagnostic.level is Level.ERROR
 
+    def stop_if_errors_in(self, span: Span) -> None:
+        """Raise `CompileFailed` if an error inside `span` is the cause of what comes next."""
+        places = (d.primary.span for d in self._diagnostics.values() if d.primary)
+        if self._errors and any(span.covers(place) for place in places):
+            self.stop_if_errors()
+
     def knows(self, slug: str, span: Span) -> bool:
         """Return whether this code was reported at this place."""
         return (code(slug).number, span, "") in self._diagnostics

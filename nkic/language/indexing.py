@@ -549,13 +549,25 @@ def _as_int(view: View, axis: int, item: Any) -> int:
     hints = {
         float: "use `//` for whole numbers",
         bool: "masks are not indices; use nl.where or a predicated copy",
-        type(None): "expand_dim adds a dimension",
+        type(None): f"expand_dim({axis}) adds a dimension",
     }
+    hint = hints.get(type(item), "use ints, slices, `...` or nl.ds; `select` takes a tensor")
+    indices = getattr(item, "_access", None)
+    if isinstance(indices, View) and prod(indices.shape) > 1:
+        hint = gathering(indices.shape)
     raise ViewError(
         "bad-index",
         f"dimension {axis} cannot be indexed by {brief(item)}; shape is {view.shape}",
-        hints.get(type(item), "use ints, slices, `...` or nl.ds; `select` takes a tensor"),
+        hint,
         view.shape,
+    )
+
+
+def gathering(indices: Shape) -> str:
+    """Return how rows are gathered by a tensor of indices."""
+    return (
+        f"gather {indices[0]} rows of n elements with ap([[n, {indices[0]}], [1, n]], "
+        "vector_offset=indices, indirect_dim=0), or slice the indices down to one element"
     )
 
 

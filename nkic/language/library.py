@@ -92,9 +92,11 @@ def namespace(load: Load) -> Namespace:
 def require(condition: bool, message: str, *values: Any, help: str = "") -> None:
     """Check a condition on the library's arguments. Raises `KernelError` at the user's call.
 
-    `values` fill the message's braces; they are formatted only if the check fails.
+    `values` fill the message's braces; they are formatted only if the check fails. An argument
+    that was refused is the cause of what is wrong with it here.
     """
     if not condition:
+        active().report.stop_if_errors_in(here().user_frames()[0])
         text = message.format(*map(brief, values))
         raise KernelError("library-argument", text, help=help)
 

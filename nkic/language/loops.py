@@ -35,6 +35,7 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
             raise KernelError(
                 "loop-bounds",
                 f"the bounds and the step of a range must be ints, not {brief(number)}",
+                help="divide with `//`, which gives an int" if isinstance(number, float) else "",
             )
     if step == 0:
         raise KernelError("loop-bounds", "the step of a range must not be 0")

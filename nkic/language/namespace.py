@@ -43,6 +43,7 @@ MEANT = {
     "le": "less_equal",
     "empty": "ndarray",
     "times": "multiply",
+    "mult": "multiply",
     "absolute": "abs",
     "half": "float16",
     "bf16": "bfloat16",

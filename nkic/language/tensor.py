@@ -596,7 +596,8 @@ class NkiTensor(Identical):
         _library_function("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        near = _HINTS.get(name, "").format(library.free_axes(self.ndim)) or library.as_function(
+        hints = _HINTS if self.buffer.on_chip else _HINTS | _HBM_HINTS
+        near = hints.get(name, "").format(library.free_axes(self.ndim)) or library.as_function(
             name, self.ndim
         )
         text = f"a tensor has no attribute `{name}`"
@@ -612,7 +613,6 @@ _HINTS = {
     "T": "use nl.transpose or nisa.nc_transpose",
     "transpose": "use permute for free dimensions, nisa.nc_transpose across partitions",
     "astype": "copy to a tensor of the other dtype with nisa.tensor_copy",
-    "broadcast_to": "use broadcast(dim, size), one dimension at a time",
     "flatten": "use flatten_dims(start, end) or reshape",
     "squeeze": "use squeeze_dim(dim)",
     "unsqueeze": "use expand_dim(dim)",
@@ -620,6 +620,12 @@ _HINTS = {
     "argmax": "use nisa.max8, then nisa.nc_find_index8",
     "item": "values are known only on the device",
     "numpy": "values are known only on the device",
+}
+_COLUMNS = "permute((1, 0)) reads it column by column; nisa.dma_transpose loads it transposed"
+_HBM_HINTS = {
+    "T": _COLUMNS,
+    "transpose": _COLUMNS,
+    "broadcast_to": "use broadcast(dim, size), one dimension at a time",
 }
 
 
@@ -762,7 +768,7 @@ def _source(value: Any, buffer: Buffer) -> View | Register:
         raise KernelError(
             "argument-kind",
             f"a run-time index must be one element, a tensor of shape (1, 1), not {index.shape}",
-            help="slice the tensor of indices down to one element",
+            help=indexing.gathering(index.shape),
         )
     return index
 

@@ -261,7 +261,9 @@ def check_free(view: View, dim: int, operation: str, shape: Shape) -> None:
             "partition-dimension",
             f"{operation} cannot change dimension 0, the partition dimension; "
             f"shape is {view.shape}",
-            "move data between partitions with an instruction: nc_transpose or dma_copy",
+            "nl.broadcast_to(t, shape) repeats a partition, as a load of t.broadcast(0, n) from HBM"
+            if operation == "broadcast"
+            else "move data between partitions with an instruction: nc_transpose or dma_copy",
             shape,
         )
 

@@ -11,7 +11,7 @@ def load(src, dtype=None):
         len(src.shape) > 1,
         "nl.load takes at least 2 dimensions, not {}",
         src.shape,
-        help="an int index drops a dimension; a slice of size 1, `a[0:128, 3:4]`, keeps it",
+        help="`.reshape((1, n))` makes it a row of one partition; a[0:1] keeps what a[0] drops",
     )
     tile = nl.ndarray(src.shape, dtype=dtype or src.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=src)

@@ -281,3 +281,48 @@ def test_a_function_of_tensors_names_its_operator(operator: str, then: str, righ
     (error,) = errors(source_of(TASKS["gate"], {right: f"op=nl.{operator}"}))
     assert "nl.add" in error.help
     assert error.help.endswith(then)
+
+
+ROW_OF_W = "nl.load(w.reshape((1, 512)))"
+REPEATED_ROW = f"nl.broadcast_to({ROW_OF_W}, (128, 512))"
+GATHERED = "nisa.dma_copy(dst=t, src={})"
+SCALED = "nisa.tensor_scalar(dst=t, data=t, op0={}, operand0=2.0)"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "help", "right"),
+    [
+        ("t = nl.load(w)", "`.reshape((1, n))` makes it a row", f"t = {REPEATED_ROW}"),
+        ("t = nl.load(w[None, :])", "expand_dim(0)", "t = nl.load(w.expand_dim(0))"),
+        (f"t = {ROW_OF_W}.broadcast(0, 128)", "nl.broadcast_to(t, shape)", f"t = {REPEATED_ROW}"),
+        (f"t = {ROW_OF_W}.broadcast_to((128, 512))", "nl.broadcast_to", f"t = {REPEATED_ROW}"),
+        ("t = nl.load(w.broadcast_to((128, 512)))", "broadcast(dim, size)", ""),
+        ("t = nl.load(x.T)", "permute((1, 0))", "t = nl.load(x[:, 0:128].permute((1, 0)))"),
+        (
+            GATHERED.format("x[i, :]"),
+            "ap([[n, 128], [1, n]], vector_offset=indices, indirect_dim=0)",
+            GATHERED.format("x.ap([[512, 128], [1, 512]], vector_offset=i, indirect_dim=0)"),
+        ),
+        (GATHERED.format("x.select(0, i)"), "vector_offset=indices", ""),
+        (SCALED.format("'mult'"), "write nl.multiply", SCALED.format("nl.multiply")),
+        ("for _ in range(512 / 128): pass", "`//`", "for _ in range(512 // 128): pass"),
+    ],
+)
+def test_one_error_whose_advice_is_right(wrong: str, help: str, right: str) -> None:
+    def said(line: str) -> list[Diagnostic]:
+        args = 'x = "f32[128,512]"\nw = "f32[512]"\nindex = "int32[128,1]"\n'
+        comments = "".join(f"# {one}\n" for one in args.splitlines())
+        text = f"""{HEAD.format(args=comments)}@nki.jit
+def kernel(x, w, index):
+    out = nl.ndarray((128, 1), dtype=nl.int32, buffer=nl.shared_hbm)
+    i = nl.load(index)
+    t = nl.load(x)
+    {line}
+    nl.store(out, i)
+    return out
+"""
+        return [one for one in compile_text(text) if one.level is Level.ERROR]
+
+    (error,) = said(wrong)
+    assert help in error.help
+    assert said(right) == []
