@@ -148,6 +148,8 @@ def _refuse(attribute: Attribute, value: Any) -> Any:
 
 
 def _refusal(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
+    if isinstance(value, Operator) and not help:
+        help = f"this place is `{attribute.name}`'s: pass {shown(value)} by its parameter's name"
     return CallRefused(
         "argument-kind",
         f"`{attribute.name}` is {shown(value)}, but must be {takes(attribute)}",

@@ -123,7 +123,7 @@ def _annotated(arg: nodes.Arg, evaluate: Evaluate) -> TensorType:
     return TensorType(shape=tuple(shape), origin="annotation") if is_valid else UNKNOWN
 
 
-def _last_name(expression: nodes.Expression) -> str:
+def _last_name(expression: nodes.Expression | None) -> str:
     if isinstance(expression, nodes.Attribute):
         return expression.attr
     return expression.id if isinstance(expression, nodes.Name) else ""
@@ -213,6 +213,8 @@ def _command(
     request: Request,
 ) -> str:
     """Return a command line with all known arguments, and likely types for missing ones."""
+    args = kernel.node.args
+    notes = {arg.name: arg.annotation for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
     example = next((kind for kind in types.values() if kind.is_complete), None)
     command = ["nkic", kernel.module.source.path, "-k", kernel.name]
     for parameter in declared:
@@ -221,9 +223,14 @@ def _command(
             command += ["--const", quote(f"{parameter.name}={request.consts[parameter.name]!r}")]
         elif kind.is_complete and not kind.note:
             command += ["--arg", quote(f"{parameter.name}={kind}")]
+        elif (value := _VALUES.get(_last_name(notes[parameter.name]))) and parameter in missing:
+            command += ["--const", quote(f"{parameter.name}={value}")]
         elif parameter in missing:
             command += ["--arg", quote(f"{parameter.name}={_guess(kind, example)}")]
     return " ".join(command)
+
+
+_VALUES = {"int": "1", "float": "1.0", "bool": "True", "str": "'text'"}  # examples, by annotation
 
 
 def _guess(kind: TensorType, example: TensorType | None) -> str:

@@ -226,7 +226,7 @@ def test_like_fills_what_is_missing() -> None:
 
 
 def test_missing_types_show_the_whole_signature() -> None:
-    text = TAKES.format(parameters="a, b, c: nt.tensor[4, 5], n, eps=1e-6", shown="a")
+    text = TAKES.format(parameters="a, b, c: nt.tensor[4, 5], n, m: int, eps=1e-6", shown="a")
     wanted = Request(
         args={"a": parse_type("float16[128,512]", "--arg a")},
         like={
@@ -236,19 +236,20 @@ def test_missing_types_show_the_whole_signature() -> None:
     )
     found = one(text, wanted)
     assert found.code.slug == "argument-type-missing"
-    assert "`b`, `c`" in found.message
+    assert "`b`, `c`, `m`" in found.message
     assert found.notes[0].split("\n") == [
         "kernel(",
         "  a: float16[128,512] (--arg a)",
         "  b: --like d.npz: its NumPy type '<f8' is not an NKI dtype",
         "  c: DTYPE[4,5] (annotation)",
         "  n: 3 (given)",
+        "  m: missing",
         "  eps: 1e-6 (default)",
         ")",
     ]
     assert found.help == (
         "complete and run: nkic k.py -k kernel --arg 'a=float16[128,512]' --arg 'b=float16[4]' "
-        "--arg 'c=float16[4,5]' --const n=3"
+        "--arg 'c=float16[4,5]' --const n=3 --const m=1"
     )
 
 
