@@ -46,7 +46,14 @@ class Editor:
         return types.ApplyWorkspaceEditResult(True)
 
     def _refresh(self) -> None:
-        self.refreshed += 1
+        with self._news:
+            self.refreshed += 1
+            self._news.notify_all()
+
+    def await_refresh(self, after: int) -> None:
+        """Wait until hints were refreshed once more than `after` times."""
+        with self._news:
+            assert self._news.wait_for(lambda: self.refreshed > after, PATIENCE), "no new hints"
 
     def __enter__(self) -> Self:
         self.await_(self.client.start_io(sys.executable, "-m", "nkic.cli.nkic", "lsp", "--stdio"))

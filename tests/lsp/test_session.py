@@ -267,6 +267,21 @@ def test_a_run_shows_the_cycles_of_lines(editor: Editor) -> None:
     assert not [h for h in hints(editor, "run.py") if "cycles" in str(h.label)]
 
 
+def test_a_saved_kernel_is_run_if_the_settings_say_so(editor: Editor) -> None:
+    editor.open("saved.py", RIGHT)
+    before = editor.refreshed
+    editor.save("saved.py", RIGHT)
+    editor.command("nkic.migrate", "saved.py")  # answered after what came before it
+    assert editor.refreshed == before
+    editor.configure(run=True)
+    editor.save("saved.py", RIGHT)
+    editor.await_refresh(before)
+    editor.configure(run=False)
+    assert [h.position.line for h in hints(editor, "saved.py") if "cycles" in str(h.label)] == [
+        *range(16, 20)
+    ]
+
+
 def test_a_kernel_that_does_not_compile_is_not_run(editor: Editor) -> None:
     editor.open("fails.py", WRONG)
     (editor.folder / "fails.py").write_text(WRONG)
