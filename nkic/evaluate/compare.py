@@ -222,7 +222,7 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
         if item.__class__ in FLAT:
             m.charge(len(container) * (1 + _text_steps(item)))
             return item in container
-        m.charge(len(container))
+        m.charge(8 * len(container))
         return any(equal(m, element, item) for element in container)
     if isinstance(container, str | bytes):
         # Python searches from the left, in linear time except for short operands.
@@ -245,7 +245,7 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
         found = container.mapping.get(key, UNSET)
         return found is not UNSET and equal(m, found, value)
     if isinstance(container, DICT_VALUES):
-        m.charge(len(container))
+        m.charge(8 * len(container))
         return any(equal(m, element, item) for element in container)
     if kind is Class:
         hook = container.hook("contains")
@@ -316,7 +316,7 @@ def check_keys(m: Machine, keys: Any, size: int) -> None:
 def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> None:
     """Charge for hashing and comparing a tuple, part by part."""
     _check_depth(m, depth)
-    m.charge(1 + len(key))
+    m.charge(4 + 4 * len(key))  # as long as so many steps take elsewhere
     for part in key:
         kind = part.__class__
         if kind is int:
@@ -393,7 +393,7 @@ def _stable_hash(m: Machine, value: Any) -> int:
         m.charge(len(value) >> 6)
         return crc32(value)
     if value.__class__ is tuple:
-        m.charge(4 * len(value))
+        m.charge(8 + 8 * len(value))
         return hash(tuple([_stable_hash(m, part) for part in value]))
     if isinstance(value, frozenset):
         return _of_frozenset(m, value)

@@ -443,6 +443,8 @@ def percent(m: Machine, template: Any, values: Any) -> Any:
     """
     plain = template if isinstance(template, str) else template.decode("latin-1")
     arguments = iter(values if isinstance(values, tuple) else (values,))
+    if isinstance(values, tuple):
+        m.charge(4 * len(values))
     m.allocate(len(plain) + _fields_length(m, plain, arguments))
     try:
         result = template % _Operands(m, isinstance(template, bytes)).of(values)

@@ -18,6 +18,7 @@ from nkic.language.views import (
     NOTHING_TO_DO,
     Shape,
     ViewError,
+    check_count,
     check_dim,
     check_some,
     interned,
@@ -199,6 +200,7 @@ def _indices(view: View, dim: int) -> int:
 
 def _pairs(view: View, pattern: Any) -> list[tuple[int, int]]:
     pairs = [tuple(pair) if isinstance(pair, tuple | list) else () for pair in pattern]
+    check_count(view, pairs)
     good = [len(p) == 2 and all(type(n) is int for n in p) and p[1] > 0 for p in pairs]
     min_rank = 2 if on_chip(view) else 1
     if not all(good) or len(pairs) < min_rank:

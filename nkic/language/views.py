@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from nkic.base.device import KernelError
+from nkic.base.text import grouped
 from nkic.language.hosted import brief
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import Buffer
@@ -268,6 +269,19 @@ def check_free(view: View, dim: int, operation: str, shape: Shape) -> None:
         )
 
 
+MOST_DIMENSIONS = 32  # of a view: no access pattern needs so many
+
+
+def check_count(view: View, sizes: Sequence[Any]) -> None:
+    if len(sizes) > MOST_DIMENSIONS:
+        raise ViewError(
+            "bad-dimension",
+            f"a view has at most {MOST_DIMENSIONS} dimensions, not {grouped(len(sizes))}",
+            "merge dimensions that follow each other",
+            view.shape,
+        )
+
+
 def check_rank(view: View, shape: Shape) -> None:
     """Check that `shape` has enough dimensions for the view's buffer."""
     min_rank = min_rank_of(view)
@@ -368,6 +382,7 @@ def _inferred(view: View, dim: int, shape: Shape) -> Shape:
 
 def _sizes(view: View, shape: Any) -> Shape:
     sizes, min_size = tuple(shape), int(0 not in view.shape)
+    check_count(view, sizes)
     if not sizes or any(type(n) is not int or n < min_size for n in sizes):
         raise ViewError(
             "bad-shape",

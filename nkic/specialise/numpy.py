@@ -568,6 +568,7 @@ def _in_place(name: str) -> Builtin:
 
 def _list(m: Any, owner: Array) -> Any:
     pay(_of(owner._value))
+    m.elements(owner._value.size, "the list")
     return owner._value.tolist()
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple
 
+import numpy  # noqa: F401 - its import is not the work of the first call that needs it
 import pytest
 
 from nkic.base.profiles import Profile
@@ -234,6 +235,8 @@ def test_comparisons_and_truths_of_elements_are_paid_for() -> None:
     [
         ("collections.namedtuple(1, v)", "text"),
         ("typing.NamedTuple(v)", "text"),
+        ("operator.mod('x', v)", "texts"),
+        ("operator.contains(v, w)", "texts"),
         ("bytes('x', v)", "text"),
         ("operator.contains(v, w)", "objects"),
         ("enum.IntEnum('x', v)", "shared"),

@@ -144,6 +144,8 @@ Call = Callable[[View], View]
         (lambda t: views.reshape(t, (128, 25)), "reshape-size"),
         (lambda t: views.reshape(t, (128, -1)), "bad-shape"),
         (lambda t: views.reshape(t, (128 * 24,)), "bad-dimension"),
+        (lambda t: views.reshape(t, (128, 24, *[1] * 31)), "bad-dimension"),
+        (lambda t: indexing.access_pattern(t, [[24, 128], *[[1, 1]] * 32]), "bad-dimension"),
         (lambda t: views.reshape_dim(t, 1, (3, 2)), "reshape-size"),
         (lambda t: views.reshape_dim(t, 1, (-1, -1)), "bad-shape"),
         (lambda t: views.reshape_dim(t, 0, (64, 2)), "partition-dimension"),
