@@ -124,6 +124,11 @@ SWEEPS = (
         _types("products", "[128, 512]", ("float32", "bfloat16")),
     ),
     Sweep(
+        "sums of products in turn",
+        "nki-autotune, notes: 59 and 83 % of the peak",
+        _ways("accumulated", "bfloat16[128, 512]", "sums", (1, 2)),
+    ),
+    Sweep(
         "instructions of exp(2 a + 1)",
         f"{GUIDE}, opt #6",
         _ways("combined", SMALL, "instructions", (3, 2, 1)),
