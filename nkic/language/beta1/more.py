@@ -99,7 +99,8 @@ def _scaled(output: Tile, factor: Any, dtype: DType) -> Tile:
         hide(updated)
         return updated
     part = part_inside(output, region)
-    times, written = OPERATORS["multiply"], {"part": box, "remaining": remaining}
+    times = OPERATORS["multiply"]
+    written: dict[str, Any] = {"part": box, "remaining": remaining}
     if isinstance(factor, Tile):
         other = factor.reshape(part.shape)
         return result("tensor_tensor", updated, **written, data1=part, data2=other, op=times)
