@@ -231,8 +231,6 @@ def _of_host(function: Callable[..., Any]) -> list[str] | None:
     return None
 
 
-# --------------------------------------------------------------------------------------------------
-
 _SIZED: tuple[Any, ...] = (list, tuple, dict, str)
 
 

@@ -121,9 +121,7 @@ class Failure:
 
     def kind(self) -> str:
         """Return the name of the exception's class."""
-        if isinstance(self.error, ErrorInstance):
-            return self.error.cls.name
-        return type(self.error).__name__
+        return _name_of(self.error)
 
     def message(self) -> str:
         """Return the text of the exception, whatever its `__str__` does."""
@@ -173,7 +171,11 @@ def explain(failure: Failure) -> Diagnostic:
         reason.slug,
         reason.message,
         span if span != NOWHERE else failure.resolved.kernel.node.name_span,
-        labels=[*(kernel_error.labels if kernel_error else ()), *_iterations(failure), *labels],
+        labels=[
+            *(kernel_error.labels if kernel_error else ()),
+            *iterations_of(failure.own[:MAX_CALLS], failure.resolved),
+            *labels,
+        ],
         notes=[
             *(kernel_error.notes if kernel_error else ()),
             *_values(failure, reason.slug),
@@ -226,10 +228,6 @@ def _span(failure: Failure, reason: _Reason) -> Span:
 
 
 # ---- iterations of loops ------------------------------------------------------------------------
-
-
-def _iterations(failure: Failure) -> list[Label]:
-    return iterations_of(failure.own[:MAX_CALLS], failure.resolved)
 
 
 def iterations_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
@@ -303,11 +301,8 @@ def _python_message(slug: str) -> Callable[[Failure], _Reason]:
 
     def explain_by_message(failure: Failure) -> _Reason:
         text = failure.message().partition("; use sys.")[0] or "the operation failed"
-        reason = _Reason(slug, text)
-        if reason.help or reason.slug == "kernel-raised":
-            return reason
-        advices = (advice for pattern, advice in _ADVICE if re.search(pattern, reason.message))
-        return reason._replace(help=next(advices, ""))
+        advices = (advice for pattern, advice in _ADVICE if re.search(pattern, text))
+        return _Reason(slug, text, next(advices, ""))
 
     return explain_by_message
 
@@ -334,11 +329,6 @@ def _visible(failure: Failure) -> list[str]:
     return [name for name in (*visible, *runtime.starred_names()) if not name.startswith(".")]
 
 
-def _frozen(failure: Failure) -> _Reason:
-    advice = "make a changed copy: `dataclasses.replace(value, name=…)`"
-    return _Reason("wrong-value", f"{failure.message()}: its class is frozen", advice)
-
-
 def _key_error(failure: Failure) -> _Reason:
     key = failure.error.args[0] if failure.error.args else None
     owner = next((o for o in _owners(failure) if isinstance(o, dict)), None)
@@ -361,11 +351,6 @@ def _owners(failure: Failure) -> Iterator[Any]:
     for node in _expressions(failure):
         if isinstance(node, nodes.Subscript):
             yield from _computed(failure, node.value)
-
-
-def _exhausted(failure: Failure) -> _Reason:
-    text = "`next` was called when no elements were left"
-    return _Reason("wrong-value", text, "give it a default: `next(elements, None)`")
 
 
 _ADVICE = [
@@ -418,21 +403,38 @@ def _is_librarys(function: Any) -> bool:
     return isinstance(function, Function) and function.runtime.is_library
 
 
-def _import_error(failure: Failure) -> _Reason:
-    advice = "check the name, or add its folder with `--include`"
-    return _Reason("import-failed", failure.message(), advice)
+def _saying(slug: str, text: str, advice: str) -> Callable[[Failure], _Reason]:
+    """Explain an exception by a text that may hold its message."""
+    return lambda failure: _Reason(slug, text.replace("{}", failure.message()), advice)
 
 
 _EXPLAINERS: list[tuple[str, Callable[[Failure], _Reason]]] = [
     ("AssertionError", _assertion),
     ("NameError", _name_error),
-    ("FrozenInstanceError", _frozen),
+    (
+        "FrozenInstanceError",
+        _saying(
+            "wrong-value",
+            "{}: its class is frozen",
+            "make a changed copy: `dataclasses.replace(value, name=…)`",
+        ),
+    ),
     ("AttributeError", _python_message("unknown-attribute")),
     ("KeyError", _key_error),
     ("IndexError", _index_error),
-    ("ImportError", _import_error),
+    (
+        "ImportError",
+        _saying("import-failed", "{}", "check the name, or add its folder with `--include`"),
+    ),
     ("TypeError", _type_error),
-    ("StopIteration", _exhausted),
+    (
+        "StopIteration",
+        _saying(
+            "wrong-value",
+            "`next` was called when no elements were left",
+            "give it a default: `next(elements, None)`",
+        ),
+    ),
     ("ArithmeticError", _python_message("wrong-value")),
     ("ValueError", _python_message("wrong-value")),
 ]

@@ -114,8 +114,6 @@ class Code:
         return values
 
 
-# --------------------------------------------------------------------------------------------------
-
 # ---- what evaluations share ---------------------------------------------------------------------
 
 
@@ -492,6 +490,10 @@ class Super:
 # ---- objects of the kernel's classes ------------------------------------------------------------
 
 
+def _comparing(name: str) -> Any:
+    return lambda self, other: _by(self, "compare_by_method", name, self, other)
+
+
 class Instance:
     """An object of a class defined by the kernel. `fields` holds its attributes by name.
 
@@ -520,20 +522,9 @@ class Instance:
     def __hash__(self) -> int:
         return int(_by(self, "hash", self))
 
-    def __eq__(self, other: object) -> Any:
-        return _by(self, "compare_by_method", "__eq__", self, other)
-
-    def __lt__(self, other: object) -> Any:
-        return _by(self, "compare_by_method", "__lt__", self, other)
-
-    def __le__(self, other: object) -> Any:
-        return _by(self, "compare_by_method", "__le__", self, other)
-
-    def __gt__(self, other: object) -> Any:
-        return _by(self, "compare_by_method", "__gt__", self, other)
-
-    def __ge__(self, other: object) -> Any:
-        return _by(self, "compare_by_method", "__ge__", self, other)
+    __eq__, __lt__, __le__, __gt__, __ge__ = (
+        _comparing(f"__{name}__") for name in ("eq", "lt", "le", "gt", "ge")
+    )
 
     def __iter__(self) -> Iterator[Any]:
         return iter(_by(self, "iterate", self))

@@ -1,6 +1,6 @@
 """Decorators that fill the tables of builtin classes.
 
-STR = builtin_class("str", payload=str, make=…)
+STR = builtin_class("str", str)
 
 @method(STR, "upper")
 def _(m: Machine, text: str) -> str: …
@@ -18,15 +18,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 OBJECT = Class("object", (), {}, make=no_objects)
 
 
-def builtin_class(
-    name: str,
-    payload: type,
-    make: Callable[..., Any] = no_objects,
-    *bases: Class,
-    module: str = "builtins",
-) -> Class:
+def builtin_class(name: str, payload: type, module: str = "builtins") -> Class:
     """Return an immutable class that all evaluations share."""
-    return Class(name, bases or (OBJECT,), {}, payload=payload, make=make, module=module)
+    return Class(name, (OBJECT,), {}, payload=payload, make=no_objects, module=module)
 
 
 def method(cls: Class, *names: str) -> Callable[[_Function], _Function]:

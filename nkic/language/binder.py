@@ -225,24 +225,19 @@ class Binder(Identical):
                 raise _not_yet_optional(operand)
         for value in former.values():
             _former_dtype(self._row.name, values[0], value)
-        return (
-            values
-            if self._list_position < 0
-            else [*values, *self._spread(values[self._list_position])]
-        )
+        at = self._list_position
+        return values if at < 0 else [*values, *self._spread(values[at])]
 
     def _spread(self, value: Any) -> list[Any]:
         """Return the elements of a list of tiles as operands, padded with None."""
         name, limit = self._row.spread, len(self._row.spread_operands)
         if not isinstance(value, list | tuple):
             text = f"`{name}` is {shown(value)}, but must be a list of tiles"
-            advice = f"pass a list of 1 to {limit} tiles"
-            raise CallRefused("argument-kind", text, advice, name)
-        if not 1 <= len(value) <= limit:
+        elif not 1 <= len(value) <= limit:
             text = f"`{name}` has {len(value)} elements, but must have 1 to {limit}"
-            advice = f"pass a list of 1 to {limit} tiles"
-            raise CallRefused("argument-kind", text, advice, name)
-        return [*value, *[None] * (limit - len(value))]
+        else:
+            return [*value, *[None] * (limit - len(value))]
+        raise CallRefused("argument-kind", text, f"pass a list of 1 to {limit} tiles", name)
 
     def _wrong_call(self, message: str, help: str = "") -> CallRefused:
         return CallRefused("wrong-call", message, help or self._signature())

@@ -70,15 +70,10 @@ class CollectiveFunction(Identical):
         except CallRefused as refused:
             text = f"{self._row.name}: {refused.message}"
             complain(refused.slug, text, help=refused.help, argument=refused.argument)
-            return _no_instruction()
+            return Failed()
 
     def _invoke(self, arguments: dict[str, Any]) -> NkiInstruction:
         raise NotImplementedError
-
-
-def _no_instruction() -> NkiInstruction:
-    """Return the result of a call that was refused, or that recorded several instructions."""
-    return Failed()
 
 
 @surface("__name__")
@@ -114,7 +109,7 @@ class Collective(CollectiveFunction):
         for index, tiles in enumerate(self._tiles(lists, channels)):
             extra = {self._row.channel: channels[index]} if channels is not None else {}
             self._binder(**tiles, **arguments, **extra)
-        return _no_instruction()
+        return Failed()  # several instructions have no handle
 
     def _channel_ids(self, value: Any) -> list[int]:
         """Check the channels, which must be consecutive from 0, and return them."""
@@ -250,7 +245,7 @@ class Triggering(CollectiveFunction):
     def _invoke(self, arguments: dict[str, Any]) -> NkiInstruction:
         prepared = self._pending(arguments["prepare_instr"])
         if prepared is None:
-            return _no_instruction()
+            return Failed()
         instruction: NkiInstruction = self._binder(**prepared.operands, name=arguments["name"])
         return instruction
 

@@ -98,9 +98,6 @@ def _widened(bits: int) -> float:
     return float(value)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 @surface(called=True)
 class ParDim(int):
     """`nl.par_dim(n)`: marks the partition dimension, which is always the first."""

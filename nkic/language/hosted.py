@@ -75,9 +75,6 @@ def brief(value: Any, length: int = 60) -> str:
     return text if len(text) <= length else f"{text[:length]}…"
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 def plain(value: Any) -> Any:
     """Return the API value that `value` stands for, or `value` itself.
 

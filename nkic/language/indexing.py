@@ -256,9 +256,6 @@ def _on_chip(view: View) -> View:
     return view._replace(strides=(pitch, *view.strides[1:]))
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 @surface("start size __iter__", called=True)
 class DynamicSlice(NamedTuple):
     """`nl.ds(start, size)`: `size` elements from `start`, an int or a register."""

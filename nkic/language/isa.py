@@ -211,9 +211,6 @@ def _check_width(dst: DType, value: DType) -> None:
         raise CallRefused("dtype-mismatch", text, f"make `dst` an nl.{value} tile", "dst")
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 class NkiValidationError(Exception):
     """An exception for kernels to raise if the hardware does not support a request."""
 

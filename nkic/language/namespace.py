@@ -84,9 +84,6 @@ def otherwise(name: str, names: Container[str]) -> str:
     return text if member in names else ""
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 class Absent(NamedTuple):
     """The error for a name that a module does not have."""
 

@@ -301,9 +301,6 @@ _ADVICE: dict[type, Callable[[_Consumer], str]] = {
 _DECIDING = frozenset({*_ADVICE, nodes.Call})
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 @surface("__getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__", public=True)
 class NkiTensor(Identical):
     """A tensor: the result of `nl.ndarray`, and the type of kernel parameters."""

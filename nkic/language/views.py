@@ -42,8 +42,6 @@ def volume(sizes: Iterable[int]) -> int:
     return result
 
 
-# --------------------------------------------------------------------------------------------------
-
 Shape = tuple[int, ...]
 
 SBUF, PSUM = Buffer.SBUF, Buffer.PSUM

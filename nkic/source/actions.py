@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
 from nkic.base.diagnostics import CompileFailed, Label, refusal
@@ -18,13 +18,13 @@ from nkic.source.expression_actions import (
     as_single_target,
     as_target,
     identifier,
+    of_all,
+    parts,
 )
 from nkic.source.parser import Actions, Parser, Tables, load
 
 # ---- Arguments of calls and parameters of functions: sections 6 and 10 of the grammar -----------
 # Both are parsed as flat lists and ordered here, so that a wrong order gets a specific message.
-
-# ---- calls ---------------------------------------------------------------------------------
 
 
 class CallArguments(NamedTuple):
@@ -147,28 +147,13 @@ def arg(span: Span, text: str, annotation: n.Expression | None = None) -> n.Arg:
     return n.Arg(span, identifier(text), annotation)
 
 
-def plain_parameter(span: Span, name: n.Arg) -> ParsedParameter:
-    return ParsedParameter(span, "", name)
+def _parameter(kind: str) -> Callable[..., ParsedParameter]:
+    return lambda span, name=None, default=None: ParsedParameter(span, kind, name, default)
 
 
-def default_parameter(span: Span, name: n.Arg, default: n.Expression) -> ParsedParameter:
-    return ParsedParameter(span, "=", name, default)
-
-
-def rest_parameter(span: Span, name: n.Arg) -> ParsedParameter:
-    return ParsedParameter(span, "*", name)
-
-
-def keywords_parameter(span: Span, name: n.Arg) -> ParsedParameter:
-    return ParsedParameter(span, "**", name)
-
-
-def bare_star(span: Span) -> ParsedParameter:
-    return ParsedParameter(span, "bare *")
-
-
-def slash(span: Span) -> ParsedParameter:
-    return ParsedParameter(span, "/")
+plain_parameter, default_parameter = _parameter(""), _parameter("=")
+rest_parameter, keywords_parameter = _parameter("*"), _parameter("**")
+bare_star, slash = _parameter("bare *"), _parameter("/")
 
 
 def parameters(span: Span, *items: ParsedParameter | None) -> n.Arguments:
@@ -272,7 +257,7 @@ def _misplaced(span: Span, message: str, earlier: ParsedParameter | None) -> Com
     return refusal("parameter-order", message, span, labels=labels, help=help)
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- Statements: sections 2 to 5 of the grammar -------------------------------------------------
 
 Block: TypeAlias = tuple[n.Statement, ...]
 Handlers: TypeAlias = tuple[n.ExceptHandler, ...]
@@ -296,15 +281,11 @@ def statements(span: Span, *items: n.Statement | Block) -> Block:
     return tuple(body)
 
 
-def simple_line(span: Span, *items: n.Statement) -> Block:
-    return items
-
-
 # ---- simple statements ---------------------------------------------------------------------
 
 
-def assign(span: Span, *parts: n.Expression) -> n.Assign:
-    *targets, value = parts
+def assign(span: Span, *targets_and_value: n.Expression) -> n.Assign:
+    *targets, value = targets_and_value
     return n.Assign(span, tuple(as_target(target, OR_COMPARE) for target in targets), value)
 
 
@@ -328,12 +309,6 @@ def type_alias(
     return n.TypeAlias(span, name, params or (), value)
 
 
-def raise_statement(
-    span: Span, exc: n.Expression | None, cause: n.Expression | None = None
-) -> n.Raise:
-    return n.Raise(span, exc, cause)
-
-
 def del_statement(span: Span, *targets: n.Expression) -> n.Delete:
     return n.Delete(span, tuple(as_deleted(target) for target in targets))
 
@@ -347,10 +322,6 @@ def nonlocal_statement(span: Span, *names: str) -> n.Nonlocal:
 
 
 # ---- imports -------------------------------------------------------------------------------
-
-
-def import_statement(span: Span, *names: n.Alias) -> n.Import:
-    return n.Import(span, names)
 
 
 def import_from(span: Span, module: str, names: Aliases) -> n.ImportFrom:
@@ -372,16 +343,12 @@ def alias(span: Span, text: str, asname: str | None) -> n.Alias:
 dotted_alias = alias
 
 
-def dotted_name(span: Span, *parts: str) -> str:
-    return ".".join(parts)
+def dotted_name(span: Span, *names: str) -> str:
+    return ".".join(names)
 
 
-def dots(span: Span, *parts: str) -> int:
-    return len("".join(parts))
-
-
-def imported(span: Span, *names: n.Alias) -> Aliases:
-    return names
+def dots(span: Span, *texts: str) -> int:
+    return len("".join(texts))
 
 
 def import_star(span: Span) -> Aliases:
@@ -412,10 +379,6 @@ def if_statement(
     return n.If(span, test, body, otherwise)
 
 
-def elifs(span: Span, *branches: Branch) -> tuple[Branch, ...]:
-    return branches
-
-
 def while_statement(span: Span, test: n.Expression, body: Block, orelse: Block | None) -> n.While:
     return n.While(span, test, body, orelse or ())
 
@@ -424,10 +387,6 @@ def for_statement(
     span: Span, target: n.Expression, iterable: n.Expression, body: Block, orelse: Block | None
 ) -> n.For:
     return n.For(span, as_target(target), iterable, body, orelse or ())
-
-
-def with_items(span: Span, *items: n.WithItem) -> tuple[n.WithItem, ...]:
-    return items
 
 
 def with_item(span: Span, context: n.Expression, target: n.Expression | None) -> n.WithItem:
@@ -469,13 +428,6 @@ def try_finally(span: Span, body: Block, final: Block) -> n.Try:
     return n.Try(span, body, (), (), final)
 
 
-def handlers(span: Span, *clauses: n.ExceptHandler) -> Handlers:
-    return clauses
-
-
-star_handlers = handlers
-
-
 def handler(span: Span, type: n.Expression, name: str | None, body: Block) -> n.ExceptHandler:
     return n.ExceptHandler(span, type, identifier(name) if name else None, body)
 
@@ -485,10 +437,6 @@ def bare_handler(span: Span, body: Block) -> n.ExceptHandler:
 
 
 # ---- definitions ---------------------------------------------------------------------------
-
-
-def decorators(span: Span, *expressions: n.Expression) -> tuple[n.Expression, ...]:
-    return expressions
 
 
 def decorated(
@@ -528,10 +476,6 @@ def class_definition(
     return n.ClassDef(span, name.id, name.span, bases, keywords, body, type_params=params or ())
 
 
-def type_params(span: Span, *params: n.TypeParam) -> tuple[n.TypeParam, ...]:
-    return params
-
-
 def type_var(span: Span, name: str, bound: n.Expression | None) -> n.TypeVar:
     return n.TypeVar(span, identifier(name), bound)
 
@@ -564,25 +508,11 @@ class ByName(NamedTuple):
     pattern: n.Pattern
 
 
-# ---- the statement -------------------------------------------------------------------------
-
-
-def cases(span: Span, *blocks: n.MatchCase) -> tuple[n.MatchCase, ...]:
-    return blocks
-
-
-# ---- patterns ------------------------------------------------------------------------------
-
-
 def match_as(span: Span, pattern: n.Pattern, text: str) -> n.MatchAs:
     if text == "_":
         message = "`_` matches anything and cannot be the name after `as`"
         raise _bad(message, span, "choose another name, or leave out `as _`")
     return n.MatchAs(span, pattern, identifier(text))
-
-
-def match_or(span: Span, *patterns: n.Pattern) -> n.MatchOr:
-    return n.MatchOr(span, patterns)
 
 
 def match_capture(span: Span, text: str) -> n.MatchAs:
@@ -598,16 +528,9 @@ def match_value(span: Span, value: n.Expression) -> n.MatchValue:
     return n.MatchValue(span, value)
 
 
-def match_none(span: Span) -> n.MatchSingleton:
-    return n.MatchSingleton(span, None)
-
-
-def match_true(span: Span) -> n.MatchSingleton:
-    return n.MatchSingleton(span, True)
-
-
-def match_false(span: Span) -> n.MatchSingleton:
-    return n.MatchSingleton(span, False)
+match_none, match_true, match_false = (
+    partial(n.MatchSingleton, value=value) for value in (None, True, False)
+)
 
 
 def open_patterns(span: Span, *patterns: n.Pattern) -> tuple[n.Pattern, ...]:
@@ -695,13 +618,10 @@ def _bad(message: str, span: Span, help: str) -> CompileFailed:
     return refusal("bad-match-pattern", message, span, help=help)
 
 
-# ------------------------------------------------------------------------------------------------
-# The functions that create nodes, by the name of their rule, and the parser that calls them.
-
-
-# ---- rules whose values are a node's fields, in order ---------------------------------------
+# ---- The rules whose values are a node's fields, or all their parts, in order -------------------
 
 expression_statement = n.Expr
+raise_statement = n.Raise
 return_statement = n.Return
 assert_statement = n.Assert
 pass_statement = n.Pass
@@ -711,6 +631,11 @@ elif_block = Branch
 with_statement = n.With
 match_statement = n.Match
 case_block = n.MatchCase
+import_statement, match_or = of_all(n.Import), of_all(n.MatchOr)
+simple_line = imported = elifs = with_items = decorators = type_params = cases = parts
+handlers = star_handlers = parts
+
+# ---- The parser ---------------------------------------------------------------------------------
 
 
 def by_rule(tables: Tables) -> Actions:

@@ -208,8 +208,6 @@ class Situation:
         return self.previous[4:] == self.token[2:4]
 
 
-# --------------------------------------------------------------------------------------------------
-
 Rule = Callable[[Situation], CompileFailed | None]
 _CLAUSES = {
     "else": "`if`, `for`, `while` or `try`",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeAlias
 
 from nkic.base.diagnostics import CompileFailed, refusal
 from nkic.base.source import Span
@@ -279,10 +280,20 @@ def _byte(span: Span, escape: str) -> str:
     return _by_number(span, escape) if escape[0] == "x" else "\\" + escape
 
 
-# --------------------------------------------------------------------------------------------------
+# ---- Expressions: sections 8 to 11 of the grammar -----------------------------------------------
 
 Item: TypeAlias = tuple[n.Expression | None, n.Expression]  # of a dict; no key for `**value`
 Clauses: TypeAlias = tuple[n.Comprehension, ...]
+
+
+def parts(_: Span, *items: Any) -> tuple[Any, ...]:
+    """Return all parts of a rule, which its own rule puts into a node."""
+    return items
+
+
+def of_all(kind: Callable[..., n.Node]) -> Callable[..., n.Node]:
+    """Return the function that makes a node of all parts of a rule."""
+    return lambda span, *items: kind(span, items)
 
 
 def present(items: tuple[n.Expression | None, ...]) -> tuple[n.Expression, ...]:
@@ -321,20 +332,7 @@ def _decimal(span: Span, digits: str) -> int:
         raise refusal("bad-number", message, span, help="write it in hexadecimal") from None
 
 
-def none(span: Span) -> n.Constant:
-    return n.Constant(span, None)
-
-
-def true(span: Span) -> n.Constant:
-    return n.Constant(span, True)
-
-
-def false(span: Span) -> n.Constant:
-    return n.Constant(span, False)
-
-
-def ellipsis(span: Span) -> n.Constant:
-    return n.Constant(span, ...)
+none, true, false, ellipsis = (partial(n.Constant, value=v) for v in (None, True, False, ...))
 
 
 # ---- operators -----------------------------------------------------------------------------
@@ -346,16 +344,23 @@ def conditional(
     return n.IfExp(span, test, body, orelse)
 
 
+def not_(span: Span, operand: n.Expression) -> n.UnaryOp:
+    return n.UnaryOp(span, "not", operand)
+
+
+def _binary(op: str) -> Callable[..., n.BinOp]:
+    return lambda span, left, right: n.BinOp(span, left, op, right)
+
+
+bit_or, bit_xor, bit_and, power_of = map(_binary, ("|", "^", "&", "**"))
+
+
 def or_(span: Span, *values: n.Expression) -> n.BoolOp:
     return n.BoolOp(span, "or", values)
 
 
 def and_(span: Span, *values: n.Expression) -> n.BoolOp:
     return n.BoolOp(span, "and", values)
-
-
-def not_(span: Span, operand: n.Expression) -> n.UnaryOp:
-    return n.UnaryOp(span, "not", operand)
 
 
 def compare(
@@ -374,22 +379,6 @@ def comparator(span: Span, first: str, second: str) -> str:
     return f"{first} {second}"
 
 
-def bit_or(span: Span, left: n.Expression, right: n.Expression) -> n.BinOp:
-    return n.BinOp(span, left, "|", right)
-
-
-def bit_xor(span: Span, left: n.Expression, right: n.Expression) -> n.BinOp:
-    return n.BinOp(span, left, "^", right)
-
-
-def bit_and(span: Span, left: n.Expression, right: n.Expression) -> n.BinOp:
-    return n.BinOp(span, left, "&", right)
-
-
-def power_of(span: Span, left: n.Expression, right: n.Expression) -> n.BinOp:
-    return n.BinOp(span, left, "**", right)
-
-
 # ---- attributes and subscripts -------------------------------------------------------------
 
 
@@ -397,15 +386,7 @@ def attribute(span: Span, value: n.Expression, attr: str) -> n.Attribute:
     return n.Attribute(span, value, identifier(attr))
 
 
-def subscript(span: Span, value: n.Expression, index: n.Expression) -> n.Subscript:
-    return n.Subscript(span, value, index)
-
-
 # ---- displays ------------------------------------------------------------------------------
-
-
-def starred(span: Span, value: n.Expression) -> n.Starred:
-    return n.Starred(span, value)
 
 
 def tuple_(span: Span, *items: n.Expression | None) -> n.Tuple:
@@ -414,10 +395,6 @@ def tuple_(span: Span, *items: n.Expression | None) -> n.Tuple:
 
 def list_(span: Span, *items: n.Expression | None) -> n.List:
     return n.List(span, present(items))
-
-
-def set_(span: Span, *items: n.Expression) -> n.Set:
-    return n.Set(span, items)
 
 
 def dict_(span: Span, *items: Item | None) -> n.Dict:
@@ -436,18 +413,10 @@ def dict_unpacking(span: Span, value: n.Expression) -> Item:
 # ---- comprehensions ------------------------------------------------------------------------
 
 
-def generator(span: Span, elt: n.Expression, clauses: Clauses) -> n.GeneratorExp:
-    return n.GeneratorExp(span, elt, clauses)
-
-
 def dict_comprehension(span: Span, pair: Item, clauses: Clauses) -> n.DictComp:
     key, value = pair
     assert key is not None  # the grammar has a dict_pair here
     return n.DictComp(span, key, value, clauses)
-
-
-def comprehension_clauses(span: Span, *clauses: n.Comprehension) -> Clauses:
-    return clauses
 
 
 def comprehension_clause(
@@ -462,7 +431,7 @@ def async_clause(
     return n.Comprehension(span, as_target(target), iterable, ifs, is_async=True)
 
 
-# ---- rules whose values are a node's fields, in order ---------------------------------------
+# ---- The rules whose values are a node's fields, or all their parts, in order -------------------
 
 walrus = n.NamedExpr
 lambda_ = n.Lambda
@@ -474,3 +443,8 @@ yield_from = n.YieldFrom
 slice_ = n.Slice
 list_comprehension = n.ListComp
 set_comprehension = n.SetComp
+subscript = n.Subscript
+starred = n.Starred
+generator = n.GeneratorExp
+set_ = of_all(n.Set)
+comprehension_clauses = parts

@@ -361,8 +361,6 @@ def _closed_before_colon(tokens: list[Token], inside: int) -> bool:
     return False
 
 
-# --------------------------------------------------------------------------------------------------
-
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?\n)*")
 _MARGIN = re.compile(r"[ \t\f]*")

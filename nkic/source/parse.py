@@ -154,9 +154,6 @@ def _outside_function(word: str, node: n.Node) -> CompileFailed:
     return refusal("outside-function", message, node.span, help="indent it into a `def`")
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=256)
 def parse(source: SourceFile) -> Module:
     """Return the syntax tree of `source`.

@@ -319,8 +319,6 @@ def literal_pattern(quote: str, raw: bool) -> re.Pattern[str]:
     return re.compile(rf"(?:{plain}+{inner_quote}{named}|\\(?=[{{}}])|\\[\s\S])*")
 
 
-# --------------------------------------------------------------------------------------------------
-
 Pick = Callable[[list[Any]], Sequence[Any]]  # takes a rule's kept parts off the stack
 Actions = dict[str, Callable[..., Any]]  # by rule or alias: (span, *kept parts) -> value
 

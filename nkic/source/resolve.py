@@ -588,9 +588,6 @@ class Reach:
             request = joined(request, attribute)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 def _nothing(module: str) -> frozenset[str]:
     return frozenset()
 

@@ -250,40 +250,6 @@ def target_names(target: nodes.Expression) -> Iterator[str]:
             waiting += reversed(at.elts)
 
 
-def _of_definition(node: nodes.FunctionDef | nodes.ClassDef) -> Iterable[str]:
-    return (node.name,)
-
-
-def _of_import(node: nodes.Import | nodes.ImportFrom) -> Iterable[str]:
-    return (alias_name(alias) for alias in node.names if alias.name != "*")
-
-
-def _of_capture(node: nodes.ExceptHandler | nodes.MatchStar | nodes.MatchAs) -> Iterable[str]:
-    return (node.name,) if node.name else ()
-
-
-def _of_mapping_rest(node: nodes.MatchMapping) -> Iterable[str]:
-    return (node.rest,) if node.rest else ()
-
-
-def _of_targets(node: nodes.Assign | nodes.Delete) -> Iterable[str]:
-    return (name for target in node.targets for name in target_names(target))
-
-
-def _of_target(
-    node: nodes.AugAssign | nodes.AnnAssign | nodes.For | nodes.NamedExpr,
-) -> Iterable[str]:
-    return target_names(node.target)
-
-
-def _of_with(node: nodes.WithItem) -> Iterable[str]:
-    return target_names(node.optional_vars) if node.optional_vars is not None else ()
-
-
-def _of_alias(node: nodes.TypeAlias) -> Iterable[str]:
-    return target_names(node.name)
-
-
 def _walrus_inside(scope: Comprehension) -> Iterator[str]:
     """Yield the names that `:=` in a comprehension binds in the enclosing scope."""
     waiting = [scope]
@@ -297,15 +263,27 @@ def _walrus_inside(scope: Comprehension) -> Iterator[str]:
 
 # By the node's class: the names that the node binds in its own scope.
 _BINDERS: dict[type[nodes.Node], Callable[[Any], Iterable[str]]] = {
-    **dict.fromkeys((nodes.FunctionDef, nodes.ClassDef), _of_definition),
-    **dict.fromkeys((nodes.Import, nodes.ImportFrom), _of_import),
-    **dict.fromkeys((nodes.ExceptHandler, nodes.MatchStar, nodes.MatchAs), _of_capture),
-    **dict.fromkeys((nodes.Assign, nodes.Delete), _of_targets),
-    **dict.fromkeys((nodes.AugAssign, nodes.AnnAssign, nodes.For, nodes.NamedExpr), _of_target),
+    **dict.fromkeys((nodes.FunctionDef, nodes.ClassDef), lambda node: (node.name,)),
+    **dict.fromkeys(
+        (nodes.Import, nodes.ImportFrom),
+        lambda node: (alias_name(alias) for alias in node.names if alias.name != "*"),
+    ),
+    **dict.fromkeys(
+        (nodes.ExceptHandler, nodes.MatchStar, nodes.MatchAs),
+        lambda node: (node.name,) if node.name else (),
+    ),
+    **dict.fromkeys(
+        (nodes.Assign, nodes.Delete),
+        lambda node: (name for target in node.targets for name in target_names(target)),
+    ),
+    **dict.fromkeys(
+        (nodes.AugAssign, nodes.AnnAssign, nodes.For, nodes.NamedExpr),
+        lambda node: target_names(node.target),
+    ),
     **dict.fromkeys(get_args(Comprehension), _walrus_inside),
-    nodes.MatchMapping: _of_mapping_rest,
-    nodes.WithItem: _of_with,
-    nodes.TypeAlias: _of_alias,
+    nodes.MatchMapping: lambda node: (node.rest,) if node.rest else (),
+    nodes.WithItem: lambda node: target_names(node.optional_vars) if node.optional_vars else (),
+    nodes.TypeAlias: lambda node: target_names(node.name),
 }
 
 

@@ -77,8 +77,6 @@ def _fix(module: SourceModule, span: Span) -> tuple[Fix, ...]:
     return (Fix(span, fixed, "import it by its current name", sure=True),)
 
 
-# --------------------------------------------------------------------------------------------------
-
 NEVER = frozenset(Profile)
 # Beta 1 and 0.7 trace: they support all of Python.
 UNTIL_0_6 = frozenset(p for p in Profile if Profile.BETA1 < p <= Profile.NKI_0_6)
@@ -238,93 +236,53 @@ def _constructs(
 
 
 def _in_signature(scope: scopes.Scope) -> Iterator[tuple[nodes.Node, str]]:
-    if isinstance(scope, scopes.Function):
-        yield from ((scope.args, key) for key in _parameters(scope.args))
+    if isinstance(scope, scopes.Function) and (scope.args.vararg or scope.args.kwarg):
+        yield scope.args, "star-parameter"
 
 
 def _keys(node: nodes.Node, in_function: bool) -> Iterator[str]:
     """Yield the keys in RULES that apply to one node."""
     yield from [_BY_NODE[type(node)]] if type(node) in _BY_NODE else []
-    yield from _SPECIAL[type(node)](node) if type(node) in _SPECIAL else []
+    yield from (key for key, test in _TESTS_OF.get(type(node), ()) if test(node))
     if in_function and isinstance(node, nodes.FunctionDef | nodes.ClassDef):
         yield "nested-def" if isinstance(node, nodes.FunctionDef) else "nested-class"
 
 
-def _function(node: nodes.FunctionDef) -> Iterator[str]:
-    if node.is_async:
-        yield "async"
-    if any(isinstance(d, nodes.Name) and d.id == "property" for d in node.decorators):
-        yield "property"
+def _has_star(parts: Sequence[nodes.Expression]) -> bool:
+    return any(isinstance(part, nodes.Starred) for part in parts)
 
 
-def _class(node: nodes.ClassDef) -> Iterator[str]:
-    if node.keywords:
-        yield "metaclass"
-    if not node.bases:
-        yield "plain-class"
-
-
-def _loop(node: nodes.For | nodes.While) -> Iterator[str]:
-    if node.orelse:
-        yield "loop-else"
-    if isinstance(node, nodes.For) and node.is_async:
-        yield "async"
-
-
-def _with(node: nodes.With) -> Iterator[str]:
-    if node.is_async:
-        yield "async"
-
-
-def _parameters(node: nodes.Arguments) -> Iterator[str]:
-    if node.vararg or node.kwarg:
-        yield "star-parameter"
-
-
-def _call(node: nodes.Call) -> Iterator[str]:
-    starred = any(isinstance(argument, nodes.Starred) for argument in node.args)
-    if starred or any(keyword.arg is None for keyword in node.keywords):
-        yield "star-argument"
-
-
-def _display(node: nodes.List | nodes.Tuple) -> Iterator[str]:
-    if any(isinstance(element, nodes.Starred) for element in node.elts):
-        yield "star-value"
-
-
-def _dict(node: nodes.Dict) -> Iterator[str]:
+def _has_other_key(node: nodes.Dict) -> bool:
     literals = [key.value for key in node.keys if isinstance(key, nodes.Constant)]
-    if not all(isinstance(value, str) for value in literals):
-        yield "dict-key"
+    return not all(isinstance(value, str) for value in literals)
 
 
-def _formatted(node: nodes.FormattedValue) -> Iterator[str]:
-    if node.format_spec is not None:
-        yield "format-spec"
+def _unpacks(node: nodes.Call) -> bool:
+    return _has_star(node.args) or any(keyword.arg is None for keyword in node.keywords)
 
 
-def _operator(node: nodes.BinOp | nodes.AugAssign) -> Iterator[str]:
-    if node.op == "@":
-        yield "matmul"
+def _is_property(decorator: nodes.Expression) -> bool:
+    return isinstance(decorator, nodes.Name) and decorator.id == "property"
 
 
-def _compare(node: nodes.Compare) -> Iterator[str]:
-    yield from (op.replace(" ", "-") for op in ("is", "is not") if op in node.ops)
-
-
-_SPECIAL: dict[type[nodes.Node], Callable[[Any], Iterator[str]]] = {
-    nodes.FunctionDef: _function,
-    nodes.ClassDef: _class,
-    nodes.For: _loop,
-    nodes.While: _loop,
-    nodes.With: _with,
-    nodes.Call: _call,
-    nodes.List: _display,
-    nodes.Tuple: _display,
-    nodes.Dict: _dict,
-    nodes.FormattedValue: _formatted,
-    nodes.BinOp: _operator,
-    nodes.AugAssign: _operator,
-    nodes.Compare: _compare,
+# The keys of constructs that only some nodes of a type are, with the test.
+_TESTS: tuple[tuple[str, tuple[type[nodes.Node], ...], Callable[[Any], bool]], ...] = (
+    ("loop-else", (nodes.For, nodes.While), lambda node: node.orelse),
+    ("async", (nodes.FunctionDef, nodes.For, nodes.With), lambda node: node.is_async),
+    ("property", (nodes.FunctionDef,), lambda node: any(map(_is_property, node.decorators))),
+    ("metaclass", (nodes.ClassDef,), lambda node: node.keywords),
+    ("plain-class", (nodes.ClassDef,), lambda node: not node.bases),
+    ("star-argument", (nodes.Call,), _unpacks),
+    ("star-value", (nodes.List, nodes.Tuple), lambda node: _has_star(node.elts)),
+    ("dict-key", (nodes.Dict,), _has_other_key),
+    ("format-spec", (nodes.FormattedValue,), lambda node: node.format_spec is not None),
+    ("matmul", (nodes.BinOp, nodes.AugAssign), lambda node: node.op == "@"),
+    ("is", (nodes.Compare,), lambda node: "is" in node.ops),
+    ("is-not", (nodes.Compare,), lambda node: "is not" in node.ops),
+)
+_TESTS_OF = {
+    kind: [(key, test) for key, kinds, test in _TESTS if kind in kinds]
+    for _, kinds, _ in _TESTS
+    for kind in kinds
 }
-_CHECKED = _BY_NODE.keys() | _SPECIAL.keys()
+_CHECKED = _BY_NODE.keys() | _TESTS_OF.keys()

@@ -212,8 +212,6 @@ _FINDERS: tuple[tuple[tuple[str, ...], Callable[..., Span | None]], ...] = (
 )
 
 
-# --------------------------------------------------------------------------------------------------
-
 _CHAINS = 1 << 16
 _SCOPES = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functions until 3.11
 

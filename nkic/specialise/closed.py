@@ -205,15 +205,13 @@ def hint(owner: Any, name: str) -> Exception | None:
     return None
 
 
-# --------------------------------------------------------------------------------------------------
-
 PROVIDED = provided_modules((*provide.MODULES, "numpy"))
 
 
 @cache
 def kernel_object() -> Class:
     """`nl.NKIObject`."""
-    return seal(records.field_class("NKIObject", "nki.language"))
+    return seal(records.field_class())
 
 
 class LanguageNamespace:

@@ -64,15 +64,6 @@ class Rebuilder:
         made = self.objects.get(getattr(description, "number", -1), _NOT_MADE)
         return make(self, description) if made is _NOT_MADE else made
 
-    def _live(self, description: request.RuntimeValue) -> Any:
-        return self.value(description.value)
-
-    def _inner_tensor(self, description: request.InnerTensor) -> Any:
-        return self.tensors[description.name]
-
-    def _back_reference(self, description: request.BackReference) -> Any:
-        return self.value(self.descriptions[description.number])
-
     def _constant(self, description: request.ConstantData) -> Any:
         known = dtypes.DTYPES.get(description.dtype)
         dtype = host().dtype(description.dtype) if known is None else known.dtype
@@ -80,9 +71,6 @@ class Rebuilder:
 
     def _unavailable(self, description: request.Unavailable) -> Any:
         raise KernelError("host-module", description.text, help=description.help)
-
-    def _tuple(self, description: tuple[Any, ...]) -> Any:
-        return tuple(map(self.value, description))
 
     def _collection(self, description: request.Collection) -> Any:
         if description.kind == "frozenset":
@@ -102,9 +90,8 @@ class Rebuilder:
 
     def _made(self, description: request.Made) -> Any:
         values = tuple(map(self.value, description.values))
-        made = self.objects[description.number] = self.machine.call(
-            self.value(description.owner), values, None
-        )
+        made = self.machine.call(self.value(description.owner), values, None)
+        self.objects[description.number] = made
         return made
 
     # ---- values defined by source -------------------------------------------------------------
@@ -187,9 +174,6 @@ class Rebuilder:
         function.attributes = attributes or None
         return function
 
-    def _bound(self, description: request.BoundAttribute) -> Any:
-        return self.machine.attribute(self.value(description.owner), description.name)
-
     def _partial(self, description: request.Partial) -> Any:
         named = {name: self.value(argument) for name, argument in description.named}
         function, values = self.value(description.function), map(self.value, description.values)
@@ -206,10 +190,12 @@ def _no_source(description: request.Named) -> KernelError:
 
 
 _MAKERS: dict[type, Callable[[Rebuilder, Any], Any]] = {
-    tuple: Rebuilder._tuple,
-    request.RuntimeValue: Rebuilder._live,
-    request.InnerTensor: Rebuilder._inner_tensor,
-    request.BackReference: Rebuilder._back_reference,
+    tuple: lambda maker, described: tuple(map(maker.value, described)),
+    request.RuntimeValue: lambda maker, described: maker.value(described.value),
+    request.InnerTensor: lambda maker, described: maker.tensors[described.name],
+    request.BackReference: lambda maker, described: maker.value(
+        maker.descriptions[described.number]
+    ),
     request.ConstantData: Rebuilder._constant,
     request.Unavailable: Rebuilder._unavailable,
     request.Collection: Rebuilder._collection,
@@ -220,12 +206,12 @@ _MAKERS: dict[type, Callable[[Rebuilder, Any], Any]] = {
     request.Instance: Rebuilder._instance,
     request.Record: Rebuilder._record,
     request.Function: Rebuilder._function,
-    request.BoundAttribute: Rebuilder._bound,
+    request.BoundAttribute: lambda maker, described: maker.machine.attribute(
+        maker.value(described.owner), described.name
+    ),
     request.Partial: Rebuilder._partial,
 }
 
-
-# --------------------------------------------------------------------------------------------------
 
 _ENUM = library.modules()["enum"]["Enum"]
 SHORT = {"nl": "nki.language", "nisa": "nki.isa"}

@@ -306,8 +306,6 @@ def _split(text: str, option: str, example: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-# --------------------------------------------------------------------------------------------------
-
 _BLOCK = re.compile(r"(?m)^# /// nkic[ \t]*\n(?P<content>(?:^#(?: .*)?\n)*?)^# ///[ \t]*$")
 _START = re.compile(r"(?m)^# /// nkic\b.*$")
 _AT = re.compile(r"\(at line (\d+), column (\d+)\)")

@@ -411,9 +411,6 @@ class _Library:
         return SimpleNamespace(**{n: s for n, s in inner.items() if "." not in n})
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 class Traced(NamedTuple):
     """A program, with the source that later stages need for messages."""
 

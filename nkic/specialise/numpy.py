@@ -111,22 +111,14 @@ def _operands(function: Callable[..., Any], reflected: bool) -> Callable[[Any, A
     return apply
 
 
+def _of_one(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    return lambda self: computed(function, raw(self))
+
+
 class _Operators:
     """Python's operators, as NumPy computes them."""
 
     __slots__ = ()
-
-    def __neg__(self) -> Any:
-        return computed(operator.neg, raw(self))
-
-    def __pos__(self) -> Any:
-        return computed(operator.pos, raw(self))
-
-    def __invert__(self) -> Any:
-        return computed(operator.invert, raw(self))
-
-    def __abs__(self) -> Any:
-        return computed(operator.abs, raw(self))
 
     def __bool__(self) -> bool:
         return bool(raw(self))
@@ -163,6 +155,8 @@ for _name in (*BINARY, *_BITS):
     _function = getattr(operator, f"__{_name}__")
     setattr(_Operators, f"__{_name}__", _operands(_function, False))
     setattr(_Operators, f"__r{_name}__", _operands(_function, True))
+for _name in ("neg", "pos", "invert", "abs"):
+    setattr(_Operators, f"__{_name}__", _of_one(getattr(operator, _name)))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(_Operators, f"__{_name}__", _operands(getattr(operator, _name), False))
 # The loop above replaced __eq__ after the class had been made, so that __hash__ stays.
@@ -481,9 +475,8 @@ FUNCTIONS = {name: Function(name) for name in (*words(_ELEMENTWISE), *_SIZES)}
 
 
 def call(m: Any, function: Function, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    np = host()
     name = function.name
-    return _called(name, getattr(np, _INSTEAD.get(name, name)), args, named)
+    return _called(name, getattr(host(), _INSTEAD.get(name, name)), args, named)
 
 
 def _called(name: str, function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -572,10 +565,6 @@ def _list(m: Any, owner: Array) -> Any:
     return owner._value.tolist()
 
 
-def _fill(m: Any, owner: Array, value: Any) -> None:
-    _put(m, owner, ..., value)
-
-
 ARRAY.members |= {
     **{name: GENERIC.members[name] for name in ("dtype", "ndim", "shape", "size", "itemsize")},
     **{name: GENERIC.members[name] for name in ("item", "__int__", "__float__", "__index__")},
@@ -584,7 +573,7 @@ ARRAY.members |= {
     "T": Getter("T", lambda m, owner: Array(owner._value.T)),
     "nbytes": Getter("nbytes", lambda m, owner: owner._value.nbytes),
     "tolist": Builtin("tolist", _list),
-    "fill": Builtin("fill", _fill),
+    "fill": Builtin("fill", lambda m, owner, value: _put(m, owner, ..., value)),
     "__abs__": GENERIC.members["__abs__"],
     "__getitem__": Builtin("__getitem__", _get),
     "__setitem__": Builtin("__setitem__", _put),
@@ -646,17 +635,13 @@ def _limits(name: str) -> Builtin:
     return Builtin(name, limits)
 
 
-def _dtype(m: Any, dtype: Any, /) -> Any:
-    return wrapped(element_type(dtype))
-
-
 @cache
 def table() -> NumpyTable:
     contents: dict[str, Any] = {name: getattr(math, name) for name in _NUMBER_NAMES}
     contents |= {**FUNCTIONS, **ABSTRACT, **TYPES}
     contents |= {name: TYPES[same] for name, same in ALIASES.items()}
     contents |= {"ndarray": ARRAY, "newaxis": None}
-    contents |= {"dtype": Builtin("dtype", _dtype)}
+    contents["dtype"] = Builtin("dtype", lambda m, dtype, /: wrapped(element_type(dtype)))
     contents |= {name: _limits(name) for name in ("finfo", "iinfo")}
     return NumpyTable("numpy", contents, _ADVICE)
 
@@ -682,7 +667,4 @@ def _of_dtype(name: str) -> Callable[[Any, NumpyDType], Any]:
 
 
 def callers() -> dict[type, Callable[..., Any]]:
-    return {
-        Function: call,
-        NumpyDType: lambda m, dtype, args, named: number(dtype, args),
-    }
+    return {Function: call, NumpyDType: lambda m, dtype, args, named: number(dtype, args)}

@@ -49,9 +49,6 @@ def _is_open(item: Instruction) -> bool:
     return all(view.dynamic is None for view in views)
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 class Outputs:
     """Collects and checks results.
 

@@ -182,9 +182,6 @@ class LiveEntry:
         return frozenset(name for name, _ in dict(self.globals).get(module, ()))
 
 
-# --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TensorType:
     """The type of a tensor argument. A dtype or shape of None is left to another source.

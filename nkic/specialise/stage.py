@@ -195,8 +195,6 @@ def _always_evaluated(definition: Definition) -> Iterator[nodes.Node]:
             waiting += children(node)
 
 
-# --------------------------------------------------------------------------------------------------
-
 ENUM = library.modules()["enum"]["Enum"]
 
 

@@ -290,8 +290,6 @@ def method_call(
     return run
 
 
-# --------------------------------------------------------------------------------------------------
-
 MAX_DEPTH = 1500  # of nested expressions
 _WEIGHTS = {nodes.Slice: 14, nodes.Dict: 58, nodes.Set: 54, nodes.Lambda: 80, nodes.Call: 4}
 
@@ -349,7 +347,7 @@ class Expressions:
     def load(self, name: str, node: nodes.Node) -> Evaluate:
         """Return the closure that reads `name` at `node`."""
         unit = self.unit
-        if unit.kind == "class" and unit.scope is unit.outermost_scope:
+        if unit.in_class_body:
             return self._class_name(name, node)
         return self.variable(name, unit.find(name) or GLOBAL, node)
 
@@ -395,7 +393,6 @@ class Expressions:
     # ---- attributes and items --------------------------------------------------------------
 
     def attribute(self, node: nodes.Attribute) -> Evaluate:
-        """Compile `value.attr`."""
         name = self.unit.mangled(node.attr)
         if bindings.is_hidden(name) and name not in _READABLE:
             raise hidden(name, node.span)
@@ -404,7 +401,6 @@ class Expressions:
         return attribute_of_global(node, module, name, load) if module else load
 
     def subscript(self, node: nodes.Subscript) -> Evaluate:
-        """Compile `value[slice]`."""
         owner, key = self.expression(node.value), self.expression(node.slice)
 
         def load(f: Frame) -> Any:
@@ -419,7 +415,6 @@ class Expressions:
         return load
 
     def slice(self, node: nodes.Slice) -> Evaluate:
-        """Compile `lower:upper:step`."""
         parts = (node.lower, node.upper, node.step)
         if parts == (None, None, None):
             everything = slice(None)
@@ -441,7 +436,6 @@ class Expressions:
     # ---- calls -----------------------------------------------------------------------------
 
     def call(self, node: nodes.Call) -> Evaluate:
-        """Compile `func(args, keywords)`."""
         if isinstance(node.func, nodes.Name) and node.func.id == "super" and not node.args:
             super_call = self._super(node)
             if super_call is not None:
@@ -559,7 +553,6 @@ class Expressions:
     # ---- operators -------------------------------------------------------------------------
 
     def binary(self, node: nodes.BinOp) -> Evaluate:
-        """Compile `left op right`."""
         left, right = self.expression(node.left), self.expression(node.right)
         if node.op in ARITHMETIC:
             fused = self._fused(node, left, right)
@@ -595,8 +588,7 @@ class Expressions:
     def local(self, node: nodes.Expression) -> int:
         """Return the slot of a variable without a cell, or -1 for any other expression."""
         unit = self.unit
-        in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
-        if not isinstance(node, nodes.Name) or in_class:
+        if not isinstance(node, nodes.Name) or unit.in_class_body:
             return -1
         at = unit.find(unit.mangled(node.id)) or GLOBAL
         return -1 if at.boxed else at.slot
@@ -604,8 +596,7 @@ class Expressions:
     def _global(self, node: nodes.Expression) -> str:
         """Return the name of a variable of the module, or "" for any other expression."""
         unit = self.unit
-        in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
-        if not isinstance(node, nodes.Name) or in_class or node.id == "__debug__":
+        if not isinstance(node, nodes.Name) or unit.in_class_body or node.id == "__debug__":
             return ""
         name = unit.mangled(node.id)
         return name if (unit.find(name) or GLOBAL).slot < 0 else ""
@@ -659,7 +650,6 @@ class Expressions:
         return run
 
     def comparison(self, node: nodes.Compare) -> Evaluate:
-        """Compile `left op0 comparators0 op1 …`."""
         if len(node.ops) == 1:
             left, right = self.expression(node.left), self.expression(node.comparators[0])
             return compile_comparison(node, node.ops[0], left, right)
@@ -680,7 +670,6 @@ class Expressions:
         return run
 
     def conditional(self, node: nodes.IfExp) -> Evaluate:
-        """Compile `body if test else orelse`."""
         test = self.test(self.expression(node.test), node.test)
         body, orelse = self.expression(node.body), self.expression(node.orelse)
         return lambda f: body(f) if test(f) else orelse(f)

@@ -381,8 +381,6 @@ _COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], GeneratorRun]] = {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-
 _FUNCTION_WEIGHT = 80  # steps for the bytes of a function
 Decorators = list[tuple[Evaluate, nodes.Node]]
 
@@ -391,7 +389,6 @@ class Functions(Generators):
     """The complete compiler: the most derived of its classes."""
 
     def function(self, node: nodes.FunctionDef) -> Run:
-        """Compile `def`."""
         if node.is_async:
             raise self.no_async(node.name_span)
         check_name(node.name, node.name_span)
@@ -437,11 +434,9 @@ class Functions(Generators):
         return make
 
     def lambda_(self, node: nodes.Lambda) -> Evaluate:
-        """Compile `lambda`."""
         return self._maker(node, "<lambda>")
 
     def generator_expression(self, node: nodes.GeneratorExp) -> Evaluate:
-        """Compile `(elt for …)`."""
         first, at = self.expression(node.generators[0].iter), node.generators[0].iter
         code = _generator_code(self.unit, node)
         outer_slots = code.outer_slots
@@ -458,7 +453,6 @@ class Functions(Generators):
         return make
 
     def class_(self, node: nodes.ClassDef) -> Run:
-        """Compile `class`."""
         decorators = self._decorators(node)
         bases = self.sequence(node.bases)
         named = [(keyword.arg, self.expression(keyword.value)) for keyword in node.keywords]

@@ -92,7 +92,6 @@ class Statements(Comprehensions):
         return run
 
     def assign(self, node: nodes.Assign) -> Run:
-        """Compile `a = b = value`."""
         value = self.expression(node.value)
         stores = tuple([self.store(target) for target in node.targets])
         for target in node.targets:
@@ -140,7 +139,6 @@ class Statements(Comprehensions):
         return lambda f: store(f, TypingForm(node.name.id))
 
     def return_(self, node: nodes.Return) -> Run:
-        """Compile `return value`."""
         value = None if node.value is None else self.expression(node.value)
         if value is None:
 
@@ -158,7 +156,6 @@ class Statements(Comprehensions):
         return run
 
     def break_(self, node: nodes.Break) -> Run:
-        """Compile `break`."""
 
         def run(f: Frame) -> str:
             f[AT] = node
@@ -167,7 +164,6 @@ class Statements(Comprehensions):
         return run
 
     def continue_(self, node: nodes.Continue) -> Run:
-        """Compile `continue`."""
         return lambda f: CONTINUE
 
     def pass_(self, node: nodes.Statement) -> Run:
@@ -175,17 +171,9 @@ class Statements(Comprehensions):
         return lambda f: None
 
     def delete_(self, node: nodes.Delete) -> Run:
-        """Compile `del targets`."""
-        parts = [self.delete(target) for target in node.targets]
-
-        def run(f: Frame) -> None:
-            for part in parts:
-                part(f)
-
-        return run
+        return in_order(tuple([self.delete(target) for target in node.targets]))
 
     def raise_(self, node: nodes.Raise) -> Run:
-        """Compile `raise exc from cause`."""
         exc = None if node.exc is None else self.expression(node.exc)
         cause = None if node.cause is None else self.expression(node.cause)
 
@@ -198,7 +186,6 @@ class Statements(Comprehensions):
         return run
 
     def assert_(self, node: nodes.Assert) -> Run:
-        """Compile `assert test, msg`."""
         test = self.test(self.expression(node.test), node.test)
         message = None if node.msg is None else self.expression(node.msg)
 
@@ -213,7 +200,6 @@ class Statements(Comprehensions):
     # ---- imports ---------------------------------------------------------------------------
 
     def import_(self, node: nodes.Import) -> Run:
-        """Compile `import a.b as c`."""
         soft, parts = self.unit.soft_imports > 0, []
         for alias in node.names:
             request = alias.name if alias.asname else alias.name.partition(".")[0]
@@ -284,7 +270,6 @@ class Statements(Comprehensions):
         return closure, cost
 
     def for_(self, node: nodes.For) -> Run:
-        """Compile `for target in iter`."""
         if node.is_async:
             raise self.no_async(node.span)
         values, store = self.expression(node.iter), self.store(node.target)
@@ -333,7 +318,6 @@ class Statements(Comprehensions):
         return tuple((name, at.slot, at.boxed) for name, at in places if at and at.slot >= 0)
 
     def while_(self, node: nodes.While) -> Run:
-        """Compile `while test`."""
         test = self.expression(node.test)
         body, cost = self.loop_body(node.body, self.block)
         orelse = self.block(node.orelse) if node.orelse else None
@@ -368,7 +352,6 @@ class Statements(Comprehensions):
     # ---- with and try ----------------------------------------------------------------------
 
     def with_(self, node: nodes.With) -> Run:
-        """Compile `with a as b, c as d`."""
         if node.is_async:
             raise self.no_async(node.span)
         run = self.block(node.body)
@@ -514,7 +497,6 @@ class Patterns(Statements):
     """The compiler for the `match` statements of one unit."""
 
     def match(self, node: nodes.Match) -> Run:
-        """Compile `match subject`."""
         subject, cases = self.expression(node.subject), self.cases(node, self.block)
 
         def run(f: Frame) -> Any:

@@ -38,7 +38,6 @@ class Displays(Expressions):
     """The compiler for the displays of one unit."""
 
     def tuple(self, node: nodes.Tuple) -> Evaluate:
-        """Compile `a, b`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
         if any(isinstance(element, nodes.Starred) for element in node.elts):
             parts = self.sequence(node.elts)
@@ -46,7 +45,6 @@ class Displays(Expressions):
         return self.together(node.elts, self.expressions(node.elts))
 
     def list(self, node: nodes.List) -> Evaluate:
-        """Compile `[a, b]`."""
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
         if any(isinstance(element, nodes.Starred) for element in node.elts):
             return self.sequence(node.elts)
@@ -54,7 +52,6 @@ class Displays(Expressions):
         return lambda f: [part(f) for part in parts]
 
     def set(self, node: nodes.Set) -> Evaluate:
-        """Compile `{a, b}`."""
         parts = self.sequence(node.elts)
 
         def make(f: Frame) -> Any:
@@ -65,7 +62,6 @@ class Displays(Expressions):
         return make
 
     def dict(self, node: nodes.Dict) -> Evaluate:
-        """Compile `{key: value}`."""
         self.unit.cost += 25 * len(node.values)
         parts = [
             (None if key is None else self.expression(key), self.expression(value))
@@ -106,7 +102,6 @@ class Displays(Expressions):
         return self.constant(node) if isinstance(node, nodes.Constant) else self.fstring_field(node)
 
     def fstring_field(self, node: nodes.FormattedValue) -> Evaluate:
-        """Compile `{value!conversion:format_spec}`."""
         value, conversion = self.expression(node.value), node.conversion
         spec = None if node.format_spec is None else self.fstring(node.format_spec)
 
@@ -134,8 +129,6 @@ expressions._COMPILERS |= {
 }
 
 
-# --------------------------------------------------------------------------------------------------
-
 Store = Callable[[Frame, Any], None]
 Run = Callable[[Frame], Any]
 
@@ -159,10 +152,8 @@ class Targets(Displays):
     def store_name(self, name: str, node: nodes.Node) -> Store:
         """Return the closure that assigns a variable. All statements that bind names use it."""
         check_name(name, node.span)
-        unit = self.unit
-        in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
-        scope = unit.outermost_scope
-        if in_class and name not in scope.globals and name not in scope.nonlocals:
+        unit, scope = self.unit, self.unit.outermost_scope
+        if unit.in_class_body and name not in scope.globals and name not in scope.nonlocals:
             return lambda f, value: f[NAMESPACE].__setitem__(name, value)
         at = unit.find(name) or GLOBAL
         slot = at.slot
@@ -229,7 +220,6 @@ class Targets(Displays):
         return store_starred
 
     def walrus(self, node: nodes.NamedExpr) -> Run:
-        """Compile `target := value`."""
         value = self.expression(node.value)
         unit, scope = self.unit, self.unit.scope
         while unit.scope is not unit.outermost_scope:  # it binds outside of the comprehension
@@ -247,7 +237,6 @@ class Targets(Displays):
     # ---- augmented assignment --------------------------------------------------------------
 
     def augmented(self, node: nodes.AugAssign) -> Run:
-        """Compile `target op= value`."""
         target = node.target
         if isinstance(target, nodes.Name):
             return self._augmented_name(node, target)
@@ -308,7 +297,6 @@ class Targets(Displays):
     # ---- del -------------------------------------------------------------------------------
 
     def delete(self, node: nodes.Expression) -> Run:
-        """Compile `del target`."""
         if isinstance(node, nodes.Tuple | nodes.List):
             parts = [self.delete(target) for target in node.elts]
 
@@ -347,9 +335,8 @@ class Targets(Displays):
         return run
 
     def delete_name(self, name: str, node: nodes.Node) -> Run:
-        """Compile `del name`."""
         unit = self.unit
-        if unit.kind == "class" and unit.scope is unit.outermost_scope:
+        if unit.in_class_body:
 
             def from_class(f: Frame) -> None:
                 f[AT] = node
@@ -419,7 +406,6 @@ class Comprehensions(Targets):
         return loops, parts_of_element, cost
 
     def list_comprehension(self, node: nodes.ListComp) -> Evaluate:
-        """Compile `[elt for …]`."""
         first = self.expression(node.generators[0].iter)
         with self._scope(node) as cells:
             loops, (elt,), cost = self._clauses(node, first, (node.elt,))
@@ -433,7 +419,6 @@ class Comprehensions(Targets):
         return _filling(list, _nested(loops, emit, cost + 4), cells)
 
     def set_comprehension(self, node: nodes.SetComp) -> Evaluate:
-        """Compile `{elt for …}`."""
         values = self.list_comprehension(nodes.ListComp(node.span, node.elt, node.generators))
 
         def make(f: Frame) -> Any:
@@ -444,7 +429,6 @@ class Comprehensions(Targets):
         return make
 
     def dict_comprehension(self, node: nodes.DictComp) -> Evaluate:
-        """Compile `{key: value for …}`."""
         first = self.expression(node.generators[0].iter)
         with self._scope(node) as cells:
             loops, (key, value), cost = self._clauses(node, first, (node.key, node.value))

@@ -85,6 +85,11 @@ class Unit:
         return self.size - 1
 
     @property
+    def in_class_body(self) -> bool:
+        """Whether names are those of the class's namespace, not variables."""
+        return self.kind == "class" and self.scope is self.outermost_scope
+
+    @property
     def qualname(self) -> str:
         """The name, qualified by the names of the enclosing units."""
         if self.parent is None or self.parent.kind == "module" or not self.parent.name:

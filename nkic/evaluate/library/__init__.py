@@ -105,8 +105,6 @@ def written(module: str) -> dict[str, Written]:
     return {name: Written(module, name, files, natives) for name in public}
 
 
-# --------------------------------------------------------------------------------------------------
-
 _CONSTANTS = (
     *("ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "hexdigits", "octdigits"),
     *("printable", "punctuation", "whitespace"),

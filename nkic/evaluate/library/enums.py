@@ -6,7 +6,7 @@ when the class is created, so that it may occur in expressions of the class body
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes, classes
@@ -265,9 +265,8 @@ def _in_range(m: Machine, cls: Class, state: Members, value: int) -> int:
 
 def _invalid(cls: Class, state: Members, value: int) -> str:
     bits = max(value.bit_length(), state.mask.bit_length())
-    given_bits, allowed = _bits(value, bits), _bits(state.mask, bits)
-    name = f"<flag '{cls.name}'>"
-    return f"{name} invalid value {value}\n    given {given_bits}\n  allowed {allowed}"
+    given, allowed = _bits(value, bits), _bits(state.mask, bits)
+    return f"<flag '{cls.name}'> invalid value {value}\n    given {given}\n  allowed {allowed}"
 
 
 def _bits(value: int, bits: int) -> str:
@@ -555,19 +554,7 @@ def _functional(
     return _subclass(m, str.__str__(value), (cls,), space, {})
 
 
-def _missing(m: Machine, cls: Class, value: Any, /) -> None:
-    return None
-
-
 # ---- operations on the class --------------------------------------------------------------------
-
-
-def _iterate(m: Machine, cls: Class) -> Iterator[Any]:
-    return iter(members_of(cls).canonical[:])
-
-
-def _reversed(m: Machine, cls: Class) -> Iterator[Any]:
-    return iter(members_of(cls).canonical[::-1])
 
 
 def _item(m: Machine, cls: Class, key: Any) -> Any:
@@ -575,15 +562,9 @@ def _item(m: Machine, cls: Class, key: Any) -> Any:
     return members_of(cls).named[key]
 
 
-def _length(m: Machine, cls: Class) -> int:
-    return len(members_of(cls).canonical)
-
-
 def _contains(m: Machine, cls: Class, value: Any) -> bool:
     """Whether a value is a member or, as since Python 3.12, the value of a member."""
-    if m.class_of(value).is_a(cls):
-        return True
-    return members_of(cls).find(m, value) is not None
+    return m.class_of(value).is_a(cls) or members_of(cls).find(m, value) is not None
 
 
 def _text(cls: Class) -> str:
@@ -599,10 +580,10 @@ def _check_put(m: Machine, cls: Class, name: str) -> None:
 
 _HOOKS: dict[str, Any] = {
     "subclass": _subclass,
-    "iterate": _iterate,
-    "reversed": _reversed,
+    "iterate": lambda m, cls: iter(members_of(cls).canonical[:]),
+    "reversed": lambda m, cls: iter(members_of(cls).canonical[::-1]),
     "item": _item,
-    "length": _length,
+    "length": lambda m, cls: len(members_of(cls).canonical),
     "contains": _contains,
     "shown": lambda m, cls: _text(cls),
     "check_put": _check_put,
@@ -650,7 +631,7 @@ def _hash(m: Machine, owner: Any, /) -> int:
 ENUM.members |= {
     "name": Getter("name", lambda m, owner: owner.fields.get("_name_")),
     "value": Getter("value", lambda m, owner: owner.fields.get("_value_")),
-    "_missing_": ClassMethod(Builtin("_missing_", _missing)),
+    "_missing_": ClassMethod(Builtin("_missing_", lambda m, cls, value, /: None)),
     "_generate_next_value_": Builtin("_generate_next_value_", one_more, static=True),
 }
 checked_methods(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})

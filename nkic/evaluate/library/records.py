@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 _NOT_FIELDS = (Function, Class, StaticMethod, ClassMethod, Property, Builtin, Getter)
 
 
-def field_class(name: str, module: str) -> Class:
-    """Return a base class whose subclasses declare the fields of their objects.
+def field_class() -> Class:
+    """Return `NKIObject`, a base class whose subclasses declare the fields of their objects.
 
     A class without `__init__` gets one that assigns its fields and calls `__post_init__`; a field
     without a default may be omitted and is then None. A plain value in the class body is a field,
     too.
     """
-    cls = Class(name, (OBJECT,), {}, payload=Instance, make=classes.construct, module=module)
+    name, make = "NKIObject", classes.construct
+    cls = Class(name, (OBJECT,), {}, payload=Instance, make=make, module="nki.language")
     cls.extra |= {"inheritable": True, "subclass": _subclass, "record": True}
     cls.members |= {
         "__post_init__": Builtin("__post_init__", lambda m, owner, /, *values: None),

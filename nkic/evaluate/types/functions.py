@@ -217,8 +217,6 @@ def _format(m: Machine, owner: Any, spec: Any, /) -> str:
     return m.str(owner)
 
 
-# --------------------------------------------------------------------------------------------------
-
 TYPE = builtin_class("type", Class)
 FUNCTION = builtin_class("function", Function)
 BUILTIN = builtin_class("builtin_function_or_method", Builtin)

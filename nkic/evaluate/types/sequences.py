@@ -111,8 +111,6 @@ getter(SLICE, "stop")(lambda m, bounds: bounds.stop)
 getter(SLICE, "step")(lambda m, bounds: bounds.step)
 
 
-# --------------------------------------------------------------------------------------------------
-
 LIST = builtin_class("list", list)
 TUPLE = builtin_class("tuple", tuple)
 _NUMBERS = frozenset({int, float, bool})

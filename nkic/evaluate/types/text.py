@@ -211,8 +211,6 @@ def textlike(kind: Class, python: type[str] | type[bytes]) -> None:
         return call_host(m, python.replace, (text, *args))
 
 
-# --------------------------------------------------------------------------------------------------
-
 STR = builtin_class("str", str)
 # The supported encodings, which need no module, by their names without punctuation.
 _ENCODINGS = {

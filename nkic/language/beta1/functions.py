@@ -220,11 +220,7 @@ def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
     return _of_tiles(name, tile(first), tile(second), dtype, mask)
 
 
-def common_shape(x: Tile, y: Tile) -> tuple[int, ...]:
-    return _common(x.shape, y.shape)
-
-
-def _common(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+def common_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
     rank = max(len(x), len(y))
     left, right = ((1,) * (rank - len(shape)) + shape for shape in (x, y))
     if len(x) != len(y):  # the partition dimension stays first
@@ -241,7 +237,7 @@ def _aligned(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 
 def _of_tiles(name: str, x: Tile, y: Tile, dtype: Any, mask: Any) -> Tile:
-    shape = common_shape(x, y)
+    shape = common_shape(x.shape, y.shape)
     left = readable_with(y, x) if x.shape[0] != shape[0] else x
     right = readable_with(left, y)
     default = _type(name, library.promoted(x.dtype, y.dtype))
@@ -370,7 +366,7 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
     tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
     shape = selector.shape
     for operand_tile in tiles:
-        shape = _common(shape, operand_tile.shape)
+        shape = common_shape(shape, operand_tile.shape)
     default = library.promoted(tiles[0].dtype, tiles[-1].dtype) if tiles else dtypes.FLOAT32
     output, region = output_for(shape, kind(dtype, default), mask, selector, *tiles)
     if region.empty:

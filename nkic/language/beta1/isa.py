@@ -101,7 +101,7 @@ def _elementwise(row: str, given: Arguments, *tiles: str, beside: str = "") -> T
     """
     sources = {name: tile(given[name], name) for name in tiles}
     first, last = sources[tiles[0]], sources[tiles[-1]]
-    shape = first.shape if first is last else common_shape(first, last)
+    shape = first.shape if first is last else common_shape(first.shape, last.shape)
     dtype = kind(given["dtype"], library.promoted(first.dtype, last.dtype))
     output, region = output_for(shape, dtype, given["mask"], *sources.values())
     if region.empty:

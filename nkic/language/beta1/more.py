@@ -75,7 +75,7 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
         return _mean_of_rows(total, source, region, axis, keepdims, result_type)
     sizes = source.shape if region.box is None else region.box.sizes
     count = volume(sizes[reduced] for reduced in reduced_axes(axis, source))
-    return _in_part(total, "multiply", 1.0 / count, result_type)
+    return _scaled(total, 1.0 / count, result_type)
 
 
 def _mean_of_rows(
@@ -86,11 +86,11 @@ def _mean_of_rows(
     chosen = Tile(cut(predicate(region.remaining, source.shape)._access, region))
     counted = tensor_reduce(OPERATORS["add"], chosen, axis, dtype=dtypes.FLOAT32, keepdims=keepdims)
     scales = unary("reciprocal", binary("maximum", counted, 1.0))
-    return _in_part(total, "multiply", scales, dtype)
+    return _scaled(total, scales, dtype)
 
 
-def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
-    """`output op other`, for the written part of a result."""
+def _scaled(output: Tile, factor: Any, dtype: DType) -> Tile:
+    """`output * factor`, for the written part of a result."""
     updated = new(output.shape, dtype)
     updated._axes = output._axes
     box, remaining, _ = written_part(output)
@@ -99,13 +99,12 @@ def _in_part(output: Tile, name: str, other: Any, dtype: DType) -> Tile:
         hide(updated)
         return updated
     part = part_inside(output, region)
-    row = "tensor_tensor" if isinstance(other, Tile) else "tensor_scalar"
-    named: dict[str, Any]
-    if isinstance(other, Tile):
-        named = {"data1": part, "data2": other.reshape(part.shape), "op": OPERATORS[name]}
-    else:
-        named = {"data": part, "op0": OPERATORS[name], "operand0": other}
-    return result(row, updated, part=box, remaining=remaining, **named)
+    times = OPERATORS["multiply"]
+    written: dict[str, Any] = {"part": box, "remaining": remaining}
+    if isinstance(factor, Tile):
+        other = factor.reshape(part.shape)
+        return result("tensor_tensor", updated, **written, data1=part, data2=other, op=times)
+    return result("tensor_scalar", updated, **written, data=part, op0=times, operand0=factor)
 
 
 def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:

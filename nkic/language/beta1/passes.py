@@ -108,8 +108,6 @@ def renumbered(body: Sequence[Item], added: Collection[int]) -> list[Item]:
     return result
 
 
-# --------------------------------------------------------------------------------------------------
-
 _MEMORIES = (Buffer.SBUF, Buffer.PSUM)
 MANY_WRITES = 4096  # between two reads of one tile; a longer run is taken to cover only a part
 
