@@ -220,7 +220,7 @@ def memory_of(call_options: Running) -> int | None:
     limits = call_options.get("limits") or {}
     if others := [name for name in limits if name != MEMORY]:
         refuse(
-            f"limits: {others[0]!r} is not a limit of a run",
+            f"limits: no limit of a run is called {others[0]!r}",
             f"a run's limits are {MEMORY!r} here, max_cycles= and timeout=",
         )
     given = (call_options.get("max_memory"), limits.get(MEMORY))

@@ -185,7 +185,7 @@ def test_the_evaluation_of_a_call_has_limits() -> None:
         ),
         (
             lambda a: untyped.run(a, {"x": X}, limits={"steps": 9}),
-            "'steps' is not a limit of a run.*\n.*'memory' here, max_cycles= and timeout=",
+            "no limit of a run is called 'steps.*\n.*'memory' here, max_cycles= and timeout=",
         ),
         (lambda a: untyped.run(a, {"x": X}, limits={"memory": 9}), "memory` is 9 B"),
         (lambda a: untyped.fuzz_order(a, {"x": X}, max_memory=9), "memory` is 9 B"),
