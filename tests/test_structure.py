@@ -28,7 +28,6 @@ OPTIONAL = {
 ON_DEMAND = {
     "__init__.py": {"importlib"},  # its comment says why
     "compiler/allocate.py": {"nkic.compiler.tight"},  # programs that do not fit; NumPy
-    "api/arrays.py": {"nkic.artifact.arrays"},
     "artifact/signature.py": {  # a package that few need
         *("cryptography.exceptions", "cryptography.hazmat.primitives"),
         "cryptography.hazmat.primitives.asymmetric",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nkic.api.errors import refuse
 from nkic.artifact.archive import CALL
-from nkic.artifact.arrays import Offer, natural
+from nkic.artifact.arrays import Element, Offer, natural
 from nkic.base.diagnostics import did_you_mean
 from nkic.machine import dtypes
 from nkic.machine.codecs import storage
@@ -94,8 +94,6 @@ def type_of(array: Array, name: str) -> TensorType:
 def offer(array: Array) -> Offer:
     dtype = dtype_of(array.dtype)
     if dtype is None:  # reported when the signature is bound, in the words of the run
-        from nkic.artifact.arrays import Element
-
         element = Element(array.dtype.kind, array.dtype.itemsize)
         return Offer(CALL, element, array.shape, None, lambda: array)
     _refuse_mask(array)
@@ -117,8 +115,7 @@ def presented(output: Array, dtype: DType) -> Array:
     """Return an output in its own element type: NumPy's, ml_dtypes' if it is installed, or else the
     stored bytes as unsigned integers.
     """
-    array = np.ascontiguousarray(output).reshape(output.shape)
-    return array.view(numpy_type(dtype))
+    return np.ascontiguousarray(output).reshape(output.shape).view(numpy_type(dtype))
 
 
 def numpy_type(dtype: DType) -> np.dtype[Any]:

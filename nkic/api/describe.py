@@ -287,8 +287,7 @@ def _constant(array: Array, path: str) -> Any:
         refuse(f"`{path}`: {error.message}", error.help)
     assert constant is not None  # it is an array
     digest = sha256(constant.data).hexdigest()
-    shape = constant.shape
-    return request.ConstantData(constant.dtype.name, shape, digest, constant.data)
+    return request.ConstantData(constant.dtype.name, constant.shape, digest, constant.data)
 
 
 def shown(value: Any) -> str:

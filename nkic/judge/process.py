@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.api import Artifact, compile, fuzz_order, run
-from nkic.api.errors import ApiError, RunError, raising
+from nkic.api.errors import ApiError, RunError, no_sources, raising
 from nkic.artifact import pace
 from nkic.artifact.archive import CALL
 from nkic.artifact.arrays import Offer, natural
@@ -46,18 +46,15 @@ def compile_request(
     The process knows the file by its name alone, and has no other file: a candidate whose
     neighbours count would be another one elsewhere.
     """
+    types = {name: str(kind) for name, kind in case.inputs.items()}
+    options: dict[str, Any] = {"inputs": types, "consts": dict(case.consts)}
+    options |= {"grid": case.grid, "lnc": case.lnc, "target": task.target, "nki": task.nki}
     return {
         "case": case.name,
         "path": Path(path).name,
         "text": text,
         "kernel": kernel,
-        "inputs": {name: str(kind) for name, kind in case.inputs.items()},
-        "consts": dict(case.consts),
-        "target": task.target,
-        "nki": task.nki,
-        "optimise": {} if task.optimise is None else {"optimise": task.optimise},
-        "grid": case.grid,
-        "lnc": case.lnc,
+        "options": options | ({} if task.optimise is None else {"optimise": task.optimise}),
     }
 
 
@@ -153,7 +150,7 @@ class _Candidate:
         try:
             return does(request)
         except ApiError as error:
-            found = [json.loads(text.json_line(d, _no_source)) for d in error.diagnostics]
+            found = [json.loads(text.json_line(d, no_sources)) for d in error.diagnostics]
             return {"failed": str(error), "diagnostics": found}
         except MemoryError:
             return {"failed": "it takes more memory than the task allows", "by": "memory"}
@@ -174,17 +171,11 @@ class _Candidate:
         artifact = compile(
             SourceFile(request["path"], request["text"]),
             name=request["kernel"],
-            inputs=request["inputs"],
-            consts=request["consts"],
-            target=request["target"],
-            nki=request["nki"],
-            grid=request["grid"],
-            lnc=request["lnc"],
-            **request["optimise"],
             limits={"steps": STEPS},
+            **request["options"],
         )
         self.artifacts[request["case"]] = artifact
-        found = [json.loads(text.json_line(d, _no_source)) for d in artifact.warnings]
+        found = [json.loads(text.json_line(d, no_sources)) for d in artifact.warnings]
         return {"data": artifact.data, "warnings": found}
 
     def _run(self, request: Message) -> dict[str, Any]:
@@ -220,10 +211,6 @@ class _Candidate:
         artifact, arrays = self.artifacts[request["case"]], _offers(request["arrays"])
         fuzz_order(artifact, arrays, orders=request["orders"])
         return {}
-
-
-def _no_source(path: str) -> None:
-    """Return no source: the reader of an evaluation has the candidate's text."""
 
 
 def _offers(arrays: Mapping[str, Sequence[Any]]) -> dict[str, Offer]:

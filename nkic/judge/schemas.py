@@ -20,49 +20,49 @@ from nkic.simulate.compare import MODES
 
 Json = Mapping[str, Any]
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_TEXT, _NUMBER, _COUNT = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
-_FLAG, _OBJECT = {"type": "boolean"}, {"type": "object"}
+TEXT, _NUMBER, _COUNT = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
+_FLAG, OBJECT = {"type": "boolean"}, {"type": "object"}
 
 
 def task_schema() -> dict[str, Any]:
     """Return the schema of a task's file, read as TOML."""
-    families = _list({"enum": list(FAMILIES)})
+    families = list_of({"enum": list(FAMILIES)})
     measures = dict.fromkeys(sorted(MEASURES - {"mode"}), _NUMBER) | {"mode": _one_of(MODES)}
     case: dict[str, Json] = {
-        "name": _TEXT,
-        "inputs": _map(_TEXT),
-        "consts": _OBJECT,
-        "values": _map(_TEXT),
-        "grid": {"anyOf": [_COUNT, _list(_COUNT)]},
+        "name": TEXT,
+        "inputs": _map(TEXT),
+        "consts": OBJECT,
+        "values": _map(TEXT),
+        "grid": {"anyOf": [_COUNT, list_of(_COUNT)]},
         "lnc": _COUNT,
-        "seeds": _list(_COUNT, 1),
+        "seeds": list_of(_COUNT, 1),
         "hidden": _FLAG,
     }
-    reference = _closed("[reference]", dict.fromkeys(KEYS["[reference]"], _TEXT))
+    reference = _closed("[reference]", dict.fromkeys(KEYS["[reference]"], TEXT))
     limits: dict[str, Json] = {
         "seconds": {**_NUMBER, "exclusiveMinimum": 0},
         "memory": {"type": ["string", "integer"]},
     }
     task: dict[str, Json] = {
-        "name": _TEXT,
-        "kernels": _list(_TEXT),
+        "name": TEXT,
+        "kernels": list_of(TEXT),
         "target": _one_of(TARGETS),
-        "nki": _TEXT,
+        "nki": TEXT,
         "optimise": {"enum": [0, 1, 2]},
         "reference": {**reference, "oneOf": [{"required": [kind]} for kind in REFERENCES]},
         "outputs": {
-            **_OBJECT,
+            **OBJECT,
             "properties": measures,
             "additionalProperties": {
-                **_OBJECT,
+                **OBJECT,
                 "properties": measures,
                 "additionalProperties": False,
             },
         },
-        "case": _list(_closed("a case", case), 1),
+        "case": list_of(_closed("a case", case), 1),
         "families": families,
         "required_families": families,
-        "may_write": _list(_TEXT),
+        "may_write": list_of(TEXT),
         "narrowest": _one_of(DTYPES),
         "limits": _closed("[limits]", limits),
         "equal_nan": _FLAG,
@@ -78,29 +78,29 @@ def task_schema() -> dict[str, Any]:
 def evaluation_schema() -> dict[str, Any]:
     """Return the schema of an evaluation. Later versions may add fields to any object."""
     time = {"type": ["number", "null"]}
-    flag = {"name": _TEXT, "text": _TEXT, "cheat": _FLAG}
+    flag = {"name": TEXT, "text": TEXT, "cheat": _FLAG}
     result = {
-        "case": _TEXT,
-        "inputs": _TEXT,
+        "case": TEXT,
+        "inputs": TEXT,
         "passed": _FLAG,
-        "outputs": _list(_OBJECT),
-        "problem": _TEXT,
+        "outputs": list_of(OBJECT),
+        "problem": TEXT,
         "time_ns": time,
     }
-    results = _list(_of(CaseResult, result))
+    results = list_of(_of(CaseResult, result))
     known = {
-        **dict.fromkeys(("candidate", "candidate_sha256", "task", "task_sha256", "nkic"), _TEXT),
+        **dict.fromkeys(("candidate", "candidate_sha256", "task", "task_sha256", "nkic"), TEXT),
         **dict.fromkeys(("compiled", "runnable", "correct"), _FLAG),
         **dict.fromkeys(("cases", "families"), results),
-        "flags": _list(_of(Flag, flag)),
+        "flags": list_of(_of(Flag, flag)),
         "time_ns": time,
-        **dict.fromkeys(("trust", "report", "metrics"), _OBJECT),
+        **dict.fromkeys(("trust", "report", "metrics"), OBJECT),
         "instructions": _map(_COUNT),
         "sbuf_bytes": _COUNT,
-        **dict.fromkeys(("narrowest", "artifacts"), _map(_TEXT)),
-        "verdict": _list(_TEXT),
-        **dict.fromkeys(("what_if", "diagnostics", "warnings"), _list(_OBJECT)),
-        "problem": _TEXT,
+        **dict.fromkeys(("narrowest", "artifacts"), _map(TEXT)),
+        "verdict": list_of(TEXT),
+        **dict.fromkeys(("what_if", "diagnostics", "warnings"), list_of(OBJECT)),
+        "problem": TEXT,
         "ended": {"enum": ["", "time", "memory", "process"]},
         "seconds": _NUMBER,
     }
@@ -110,7 +110,7 @@ def evaluation_schema() -> dict[str, Any]:
     schema["properties"] |= {
         "schema": {"const": SCHEMA},
         "status": {"enum": ["correct", "wrong", "cheat", "fails", "refused", "compiled"]},
-        "host": {**_OBJECT, "properties": {"seconds": _NUMBER}},
+        "host": {**OBJECT, "properties": {"seconds": _NUMBER}},
     }
     schema["required"] += ["schema", "status"]
     return {"$schema": _DRAFT, "title": "An evaluation of `nkic evaluate`", **schema}
@@ -119,20 +119,20 @@ def evaluation_schema() -> dict[str, Any]:
 def _closed(what: str, properties: Mapping[str, Json]) -> dict[str, Any]:
     """Return the schema of a table with exactly the keys that the reader knows."""
     known = {key: properties[key] for key in KEYS[what]}
-    return {**_OBJECT, "properties": known, "additionalProperties": False}
+    return {**OBJECT, "properties": known, "additionalProperties": False}
 
 
 def _of(kind: type[Any], properties: Mapping[str, Json]) -> dict[str, Any]:
     names = [field.name for field in fields(kind)]
-    return {**_OBJECT, "properties": {n: properties[n] for n in names}, "required": names}
+    return {**OBJECT, "properties": {n: properties[n] for n in names}, "required": names}
 
 
-def _list(of: Json, least: int = 0) -> dict[str, Any]:
+def list_of(of: Json, least: int = 0) -> dict[str, Any]:
     return {"type": "array", "items": of, **({"minItems": least} if least else {})}
 
 
 def _map(of: Json) -> dict[str, Any]:
-    return {**_OBJECT, "additionalProperties": of}
+    return {**OBJECT, "additionalProperties": of}
 
 
 def _one_of(names: Iterable[str]) -> dict[str, Any]:

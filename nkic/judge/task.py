@@ -32,75 +32,35 @@ from nkic.specialise.inline import parse_type
 # case; integers stay, since they are often indices.
 
 Numbers = NDArray[np.float64]
-_Make = Callable[[np.random.RandomState, int, DType], Numbers]
+_Make = Callable[[np.random.RandomState, int, DType], Any]
 
 
-def _large(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    return state.standard_normal(count) * min(1e4, dtype.highest / 64)
-
-
-def _tiny(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    return state.standard_normal(count) * 2.0**-12
-
-
-def _zeros(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    return np.where(state.randint(0, 2, count) == 0, 0.0, -0.0)
-
-
-def _equal(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    return np.full(count, 1.5)
-
-
-def _sorted(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    return np.sort(state.standard_normal(count))
-
-
-def _one_hot(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    values = np.zeros(count)
-    values[state.randint(0, count)] = 1.0
+def _with_one(state: np.random.RandomState, values: Numbers, value: float) -> Numbers:
+    """Return the values with another one at a random place."""
+    values[state.randint(0, len(values))] = value
     return values
-
-
-def _ratios(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    signs = np.where(state.randint(0, 2, count) == 0, 1.0, -1.0)
-    return signs * 2.0 ** state.uniform(-12, 8, count)
-
-
-def _infinite(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    values: Numbers = state.standard_normal(count)
-    values[state.randint(0, count)] = np.inf
-    return values
-
-
-def _nan(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    values: Numbers = state.standard_normal(count)
-    values[state.randint(0, count)] = np.nan
-    return values
-
-
-def _denormal(state: np.random.RandomState, count: int, dtype: DType) -> Numbers:
-    return np.asarray(state.randint(1, 8, count) * dtype.smallest, np.float64)
 
 
 FAMILIES: Mapping[str, _Make] = {
-    "large": _large,
-    "tiny": _tiny,
-    "zeros": _zeros,
-    "equal": _equal,
-    "sorted": _sorted,
-    "one_hot": _one_hot,
-    "ratios": _ratios,
-    "infinite": _infinite,
-    "nan": _nan,
-    "denormal": _denormal,
+    "large": lambda s, n, dtype: s.standard_normal(n) * min(1e4, dtype.highest / 64),
+    "tiny": lambda s, n, _: s.standard_normal(n) * 2.0**-12,
+    "zeros": lambda s, n, _: np.where(s.randint(0, 2, n) == 0, 0.0, -0.0),
+    "equal": lambda _s, n, _: np.full(n, 1.5),
+    "sorted": lambda s, n, _: np.sort(s.standard_normal(n)),
+    "one_hot": lambda s, n, _: _with_one(s, np.zeros(n), 1.0),
+    "ratios": lambda s, n, _: (
+        np.where(s.randint(0, 2, n) == 0, 1.0, -1.0) * 2.0 ** s.uniform(-12, 8, n)
+    ),
+    "infinite": lambda s, n, _: _with_one(s, s.standard_normal(n), np.inf),
+    "nan": lambda s, n, _: _with_one(s, s.standard_normal(n), np.nan),
+    "denormal": lambda s, n, dtype: s.randint(1, 8, n) * dtype.smallest,
 }
 
 
 def values_of(family: str, name: str, dtype: DType, count: int, seed: int) -> Numbers:
     """Return a family's numbers for an input; the same on every machine."""
     state = np.random.RandomState(np.array([seed, crc32(f"{family} {name}".encode())], np.uint32))
-    found: Any = FAMILIES[family](state, count, dtype)
-    return np.asarray(found, np.float64)
+    return np.asarray(FAMILIES[family](state, count, dtype), np.float64)
 
 
 # --------------------------------------------------------------------------------------------------

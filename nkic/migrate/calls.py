@@ -118,10 +118,9 @@ def whole_numbers(value: cst.BaseExpression) -> list[int]:
 _MADE = ("nki.language.ndarray", "nki.language.zeros", "nki.language.ones", "nki.language.full")
 
 
-def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+def enumerations(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `dge_mode=2` to `dge_mode=nisa.dge_mode.hwdge`."""
-    row = row_of(sheet.name_of(old.func))
-    if row is None or not is_plain(new):
+    if not is_plain(new):
         return None
     call = new
     for position, argument in enumerate(new.args):
@@ -169,10 +168,9 @@ def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | Non
     return with_value(new, argument, sheet.nl("shared_hbm"))
 
 
-def whole_fill(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+def whole_fill(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `memset(dst, 2.0)` to `memset(dst, 2)` if dst holds integers."""
-    row = row_of(sheet.name_of(old.func))
-    if row is None or row.name not in rewritten.WHOLE:
+    if row.name not in rewritten.WHOLE:
         return None
     argument = find(new, row.parameters, rewritten.WHOLE[row.name])
     views = _views(sheet, old, "dst")
@@ -185,10 +183,9 @@ def whole_fill(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     return with_value(new, argument, cst.parse_expression(f"{number:.0f}"))
 
 
-def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
+def reduced_axis(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> None:
     """Warn that `axis=1` of `tensor_reduce` in 0.2 may mean the last of several dimensions."""
-    row = row_of(sheet.name_of(old.func))
-    data = rewritten.LAST_AXIS.get(row.name) if row is not None else None
+    data = rewritten.LAST_AXIS.get(row.name)
     if data is None or not sheet.is_before(ORDER_SINCE):
         return
     if any(len(view.shape) > 2 for view in _views(sheet, old, data)):
@@ -201,14 +198,13 @@ def _views(sheet: Sheet, call: cst.Call, operand: str) -> list[View]:
     return [value for value in values if isinstance(value, View)]
 
 
-def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+def former_order(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite calls with the former order of parameters.
 
     `affine_select(dst, pattern, offset, step, a, b)` → `affine_select(dst, pattern, step, a, b,
     offset=offset)`; `dma_compute(dst, srcs, scales, op)` → `dma_compute(dst, srcs, op, scales)`.
     """
-    row = row_of(sheet.name_of(old.func))
-    moved = rewritten.ORDER.get(row.name) if row is not None else None
+    moved = rewritten.ORDER.get(row.name)
     if moved is None or not is_plain(new):
         return None
     placed = sum(1 for arg in new.args if not keyword_of(arg))
@@ -249,11 +245,8 @@ def _literal(value: cst.BaseExpression) -> float | None:
     return float(value.evaluated_value) if isinstance(value, cst.Float | cst.Integer) else None
 
 
-def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+def operators(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `op=nl.max`, `op=np.add` to `op=nl.maximum`, `op=nl.add`."""
-    row = row_of(sheet.name_of(old.func))
-    if row is None:
-        return None
     call = new
     for position, argument in enumerate(old.args):
         module, _, name = sheet.name_of(argument.value).rpartition(".")
@@ -277,11 +270,8 @@ def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     return without(with_value(new, first, value), dtype)
 
 
-def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+def words(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `perf_mode="double_row_gen3"` to `perf_mode="double_row"`."""
-    row = row_of(sheet.name_of(old.func))
-    if row is None:
-        return None
     for argument in new.args:
         literal = argument.value
         if not isinstance(literal, cst.SimpleString):
@@ -299,8 +289,7 @@ def defaults(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     default = rewritten.DEFAULTS.get(sheet.function(old))
     if default is None or not sheet.is_before(Profile.BETA2) or len(new.args) != 1:
         return None
-    value = sheet.nl(default[1])
-    return new.with_changes(args=[*new.args, named(default[0], value)])
+    return new.with_changes(args=[*new.args, named(default[0], sheet.nl(default[1]))])
 
 
 # ---- Device loops: from statements to calls with the body as a function -------------------------

@@ -48,8 +48,7 @@ _KINDS = (AttributeKind.ALU, AttributeKind.ACTIVATION)
 
 def with_operators(request: Request) -> Request:
     """Return the request with operators of nl for NumPy's, as a caller passes them today."""
-    consts = {name: _today(value) for name, value in request.consts.items()}
-    return replace(request, consts=consts)
+    return replace(request, consts={name: _today(value) for name, value in request.consts.items()})
 
 
 def _today(value: Any) -> Any:
@@ -327,7 +326,7 @@ def _is_part(sheet: Sheet, node: cst.CSTNode) -> bool:
     parent = next(sheet.parents(node))
     if isinstance(parent, cst.Attribute):
         return parent.attr is node
-    around = next((p for p in sheet.parents(node) if isinstance(p, cst.Decorator)), None)
+    around = sheet.around(node, cst.Decorator)
     if around is not None:
         call = around.decorator
         function = call.func if isinstance(call, cst.Call) else call
@@ -355,13 +354,10 @@ JIT, MODE, TARGET = "nki.jit", "mode", "platform_target"
 _HINTED = (*versions.of("nki.language", versions.Deprecated), "zeros", "full")
 
 
-def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+def former_parameters(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite every argument of a removed parameter: renamed, rewritten, left out, or left
     unchanged.
     """
-    row = row_of(sheet.name_of(old.func))
-    if row is None:
-        return None
     call = new
     names = filter(None, map(keyword_of, new.args))
     # An argument that depends on another one is handled while that still exists.
@@ -384,8 +380,7 @@ def _without_former(
         return call
 
     def renamed(name: str, value: cst.BaseExpression) -> cst.Call:
-        new = argument.with_changes(keyword=cst.Name(name), value=value)
-        return replaced(call, argument, new)
+        return replaced(call, argument, argument.with_changes(keyword=cst.Name(name), value=value))
 
     if wrapped := rewritten.WRAPPED.get(key):  # `imm=42` to `src=nisa.register_alloc(42)`
         return renamed(wrapped.name, cst.Call(own(wrapped.by), [cst.Arg(argument.value)]))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -167,6 +167,7 @@ def _imports(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
 
 # --------------------------------------------------------------------------------------------------
 
+Kind = TypeVar("Kind", bound=cst.CSTNode)
 LANGUAGE = "nki.language"
 ALIASES = {"nki": "nki", LANGUAGE: "nl", "nki.isa": "nisa"}  # the customary aliases
 _MODULE_OF = {alias: module for module, alias in ALIASES.items()}
@@ -223,6 +224,10 @@ class Sheet:
         while not isinstance(node, cst.Module):
             node = self._parents[id(node)]
             yield node
+
+    def around(self, node: cst.CSTNode, kind: type[Kind]) -> Kind | None:
+        """Return the innermost node of a kind around another."""
+        return next((p for p in self.parents(node) if isinstance(p, kind)), None)
 
     def fresh(self, base: str) -> str:
         name, count = base, 1

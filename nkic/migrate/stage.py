@@ -14,6 +14,7 @@ import libcst as cst
 from nkic.base.diagnostics import Diagnostic, Label, Level, make
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, SourceFile, Span
+from nkic.machine.operands import Row
 from nkic.migrate import calls, rules
 from nkic.migrate.beta1.indices import ARANGE, Indices
 from nkic.migrate.beta1.writer import Writer as Beta1Writer
@@ -155,6 +156,16 @@ class Rule(NamedTuple):
     write: Callable[[Sheet, Any, Any], Any]
 
 
+def _of_row(write: Callable[[Sheet, Row, Any, Any], Any]) -> Callable[[Sheet, Any, Any], Any]:
+    """Return a rule about calls of instructions, of which it also gets the row."""
+
+    def written(sheet: Sheet, old: cst.Call, new: cst.Call) -> Any:
+        row = calls.row_of(sheet.name_of(old.func))
+        return write(sheet, row, old, new) if row is not None else None
+
+    return written
+
+
 _NAMES = "a name that was replaced"
 _IMPORTS = "an import of neuronxcc"
 RULES = (
@@ -163,21 +174,21 @@ RULES = (
     Rule(_IMPORTS, BETA2, cst.Attribute, rules.move_name),
     Rule("a decorator", BETA2, cst.Attribute, rules.decorator_by_name),
     Rule("a decorator", BETA2, cst.Decorator, rules.decorator),
-    Rule("an operator by another name", BETA2, cst.Call, calls.operators),
+    Rule("an operator by another name", BETA2, cst.Call, _of_row(calls.operators)),
     Rule(rules.PASSED, BETA2, cst.Call, rules.passed),
     Rule(rules.PASSED, BETA2, cst.FunctionDef, rules.declared),
     Rule("a hint", BETA2, cst.Call, rules.hints),
     Rule("a constant's element type", BETA2, cst.Call, calls.converted),
-    Rule("a word by another name", BETA2, cst.Call, calls.words),
+    Rule("a word by another name", BETA2, cst.Call, _of_row(calls.words)),
     Rule("what was not said", BETA2, cst.Call, calls.defaults),
     Rule("an option of nki.jit", NKI_0_3, cst.Call, rules.jit_options),
-    Rule("a parameter that is gone", BETA2, cst.Call, rules.former_parameters),
-    Rule("a number for an enumeration", NKI_0_3, cst.Call, calls.enumerations),
+    Rule("a parameter that is gone", BETA2, cst.Call, _of_row(rules.former_parameters)),
+    Rule("a number for an enumeration", NKI_0_3, cst.Call, _of_row(calls.enumerations)),
     Rule("a buffer by name", NKI_0_3, cst.Call, calls.buffer_names),
     Rule("an output in hbm", NKI_0_3, cst.Call, calls.shared_outputs),
-    Rule("a memset of integers", NKI_0_3, cst.Call, calls.whole_fill),
-    Rule("the order of arguments", NKI_0_3, cst.Call, calls.former_order),
-    Rule("an axis with another meaning", NKI_0_3, cst.Call, calls.reduced_axis),
+    Rule("a memset of integers", NKI_0_3, cst.Call, _of_row(calls.whole_fill)),
+    Rule("the order of arguments", NKI_0_3, cst.Call, _of_row(calls.former_order)),
+    Rule("an axis with another meaning", NKI_0_3, cst.Call, _of_row(calls.reduced_axis)),
     Rule(_NAMES, BETA2, cst.Attribute, rules.rename_attribute),
     Rule(_NAMES, BETA2, cst.Name, rules.rename_name),
     Rule(_NAMES, BETA2, cst.ImportFrom, rules.drop_import),

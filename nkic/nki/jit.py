@@ -276,8 +276,7 @@ class Kernel:
         former = self.launch.former or _is_former(self.func)
         with raising(CompileError):
             check_environment()
-            spmd = self.launch.spmd or former
-            return replace(self.launch, former=former, spmd=spmd).options()
+            return replace(self.launch, former=former, spmd=self.launch.spmd or former).options()
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else functools.partial(self, owner)

@@ -60,8 +60,7 @@ def tensor_of(array: Array) -> torch.Tensor:
     plain = np.array(array)  # a copy: a run's output may be referenced elsewhere
     if name not in _FOREIGN:
         return torch.from_numpy(plain)
-    bits = torch.from_numpy(plain.view(f"u{array.dtype.itemsize}"))
-    return bits.view(getattr(torch, name))
+    return torch.from_numpy(plain.view(f"u{array.dtype.itemsize}")).view(getattr(torch, name))
 
 
 class _WithoutGradient(torch.autograd.Function):  # type: ignore[misc]

@@ -69,15 +69,13 @@ class Profile:
 def read_profile(data: bytes, path: str) -> Profile:
     """Return the profile in a file's bytes. Raises `UsageFailed` if they are not a profile."""
     try:
-        record = json.loads(data, parse_constant=_no_number)
-        return profile_of(record)
+        return profile_of(json.loads(data, parse_constant=_no_number))
     except _MALFORMED as error:
         reason = (
             str(error) if isinstance(error, _Wrong) else "its fields are not those of a profile"
         )
         text = f"`{clean(path)}` is not a profile of a run: {reason}"
-        help = "nki-run --json prints one"
-        raise bad_value(text, help) from error
+        raise bad_value(text, "nki-run --json prints one") from error
 
 
 _MALFORMED = (
@@ -291,8 +289,7 @@ def order(first: Timed, second: Timed) -> Order:
     width, ratio = exp(band(first, second)), second.time_ns / max(first.time_ns, 1e-3)
     effects = sorted(unshared(first, second).items(), key=lambda pair: (-pair[1], pair[0]))
     names = tuple(name for name, effect in effects[:SHOWN] if effect >= TOLD)
-    apart = distinguishable(first, second)
-    return Order(ratio, ratio / width, ratio * width, apart, names)
+    return Order(ratio, ratio / width, ratio * width, distinguishable(first, second), names)
 
 
 # --------------------------------------------------------------------------------------------------

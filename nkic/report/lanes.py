@@ -129,7 +129,6 @@ ON_PATH = {
     Engine.SYNC: "S",
     Engine.DMA: "D",
 }
-_ORDER = (*ON_PATH,)
 STYLES = {  # of lanes on a terminal, by the engine's short name
     **{"PE": "blue", "ACT": "yellow", "DVE": "green", "POOL": "magenta"},
     **{"SP": "white", "DMA": "red", "path": "bold"},
@@ -177,14 +176,9 @@ def lanes(insight: Insight, window: Window) -> list[Lane]:
     triggers: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for trigger in traces.triggers(insight):
         triggers[trigger.track].append((trigger.start, trigger.end))
-    streams = traces.streams(insight)
-    order = sorted(
-        {*by_stream, *triggers},
-        key=lambda s: (streams[s].core, _ORDER.index(streams[s].engine), streams[s].queue),
-    )
     return [
-        _lane(insight, name_of(insight.trace, streams[s]), by_stream[s], triggers[s], window)
-        for s in order
+        _lane(insight, name, by_stream[stream], triggers[stream], window)
+        for stream, name in traces.track_names(insight).items()
     ]
 
 

@@ -94,25 +94,10 @@ def tile_of(text: str) -> Tile:
     inner = (1, int(columns))
     if memory.on_chip:
         return Tile(memory, DTYPES[dtype], 0, PARTITIONS, (inner,), bool(flags))
-    whole = ROW_LENGTH
-    return Tile(memory, DTYPES[dtype], 0, 0, ((whole, PARTITIONS), inner))
+    return Tile(memory, DTYPES[dtype], 0, 0, ((ROW_LENGTH, PARTITIONS), inner))
 
 
 ROW_LENGTH = 4096  # elements of a row of the kernels' argument; transfers move a part of each row
-
-
-def _interval_and_duration(
-    name: str,
-    row: str,
-    engine: Engine,
-    tiles: Mapping[str, str],
-    attributes: Mapping[str, Any],
-    figures: tuple[str, str],
-) -> list[Probe]:
-    return [
-        Probe(name, row, engine, tiles, attributes, quantity, (figure,))
-        for quantity, figure in zip((INTERVAL, DURATION), figures, strict=True)
-    ]
 
 
 V, S, G, T, D = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.TENSOR, Engine.DMA
@@ -157,170 +142,135 @@ def _dma_transpose(memory: str) -> Probe:
     return Probe(name, "dma_transpose", D, tiles, {}, ARRIVAL, (figure,))
 
 
-def _long_stream(engine: Engine, row: str, source: str, attributes: Mapping[str, Any]) -> Probe:
+def _probes(
+    engine: Engine,
+    name: str,
+    row: str,
+    tiles: str,
+    attributes: Mapping[str, Any] | None = None,
+    numbers: Mapping[str, float] | None = None,
+    alternate: Mapping[str, Any] | None = None,
+    **figures: str,
+) -> list[Probe]:
+    """Return a probe for each quantity whose figure is given.
+
+    `tiles` are those of the operands: "dst float32 512 sbuf, src float32 512 psum".
+    """
+    operands = dict(tile.split(" ", 1) for tile in tiles.split(", "))
+    more = numbers or {}, alternate or {}
+    return [
+        Probe(name, row, engine, operands, attributes or {}, quantity, (figure,), *more)
+        for quantity, figure in figures.items()
+    ]
+
+
+def _long_stream(
+    engine: Engine, row: str, source: str, attributes: Mapping[str, Any]
+) -> list[Probe]:
     """Return the probe of a long stream, which determines the clock."""
-    tiles = _of("float32 4096 sbuf", **{source: "float32 4096 sbuf"})
-    name = f"{engine.value}_long"
-    return Probe(name, row, engine, tiles, attributes, INTERVAL, (f"{engine.value}.clock_mhz",))
+    name, tiles = f"{engine.value}_long", f"dst float32 4096 sbuf, {source} float32 4096 sbuf"
+    return _probes(engine, name, row, tiles, attributes, interval=f"{engine.value}.clock_mhz")
 
 
+_TILE = "float32 512 sbuf"
 PROBES: tuple[Probe, ...] = (
-    *_interval_and_duration(
-        "vector_reduce",
-        "tensor_reduce",
-        V,
-        _of("float32 1 sbuf", data="float32 512 sbuf"),
-        _ADD,
-        ("vector.interval_sbuf", "vector.duration_sbuf"),
+    *_probes(
+        *(V, "vector_reduce", "tensor_reduce", f"dst float32 1 sbuf, data {_TILE}", _ADD),
+        interval="vector.interval_sbuf",
+        duration="vector.duration_sbuf",
     ),
-    *_interval_and_duration(
-        "vector_copy_psum",
-        "tensor_copy",
-        V,
-        _of("float32 512 sbuf", src="float32 512 psum"),
-        {},
-        ("vector.interval_psum", "vector.duration_psum"),
+    *_probes(
+        *(V, "vector_copy_psum", "tensor_copy", f"dst {_TILE}, src float32 512 psum"),
+        interval="vector.interval_psum",
+        duration="vector.duration_psum",
     ),
-    _long_stream(V, "tensor_copy", "src", {}),
-    Probe(
-        "vector_short",
-        "tensor_copy",
-        V,
-        _of("float32 1 sbuf", src="float32 1 sbuf"),
-        {},
-        INTERVAL,
-        ("issue.least",),
+    *_long_stream(V, "tensor_copy", "src", {}),
+    *_probes(
+        *(V, "vector_short", "tensor_copy", "dst float32 1 sbuf, src float32 1 sbuf"),
+        interval="issue.least",
     ),
-    Probe(
-        "vector_dynamic",
-        "tensor_copy",
-        V,
-        _of("float32 64 sbuf", src="float32 64 sbuf dynamic"),
-        {},
-        INTERVAL,
-        ("issue.least_dynamic",),
+    *_probes(
+        *(V, "vector_dynamic", "tensor_copy", "dst float32 64 sbuf, src float32 64 sbuf dynamic"),
+        interval="issue.least_dynamic",
     ),
-    *_interval_and_duration(
-        "vector_pointer",
-        "tensor_scalar",
-        V,
-        _of("float32 512 sbuf", data="float32 512 sbuf", operand0="float32 1 sbuf"),
+    *_probes(
+        *(V, "vector_pointer", "tensor_scalar"),
+        f"dst {_TILE}, data {_TILE}, operand0 float32 1 sbuf",
         {"op0": "multiply"},
-        ("vector.pointer", "vector.pointer"),
+        interval="vector.pointer",
+        duration="vector.pointer",
     ),
     *(
-        Probe(
-            f"vector_scan_{n}",
-            "tensor_tensor_scan",
-            V,
-            _of(f"float32 {n} sbuf", data0=f"float32 {n} sbuf", data1=f"float32 {n} sbuf"),
-            {"op0": "multiply", "op1": "add"},
-            INTERVAL,
-            (figure,),
-            {"initial": 0.0},
-        )
+        probe
         for n, figure in ((128, "vector.scan"), (2048, "vector.scan_per_element"))
+        for probe in _probes(
+            *(V, f"vector_scan_{n}", "tensor_tensor_scan"),
+            f"dst float32 {n} sbuf, data0 float32 {n} sbuf, data1 float32 {n} sbuf",
+            {"op0": "multiply", "op1": "add"},
+            {"initial": 0.0},
+            interval=figure,
+        )
     ),
-    Probe(
-        "vector_two_tiles",
-        "tensor_tensor",
-        V,
-        _of("float32 2048 sbuf", data1="float32 2048 sbuf", data2="float32 2048 sbuf"),
+    *_probes(
+        *(V, "vector_two_tiles", "tensor_tensor"),
+        "dst float32 2048 sbuf, data1 float32 2048 sbuf, data2 float32 2048 sbuf",
         {"op": "add"},
-        INTERVAL,
-        ("vector.two_tiles_per_element",),
+        interval="vector.two_tiles_per_element",
     ),
-    Probe(
-        "vector_scalar_tile",
-        "scalar_tensor_tensor",
-        V,
-        _of("float32 2048 sbuf", data="float32 2048 sbuf", operand1="float32 2048 sbuf"),
+    *_probes(
+        *(V, "vector_scalar_tile", "scalar_tensor_tensor"),
+        "dst float32 2048 sbuf, data float32 2048 sbuf, operand1 float32 2048 sbuf",
         {"op0": "multiply", "op1": "add"},
-        INTERVAL,
-        ("vector.scalar_tile_per_element",),
         {"operand0": 2.0},
+        interval="vector.scalar_tile_per_element",
     ),
-    Probe(
-        "vector_read_out",
-        "tensor_scalar_reduce",
-        V,
-        _of("float32 512 sbuf", data="float32 512 sbuf", reduce_res="float32 1 sbuf"),
+    *_probes(
+        *(V, "vector_read_out", "tensor_scalar_reduce"),
+        f"dst {_TILE}, data {_TILE}, reduce_res float32 1 sbuf",
         {"op0": "multiply", "reduce_op": "add"},
-        INTERVAL,
-        ("vector.accumulator_read",),
         {"operand0": 2.0},
+        interval="vector.accumulator_read",
     ),
-    *_interval_and_duration(
-        "scalar_copy",
-        "activation",
-        S,
-        _of("float32 512 sbuf", data="float32 512 sbuf"),
-        _COPY,
-        ("scalar.interval_sbuf", "scalar.duration_sbuf"),
+    *_probes(
+        *(S, "scalar_copy", "activation", f"dst {_TILE}, data {_TILE}", _COPY),
+        interval="scalar.interval_sbuf",
+        duration="scalar.duration_sbuf",
     ),
-    *_interval_and_duration(
-        "scalar_copy_psum",
-        "activation",
-        S,
-        _of("float32 512 sbuf", data="float32 512 psum"),
-        _COPY,
-        ("scalar.interval_psum", "scalar.duration_psum"),
+    *_probes(
+        *(S, "scalar_copy_psum", "activation", f"dst {_TILE}, data float32 512 psum", _COPY),
+        interval="scalar.interval_psum",
+        duration="scalar.duration_psum",
     ),
-    *_interval_and_duration(
-        "scalar_exp",
-        "activation",
-        S,
-        _of("float32 512 sbuf", data="float32 512 sbuf"),
-        _EXP,
-        ("scalar.function", "scalar.function"),
+    *_probes(
+        *(S, "scalar_exp", "activation", f"dst {_TILE}, data {_TILE}", _EXP),
+        interval="scalar.function",
+        duration="scalar.function",
     ),
-    Probe(
-        "scalar_read_out",
-        "activation",
-        S,
-        _of("float32 512 sbuf", data="float32 512 sbuf", reduce_res="float32 1 sbuf"),
+    *_probes(
+        *(S, "scalar_read_out", "activation"),
+        f"dst {_TILE}, data {_TILE}, reduce_res float32 1 sbuf",
         {"op": "copy", "reduce_op": "add", "reduce_cmd": "reset_reduce"},
-        INTERVAL,
-        ("scalar.accumulator_read",),
+        interval="scalar.accumulator_read",
     ),
-    _long_stream(S, "activation", "data", _COPY),
-    Probe(
-        "scalar_tables",
-        "activation",
-        S,
-        _of("float32 512 sbuf", data="float32 512 sbuf"),
-        _EXP,
-        INTERVAL,
-        ("scalar.table_ns",),
+    *_long_stream(S, "activation", "data", _COPY),
+    *_probes(
+        *(S, "scalar_tables", "activation", f"dst {_TILE}, data {_TILE}", _EXP),
         alternate={"op": "sin"},
+        interval="scalar.table_ns",
     ),
-    *_interval_and_duration(
-        "gpsimd_copy",
-        "tensor_copy",
-        G,
-        _of("float32 512 sbuf", src="float32 512 sbuf"),
-        {},
-        ("gpsimd.interval", "gpsimd.duration"),
+    *_probes(
+        *(G, "gpsimd_copy", "tensor_copy", f"dst {_TILE}, src {_TILE}"),
+        interval="gpsimd.interval",
+        duration="gpsimd.duration",
     ),
-    _long_stream(G, "tensor_copy", "src", {}),
-    Probe(
-        "gpsimd_iota",
-        "iota",
-        G,
-        _of("int32 512 sbuf"),
-        {"pattern": ((1, 512),)},
-        INTERVAL,
-        ("gpsimd.start",),
-        {"offset": 0},
+    *_long_stream(G, "tensor_copy", "src", {}),
+    *_probes(
+        *(G, "gpsimd_iota", "iota", "dst int32 512 sbuf", {"pattern": ((1, 512),)}, {"offset": 0}),
+        interval="gpsimd.start",
     ),
-    Probe(
-        "gpsimd_signal",
-        "tensor_copy",
-        G,
-        _of("float32 512 sbuf", src="float32 512 sbuf"),
-        {},
-        ARRIVAL,
-        ("issue.semaphore_ns",),
+    *_probes(
+        *(G, "gpsimd_signal", "tensor_copy", f"dst {_TILE}, src {_TILE}"),
+        arrival="issue.semaphore_ns",
     ),
     _product("tensor_16", 512, "bfloat16", INTERVAL, "tensor.clock_mhz"),
     _product("tensor_16_short", 256, "bfloat16", INTERVAL, "tensor.issue"),

@@ -26,13 +26,7 @@ from nkic.report.verdict import Insight
 Number = float | int
 PS = 1e-12  # seconds
 
-_ENGINES = {
-    "tensor": Engine.TENSOR,
-    "vector": Engine.VECTOR,
-    "scalar": Engine.SCALAR,
-    "gpsimd": Engine.GPSIMD,
-    "sync": Engine.SYNC,
-}
+_ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.SYNC)
 
 
 class Metric(NamedTuple):
@@ -148,36 +142,28 @@ def _bandwidth(facts: _Facts) -> float:
     return facts.target.peak_rate * 1e9 * facts.cores
 
 
-def _of_engine(name: str, engine: Engine) -> dict[str, Metric]:
+def _activity(name: str, what: str, *engines: Engine) -> dict[str, Metric]:
     return {
-        f"{name}_engine_active_time": Metric(
-            "s", "time in which the engine executed something", lambda f: f.active(engine)
-        ),
-        f"{name}_engine_active_time_percent": Metric(
-            "fraction", "the same of total_time", lambda f: _share(f.active(engine), f.time)
-        ),
-        f"{name}_engine_instruction_count": Metric(
-            "count", "instructions that the engine executed", lambda f: len(f.events(engine))
+        f"{name}_active_time": Metric("s", f"time in which {what}", lambda f: f.active(*engines)),
+        f"{name}_active_time_percent": Metric(
+            "fraction", "the same of total_time", lambda f: _share(f.active(*engines), f.time)
         ),
     }
 
 
+def _of_engine(engine: Engine) -> dict[str, Metric]:
+    name, meaning = f"{engine.value}_engine", "instructions that the engine executed"
+    count = Metric("count", meaning, lambda f: len(f.events(engine)))
+    busy = _activity(name, "the engine executed something", engine)
+    return busy | {f"{name}_instruction_count": count}
+
+
 METRICS: dict[str, Metric] = {
     "total_time": Metric("s", "from the first instruction to the last result", lambda f: f.time),
-    "total_active_time": Metric(
-        "s", "time in which some engine or queue executed something", lambda f: f.active(*Engine)
-    ),
-    "total_active_time_percent": Metric(
-        "fraction", "the same of total_time", lambda f: _share(f.active(*Engine), f.time)
-    ),
-    **{key: metric for name, e in _ENGINES.items() for key, metric in _of_engine(name, e).items()},
+    **_activity("total", "some engine or queue executed something", *Engine),
+    **{key: metric for engine in _ENGINES for key, metric in _of_engine(engine).items()},
     "matmul_instruction_count": Metric("count", "matrix products", lambda f: len(f.products())),
-    "dma_active_time": Metric(
-        "s", "time in which a queue moved something", lambda f: f.active(Engine.DMA)
-    ),
-    "dma_active_time_percent": Metric(
-        "fraction", "the same of total_time", lambda f: _share(f.active(Engine.DMA), f.time)
-    ),
+    **_activity("dma", "a queue moved something", Engine.DMA),
     "dma_transfer_count": Metric("count", "transfers", lambda f: len(f.events(Engine.DMA))),
     "dma_transfer_total_bytes": Metric(
         "bytes", "bytes moved by transfers", lambda f: sum(e.bytes for e in f.events(Engine.DMA))

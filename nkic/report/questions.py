@@ -34,6 +34,7 @@ from nkic.report.shorter import (
     chains,
     fused,
     larger,
+    patterns_of,
     swapped,
     timed_change,
     times,
@@ -315,8 +316,7 @@ class _Questions(Subject):
         rows: dict[Line, int] = {}
         for number, event in self.transfers():
             best = round(event.bytes * 1000 / rate)
-            patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
-            row = min(run(p.dims) * p.dtype.size for p in patterns)
+            row = min(run(p.dims) * p.dtype.size for p in patterns_of(event.record))
             if best and event.pool > SHORT_ROW_COST * best and row < self._longest_row(event):
                 line = self.line(event)
                 by_line[line][number] = best
@@ -324,8 +324,7 @@ class _Questions(Subject):
         for line, events in by_line.items():
             text = (
                 f"move longer rows in {line.short}: its rows have {rows[line]} bytes, but DMA "
-                "needs "
-                f"{full:.0f} for its full rate"
+                f"needs {full:.0f} for its full rate"
             )
             change, weight = _at_full_rate(events), self.weight(events)
             warning = _warning(rows[line])
@@ -333,7 +332,7 @@ class _Questions(Subject):
 
     def _longest_row(self, event: Event) -> int:
         """Return the bytes in HBM for each partition of a transfer: no row of it can have more."""
-        patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
+        patterns = patterns_of(event.record)
         tensors = [self.trace.executable.tensors[pattern.tensor] for pattern in patterns]
         sizes = [tensor.bytes for tensor in tensors if not tensor.buffer.on_chip]
         return min(sizes, default=0) // max(pattern.partitions for pattern in patterns)
@@ -346,7 +345,7 @@ class _Questions(Subject):
         for line, chain in chains((self.line(e), n, e) for n, e in self.transfers()):
             if not accesses.none_between(chain):
                 continue
-            events[line] |= times(self.trace, chain)
+            events[line] |= times(self, chain)
             counts[line] = max(counts[line], len(chain))
         for line, timings in events.items():
             text = (

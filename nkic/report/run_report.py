@@ -152,12 +152,8 @@ class RunReport:
 
 def as_json(run: RunReport) -> str:
     """Return the run as one JSON object, strict JSON: no NaN, no infinity."""
-    return _printed({"schema": SCHEMA, **record(run)})
-
-
-def ranks_as_json(runs: Sequence[RunReport]) -> str:
-    """Return the runs of several ranks as one JSON object: under "ranks", in order."""
-    return _printed({"schema": SCHEMA, "ranks": [record(run) for run in runs]})
+    document = {"schema": SCHEMA, **record(run)}
+    return json.dumps(document, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
 
 
 def record(run: RunReport) -> dict[str, Any]:
@@ -171,10 +167,6 @@ def record(run: RunReport) -> dict[str, Any]:
         for row in record["outputs"]:
             del row["error_bound"]
     return record
-
-
-def _printed(record: dict[str, object]) -> str:
-    return json.dumps(record, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
 
 
 def left_out_line(run: RunReport) -> str:

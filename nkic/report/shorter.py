@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nkic.artifact.events import Change, Event, Trace
-from nkic.artifact.records import InstructionRecord, PatternRecord
+from nkic.artifact.records import InstructionRecord, OperandRecord, PatternRecord, StreamRecord
 from nkic.base.text import size
 from nkic.machine.instructions.combined import (
     PRODUCT,
@@ -91,14 +91,24 @@ class Subject:
         change, weight = timed_change(events), self.weight(events)
         return Question(name, text, change, True, weight, line, estimated=estimated)
 
+    def timing_on(self, event: Event, operands: Sequence[OperandRecord]) -> Timing:
+        """Return the time of the event's instruction on other operands."""
+        record, stream = event.record._replace(operands=tuple(operands)), self.stream(event)
+        assert record.row is not None
+        facts = self.trace.executable.facts(record, self.trace.target, stream.engine)
+        return timing(record.row, facts, stream.engine, stream.queue)
+
     def transfers(self) -> Iterator[tuple[int, Event]]:
         """Yield the events that move data."""
         for number, event in enumerate(self.trace.events):
             if event.record.row is not None and self.engine(event) is Engine.DMA:
                 yield number, event
 
+    def stream(self, event: Event) -> StreamRecord:
+        return self.trace.streams[event.stream]
+
     def engine(self, event: Event) -> Engine:
-        return self.trace.streams[event.stream].engine
+        return self.stream(event).engine
 
     def line(self, event: Event) -> Line:
         """Return the user's line of the event."""
@@ -124,6 +134,10 @@ class Subject:
                 name: int(value) for name, _, value in pairs if value.lstrip("-").isdigit()
             }
         return self._iterations[index]
+
+
+def patterns_of(record: InstructionRecord) -> list[PatternRecord]:
+    return [operand for operand in record.operands if isinstance(operand, PatternRecord)]
 
 
 def bytes_of(pattern: PatternRecord) -> int:
@@ -312,8 +326,7 @@ class Accesses:
         self.tensors = trace.executable.tensors
         self.by_tensor: dict[int, list[int]] = defaultdict(list)
         for number, event in enumerate(trace.events):
-            operands = (o for o in event.record.operands if isinstance(o, PatternRecord))
-            for tensor in dict.fromkeys(operand.tensor for operand in operands):
+            for tensor in dict.fromkeys(each.tensor for each in patterns_of(event.record)):
                 self.by_tensor[tensor].append(number)
 
     def none_between(self, chain: Chain) -> bool:
@@ -333,20 +346,15 @@ class Accesses:
         return True
 
 
-def times(trace: Trace, chain: Chain, is_first: bool = False) -> dict[int, Timing]:
+def times(subject: Subject, chain: Chain, is_first: bool = False) -> dict[int, Timing]:
     """Return timings in which the transfer that ran last, or first, does the work of all, and the
     others take no time.
     """
     choose = min if is_first else max
     number, event, _ = choose(chain, key=lambda transfer: transfer.number)
-    wide = tuple(_widened(pattern, len(chain)) for pattern in chain[0].patterns)
-    record = event.record._replace(operands=wide)
-    stream = trace.streams[event.stream]
-    facts = trace.executable.facts(record, trace.target, Engine.DMA)
-    row = record.row
-    assert row is not None
-    timings = {transfer.number: Timing(0, 0) for transfer in chain}
-    return timings | {number: timing(row, facts, Engine.DMA, stream.queue)}
+    wide = [_widened(pattern, len(chain)) for pattern in chain[0].patterns]
+    timings = {transfer.number: FREE for transfer in chain}
+    return timings | {number: subject.timing_on(event, wide)}
 
 
 def pieces(transfers: Iterable[tuple[Line, int, Event, _Key]]) -> Iterator[tuple[Line, Chain]]:
@@ -371,7 +379,7 @@ def pieces(transfers: Iterable[tuple[Line, int, Event, _Key]]) -> Iterator[tuple
 
 def _patterns(record: InstructionRecord) -> list[PatternRecord] | None:
     """Return the operands of a transfer of contiguous columns; None for other instructions."""
-    patterns = [operand for operand in record.operands if isinstance(operand, PatternRecord)]
+    patterns = patterns_of(record)
     is_plain = all(
         pattern.dynamic is None and pattern.dims and pattern.dims[-1][0] == 1
         for pattern in patterns
@@ -402,7 +410,7 @@ def wider(subject: Subject) -> Iterator[Question]:
     timings: dict[Line, dict[int, Timing]] = defaultdict(dict)
     most: dict[Line, Chain] = {}
     for line, chain in pieces(loads):
-        timings[line] |= times(subject.trace, chain, is_first=True)
+        timings[line] |= times(subject, chain, is_first=True)
         most[line] = max(most.get(line, []), chain, key=len)
     live = peak(subject.live_ranges, Buffer.SBUF).bytes
     for line, events in timings.items():
@@ -461,7 +469,7 @@ def _width(subject: Subject, events: list[tuple[int, Event]], name: str, values:
     tensors = subject.trace.executable.tensors
     for _, event in events:
         row, loops = event.record.row, subject.iterations(event)
-        patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
+        patterns = patterns_of(event.record)
         assert row is not None
         if row.depends is not Depends.ELEMENTWISE or any(p.dynamic is not None for p in patterns):
             return 0
@@ -485,19 +493,13 @@ def _width(subject: Subject, events: list[tuple[int, Event]], name: str, values:
 
 def _widened_tile(subject: Subject, event: Event, count: int) -> Timing:
     """Return the time of an instruction on so many tiles side by side."""
-    record, stream = event.record, subject.trace.streams[event.stream]
-    operands = tuple(
-        operand._replace(
-            dims=(*operand.dims[:-1], (operand.dims[-1][0], operand.dims[-1][1] * count))
-        )
+    wide = [
+        _widened(operand, count)
         if isinstance(operand, PatternRecord) and operand.elements > operand.partitions
         else operand
-        for operand in record.operands
-    )
-    wide = record._replace(operands=operands)
-    facts = subject.trace.executable.facts(wide, subject.trace.target, stream.engine)
-    assert record.row is not None
-    return timing(record.row, facts, stream.engine, stream.queue)
+        for operand in event.record.operands
+    ]
+    return subject.timing_on(event, wide)
 
 
 # ---- swapped operands ---------------------------------------------------------------------------
@@ -630,5 +632,5 @@ def _changed(subject: Subject, event: Event, attributes: dict[str, str]) -> Timi
     facts = Facts(facts.target, facts.operands, changed, facts.engine)
     if any(rule(facts) is not None for rule in row.rules):
         return None
-    found = timing(row, facts, Engine.DMA, subject.trace.streams[event.stream].queue)
+    found = timing(row, facts, Engine.DMA, subject.stream(event).queue)
     return found if found.by is not event.triggered_by else None

@@ -18,8 +18,7 @@ TOP, LANE, GAP, BOTTOM = 28.0, 14.0, 4.0, 24.0
 _MERGE_DISTANCE = 0.5  # pixels between bars that are merged
 _MIN_WIDTH = 0.75  # minimum width of a bar
 _TICKS = 8  # maximum number of time marks
-_ORDER = ("tensor", "scalar", "vector", "gpsimd", "sync", "dma")
-_COLOURS = {
+_COLOURS = {  # in the order of the lanes
     "tensor": "#4269d0",
     "scalar": "#efb118",
     "vector": "#3ca951",
@@ -79,7 +78,7 @@ def _text(text: str) -> str:
 
 def _rank(lane: str) -> tuple[str, int, str]:
     core, _, name = lane.partition(".")
-    return core, _ORDER.index(_engine(lane)), name
+    return core, [*_COLOURS].index(_engine(lane)), name
 
 
 def _engine(lane: str) -> str:

@@ -248,10 +248,8 @@ def _unbeaten(answers: Sequence[Answer], answer: Answer) -> Answer:
 
 
 def _answer(question: Question, time: int, end: int) -> Answer:
-    gain = max(0.0, 1 - time / end)
-    is_advice, about = question.is_advice, question.code
-    how = question.estimated, question.adds
-    return Answer(question.name, question.text, time, gain, is_advice, about, *how)
+    q, gain = question, max(0.0, 1 - time / end)
+    return Answer(q.name, q.text, time, gain, q.is_advice, q.code, q.estimated, q.adds)
 
 
 def _limits(

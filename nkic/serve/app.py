@@ -34,7 +34,7 @@ from starlette.routing import Route
 import nkic
 from nkic.base.diagnostics import NkicError
 from nkic.judge import Candidate, Evaluation, Judge, Pool, Task
-from nkic.judge.schemas import evaluation_schema
+from nkic.judge.schemas import OBJECT, TEXT, evaluation_schema, list_of
 from nkic.serve.limits import Limits, Refused
 
 # ------------------------------------------------------------------------------------------------
@@ -147,8 +147,8 @@ Json = dict[str, Any]
 def document(limits: Limits) -> Json:
     """Return the document of `/openapi.json`."""
     one = _body({"$ref": "#/components/schemas/Job"})
-    many = _body(_object_schema({"evaluations": _list({"$ref": "#/components/schemas/Job"})}))
-    error = _body(_object_schema({"error": {"type": "string"}}))
+    many = _body(_object_schema({"evaluations": list_of({"$ref": "#/components/schemas/Job"})}))
+    error = _body(_object_schema({"error": TEXT}))
     refusals = {
         "400": "The body is not JSON.",
         "401": "A token is needed.",
@@ -167,10 +167,10 @@ def document(limits: Limits) -> Json:
 
     done = {"description": "All are done.", "content": many}
     later = {"description": "Some are not done; ask again by id.", "content": many}
-    text = {"text/event-stream": {"schema": {"type": "string"}}}
+    text = {"text/event-stream": {"schema": TEXT}}
     found: Json = {"description": "How far it is.", "content": one}
-    ids = _parameter("id", "query", _list({"type": "string"}))
-    anything = {"description": "Told.", "content": _body({"type": "object"})}
+    ids = _parameter("id", "query", list_of(TEXT))
+    anything = {"description": "Told.", "content": _body(OBJECT)}
     asked = {"required": True, "content": _body({"$ref": "#/components/schemas/Asked"})}
     evaluate = answers(*refusals, _200=done, _202=later) | {"requestBody": asked}
     plain = {"description": "In Prometheus's form.", "content": {"text/plain": {}}}
@@ -183,7 +183,7 @@ def document(limits: Limits) -> Json:
             "/evaluate": {"post": evaluate},
             "/evaluations/{id}": {
                 "get": answers("401", "404", _200=found, _202=found)
-                | {"parameters": [_parameter("id", "path", {"type": "string"})]}
+                | {"parameters": [_parameter("id", "path", TEXT)]}
             },
             "/events": {
                 "get": answers("401", "404", "422", _200={"description": "Ends.", "content": text})
@@ -202,31 +202,25 @@ def document(limits: Limits) -> Json:
 
 
 def _asked(limits: Limits) -> Json:
-    text = {"type": "string"}
-    candidate = _object_schema({"name": text, "text": text, "neff": text}, required=[])
-    many = _list(candidate) | {"minItems": 1, "maxItems": limits.batch}
+    candidate = _object_schema(dict.fromkeys(("name", "text", "neff"), TEXT), required=[])
+    many = list_of(candidate, 1) | {"maxItems": limits.batch}
     wait = {"type": "number", "minimum": 0, "maximum": limits.wait}
-    fields = {"task": text, "candidate": candidate, "candidates": many, "wait": wait}
+    fields = {"task": TEXT, "candidate": candidate, "candidates": many, "wait": wait}
     either = [{"required": ["candidate"]}, {"required": ["candidates"]}]
     return _object_schema(fields, required=["task"]) | {"oneOf": either}
 
 
 def _job() -> Json:
-    text = {"type": "string"}
     states = {"enum": ["queued", "running", "done", "failed", "returned"]}
     evaluation = {"anyOf": [evaluation_schema(), {"type": "null"}]}
-    fields = {"id": text, "task": text, "state": states, "evaluation": evaluation, "problem": text}
+    fields = {"id": TEXT, "task": TEXT, "state": states, "evaluation": evaluation, "problem": TEXT}
     return _object_schema(fields, required=["id", "task", "state", "evaluation"])
 
 
 def _object_schema(properties: Json, required: list[str] | None = None) -> Json:
     names = sorted(properties) if required is None else required
-    table: Json = {"type": "object", "properties": properties, "additionalProperties": False}
+    table: Json = {**OBJECT, "properties": properties, "additionalProperties": False}
     return table | ({"required": names} if names else {})
-
-
-def _list(items: Json) -> Json:
-    return {"type": "array", "items": items}
 
 
 def _body(schema: Json) -> Json:

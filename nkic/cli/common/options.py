@@ -125,8 +125,7 @@ def parameters(kind: Any, command: str = "") -> Iterator[click.Parameter]:
 def _parameter(name: str, kind: str, row: Row) -> click.Parameter:
     is_many = kind.startswith("tuple")
     if not row.names[0].startswith("-"):
-        count = -1 if is_many else 1
-        return Argument([name], metavar=row.names[0], required=False, nargs=count)
+        return Argument([name], metavar=row.names[0], required=False, nargs=-1 if is_many else 1)
     settings: dict[str, Any] = {"multiple": is_many, "default": _default(kind, row)}
     if row.counts:
         settings = {"count": True}
@@ -192,6 +191,12 @@ def _limits(tool: str) -> Values:
     }
 
 
+machine_option = partial(
+    option,
+    "--machine FILE.toml",
+    "Use timing figures other than the target's own; `nki-run calibrate --print machine` lists "
+    "them.",
+)
 _message = partial(option, group="Messages")
 _level = partial(_message, complete=codes)
 _help = partial(option, group="Help")
@@ -335,8 +340,7 @@ def refuse(given: Given, option: str, others: Iterable[str], why: str) -> None:
 
 
 def refuse_pair(option: str, other: str, why: str, help: str = "") -> NoReturn:
-    text = f"`{option}` and `{other}` cannot be used together: {why}"
-    fail(text, help or f"leave out `{other}`")
+    fail(f"`{option}` and `{other}` cannot be used together: {why}", help or f"leave out `{other}`")
 
 
 def fail(text: str, help: str) -> NoReturn:

@@ -58,6 +58,7 @@ class Prompt(cmd.Cmd):
     """Commands at a stop. The docstrings of `do_…` are what `help` shows."""
 
     prompt = "(nki) "
+    debugger: Debugger  # whose run has stopped
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
         super().__init__(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout)
@@ -67,7 +68,6 @@ class Prompt(cmd.Cmd):
         self.use_rawinput = self.interactive
         if not self.interactive:
             self.prompt = ""
-        self.debugger: Debugger | None = None
 
     def talk(self, debugger: Debugger) -> None:
         """Read commands at a stop until one continues the run."""
@@ -76,17 +76,9 @@ class Prompt(cmd.Cmd):
         self.cmdloop()
 
     @property
-    def _debugger(self) -> Debugger:
-        if self.debugger is None:
-            raise RuntimeError("no run has stopped")
-        return self.debugger
-
-    @property
     def _stop(self) -> Execution:
-        stop = self._debugger.stop
-        if stop is None:
-            raise RuntimeError("no run has stopped")
-        return stop
+        assert self.debugger.stop is not None
+        return self.debugger.stop
 
     def _show(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -104,12 +96,8 @@ class Prompt(cmd.Cmd):
             return bool(super().onecmd(f"{name} {argument}".strip()))
         except NkicError as error:
             for diagnostic in error.diagnostics:
-                self._show(
-                    [
-                        f"error: {diagnostic.message}",
-                        *([f"  {diagnostic.help}"] if diagnostic.help else []),
-                    ]
-                )
+                advice = [f"  {diagnostic.help}"] if diagnostic.help else []
+                self._show([f"error: {diagnostic.message}", *advice])
             return False
 
     def emptyline(self) -> bool:
@@ -119,8 +107,8 @@ class Prompt(cmd.Cmd):
     def default(self, line: str) -> None:
         """Handle the end of the input, and words that are not commands."""
         if line == "EOF":
-            self._debugger.points.clear()
-            self._debugger.go(Resume.ON)
+            self.debugger.points.clear()
+            self.debugger.go(Resume.ON)
             return
         self._show([f"error: there is no command `{clean(line)}`; `help` lists them"])
 
@@ -139,7 +127,7 @@ class Prompt(cmd.Cmd):
     def _go(self, resume: Resume, text: str) -> bool:
         count = self._number(text)
         if count is not None:
-            self._debugger.go(resume, count)
+            self.debugger.go(resume, count)
         return count is not None
 
     def do_step(self, text: str) -> bool:
@@ -160,7 +148,7 @@ class Prompt(cmd.Cmd):
 
     def do_print(self, text: str) -> None:
         """print NAME[slice]: a tensor's contents: acc, acc[0:4, 2]; acc#2 is the second acc."""
-        self._show(watching.contents(self._debugger, self._stop, text))
+        self._show(watching.contents(self.debugger, self._stop, text))
 
     def do_where(self, text: str) -> None:
         """where: the instruction that is about to start, its operands, and what it waited for."""
@@ -172,11 +160,11 @@ class Prompt(cmd.Cmd):
 
     def do_queues(self, text: str) -> None:
         """queues: the DMA queues, with the transfers in flight."""
-        self._show(watching.queues(self._debugger, self._stop))
+        self._show(watching.queues(self.debugger, self._stop))
 
     def do_tensors(self, text: str) -> None:
         """tensors: all tensors with their addresses, and the last write to each."""
-        self._show(watching.tensors(self._debugger, self._stop))
+        self._show(watching.tensors(self.debugger, self._stop))
 
     def do_memory(self, text: str) -> None:
         """memory: the contents of SBUF and PSUM, by address."""
@@ -190,14 +178,14 @@ class Prompt(cmd.Cmd):
         """break [[FILE:]LINE[:TIME]]: add a breakpoint; alone, show all of them."""
         if text:
             point = breakpoint_of(text)
-            self._debugger.check("break", point)
-            self._debugger.points.append(point)
-        points = ", ".join(map(str, self._debugger.points))
+            self.debugger.check("break", point)
+            self.debugger.points.append(point)
+        points = ", ".join(map(str, self.debugger.points))
         self._show([f"breakpoints: {points or 'none'}"])
 
     def do_clear(self, text: str) -> None:
         """clear [[FILE:]LINE[:TIME]]: remove a breakpoint; alone, all of them."""
-        points = self._debugger.points
+        points = self.debugger.points
         if not text:
             points.clear()
         elif (point := breakpoint_of(text)) in points:

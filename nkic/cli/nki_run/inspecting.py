@@ -58,8 +58,7 @@ def _list_program(line: InspectLine) -> None:
         rows = disassemble.rows(executable, engine=engine, lines=lines)
         _print_json({"schema": SCHEMA, "kernel": executable.name, "items": rows})
         return
-    text = disassemble.disassemble(executable, engine=engine, lines=lines)
-    files.write(STANDARD, text)
+    files.write(STANDARD, disassemble.disassemble(executable, engine=engine, lines=lines))
 
 
 def _check(line: InspectLine) -> None:
@@ -102,8 +101,7 @@ def find_engine(name: str) -> Engine:
     engines |= {short.lower(): engine for engine, short in SHORT_NAMES.items()}
     named = engines.get(name.lower())
     if named is None:
-        message = f"--engine: there is no engine `{name}`"
-        raise bad_value(message, suggestion(name, engines))
+        raise bad_value(f"--engine: there is no engine `{name}`", suggestion(name, engines))
     return named
 
 

@@ -16,6 +16,7 @@ from nkic.cli.common.options import (
     after_equals,
     fail,
     is_named,
+    machine_option,
     named,
     option,
     refuse_by_table,
@@ -56,13 +57,7 @@ _profile = partial(option, group="Reports", of="profile debug", common=True)
 _debug = partial(option, group="Debugging", of="debug", common=True)
 _inspect = partial(option, group="Inspect", common=True)
 _json = partial(option, "--json", "Print what is to be printed as one JSON object.", common=True)
-_machine = partial(
-    option,
-    "--machine FILE.toml",
-    "Use timing figures other than the target's own; `nki-run calibrate --print machine` lists "
-    "them.",
-    reads=whole,
-)
+_machine = partial(machine_option, reads=whole)
 _signed = partial(
     option,
     "--require-signature KEY",

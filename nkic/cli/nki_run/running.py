@@ -108,8 +108,7 @@ def _simulated(
             watched = replace(options, watch=bar) if bar is not None else options
             return simulate_ranks(job.executable, arrays, watched, observing)
     except ProgramFault as fault:
-        races = _races(job, arrays, options)
-        raise ProgramFault([*fault.diagnostics, *races]) from fault
+        raise ProgramFault([*fault.diagnostics, *_races(job, arrays, options)]) from fault
 
 
 def _write(

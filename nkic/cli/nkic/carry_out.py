@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from nkic.base import files, levels, limits, watch
 from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed, bad_value, make
 from nkic.base.files import STANDARD, confined
 from nkic.base.source import SourceFile, Span
-from nkic.base.text import size
 from nkic.cli.common import Session, streams
 from nkic.cli.common.options import (
     Given,
@@ -31,7 +29,7 @@ from nkic.cli.common.options import (
 from nkic.cli.nkic import outputs, prints
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
-from nkic.cli.nkic.replay import CachedRun
+from nkic.cli.nkic.replay import CachedRun, tell_prints, tell_written
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.compiler.forms import FORMS
@@ -195,8 +193,7 @@ class _CompileCommand:
     def outputs(self) -> Sequence[Output]:
         if self.line.check:
             return ()
-        stem = Path(self.path).stem.strip("<>")
-        return outputs.outputs(self.line.emit, self.line.output, stem)
+        return outputs.outputs(self.line.emit, self.line.output, Path(self.path).stem.strip("<>"))
 
     def last_stage(self, wanted: Sequence[Output]) -> str:
         line = self.line
@@ -288,8 +285,7 @@ class _CompileCommand:
         diagnostics = compiled.remarks(self.session.levels, self.loader.sources)
         warnings = self.loader.relocated(diagnostics)
         self.session.report(warnings)
-        for text in "".join(compiled.messages).splitlines():
-            self.session.tell("print", text, message=text)
+        tell_prints(self.session, compiled.messages)
         if self.line.time:
             stages = [timing._asdict() for timing in compiled.timings]
             self.session.tell("timings", prints.times(compiled.timings), stages=stages)
@@ -305,13 +301,9 @@ class _CompileCommand:
             content = FORMS[output.kind].make(compiled)
         files.write(output.path, content, force=self.line.force)
         data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-        facts: dict[str, object] = {"sha256": sha256(data).hexdigest(), "bytes": len(data)}
-        if output.kind == "neff":
-            used = resources(compiled.executable)
-            self.session.status(used.line)
-            facts["resources"] = used.as_json()
-        self.session.artifact(output.kind, output.path, **facts)
-        self.session.status(f"wrote {output.path} ({size(len(data))})", 1)
+        used = resources(compiled.executable) if output.kind == "neff" else None
+        told = (used.line, used.as_json()) if used is not None else None
+        tell_written(self.session, output.kind, output.path, data, told)
 
     def inputs(self) -> list[str]:
         """Return every file read, as the user would name it."""
@@ -336,8 +328,7 @@ def _modules(values: Sequence[str]) -> dict[str, str]:
         name, equals, path = value.partition("=")
         if not equals or not path or not all(p.isidentifier() for p in name.split(".")):
             text = f"--module {value}: expected NAME=PATH"
-            advice = "for example --module tiling=../lib/tiling.py"
-            raise bad_value(text, advice)
+            raise bad_value(text, "for example --module tiling=../lib/tiling.py")
         modules[name] = path
     return modules
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from nkic.base import profiles
-from nkic.cli.common.options import Values, after_equals, option, whole
+from nkic.cli.common.options import Values, after_equals, machine_option, option, whole
 
 LATEST = profiles.LABELS[max(profiles.LABELS)]
 EMITS = {
@@ -155,13 +155,7 @@ class CommandLine:
         modes="check advise",
         about="schedule",
     )
-    machine: str | None = _output(
-        "--machine FILE.toml",
-        "Use timing figures other than the target's own; `nki-run calibrate --print machine` lists"
-        " them.",
-        modes="advise",
-        about="schedule",
-    )
+    machine: str | None = machine_option(group="Output", modes="advise", about="schedule")
     embed_source: bool = _output("--embed-source", "Store the source text in the artifact.")
     sign: str | None = _output(
         "--sign KEY",
@@ -330,8 +324,7 @@ _judge = partial(option, group="Judging", common=True)
 
 
 def _jobs(given: Callable[..., Any], what: str) -> Any:
-    text = f"Judge N {what} at a time."
-    return given("-j, --jobs N", text, default=1, between=(1, 1024))
+    return given("-j, --jobs N", f"Judge N {what} at a time.", default=1, between=(1, 1024))
 
 
 def _cluster(given: Callable[..., Any]) -> Any:

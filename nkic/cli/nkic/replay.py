@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from typing import Any
 from nkic.base import files
 from nkic.base.cache import (
     MAX_ENTRY,
-    Entry,
     Probes,
     Store,
     folder,
@@ -29,7 +29,6 @@ from nkic.base.cache import (
     to_json,
     unchanged,
 )
-from nkic.base.diagnostics import Diagnostic
 from nkic.base.files import STANDARD, VARIABLES
 from nkic.base.source import SourceFile
 from nkic.base.text import size
@@ -67,23 +66,14 @@ class CachedRun:
         self.session.set_limits()
         self.session.sources = lambda name: _source(name, read.get(name))
         self.session.inputs = lambda: [*read]
-        self._report(facts, warnings)
-        self._write(path, entry)
-        return True
-
-    def _report(self, facts: dict[str, Any], warnings: tuple[Diagnostic, ...]) -> None:
         self.session.hidden = int(facts["hidden"])
         self.session.report(warnings)
-        for text in "".join(facts["messages"]).splitlines():
-            self.session.tell("print", text, message=text)
-
-    def _write(self, path: str, entry: Entry) -> None:
+        tell_prints(self.session, facts["messages"])
         files.write(path, entry.data, force=self.line.force)
-        self.session.status(str(entry.facts["summary"]))
-        count = len(entry.data)
-        facts = {"sha256": sha256(entry.data).hexdigest(), "bytes": count}
-        self.session.artifact("neff", path, **facts, resources=entry.facts["resources"])
-        self.session.status(f"wrote {path} ({size(count)})", 1)
+        tell_written(
+            self.session, "neff", path, entry.data, (str(facts["summary"]), facts["resources"])
+        )
+        return True
 
     def note(self, probes: Probes) -> None:
         """Record the contents of the files other than source before they are read."""
@@ -101,6 +91,26 @@ class CachedRun:
         facts["warnings"] = to_json(facts["warnings"])
         lookups = {"places": probes.places, "contents": probes.contents}
         self.store.write(self.key, {**lookups, **facts}, data)
+
+
+def tell_prints(session: Session, messages: Sequence[str]) -> None:
+    """Report what the kernel printed when it was compiled."""
+    for text in "".join(messages).splitlines():
+        session.tell("print", text, message=text)
+
+
+def tell_written(
+    session: Session, kind: str, path: str, data: bytes, used: tuple[str, Any] | None
+) -> None:
+    """Report a written file; `used` is what an artifact uses of the machine, in words and as
+    JSON.
+    """
+    facts: dict[str, object] = {"sha256": sha256(data).hexdigest(), "bytes": len(data)}
+    if used is not None:
+        summary, facts["resources"] = used
+        session.status(summary)
+    session.artifact(kind, path, **facts)
+    session.status(f"wrote {path} ({size(len(data))})", 1)
 
 
 def cached_run(line: CommandLine, session: Session) -> CachedRun | None:

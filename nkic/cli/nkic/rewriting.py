@@ -54,8 +54,7 @@ class Rewriting:
             files.write(STANDARD, self.difference(text))
             return
         if self.is_input(line.output):
-            advice = "--in-place replaces the file"
-            raise bad_value(f"-o: `{line.output}` is the input", advice)
+            raise bad_value(f"-o: `{line.output}` is the input", "--in-place replaces the file")
         is_file = line.source != STANDARD
         files.write(line.output, outputs.encoded(source, before, text) if is_file else text)
         self.session.artifact("source", line.output)
@@ -88,8 +87,7 @@ class Migration(Rewriting):
         source_profile = self.stated()
         if source_profile is not None and source_profile > target:
             written_for = f"the source is written for NKI {source_profile.label}, which is later"
-            text = f"--migrate {target.label}: {written_for}"
-            raise bad_value(text, "name a later version")
+            raise bad_value(f"--migrate {target.label}: {written_for}", "name a later version")
         version = version_of(self.source, self.request, loader, source_profile, target)
         migrated = migrate(self.source, version.facts, version.start, target)
         self.write(migrated.text)

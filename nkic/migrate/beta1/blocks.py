@@ -8,7 +8,7 @@ list of tiles with `t[i][0:128, 0:512]`. Source: NKI's guide to removing block d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
@@ -311,12 +311,24 @@ class Maker:
     kind: Kind
 
 
+Shapes = Mapping[str, frozenset[tuple[int, ...]]]
+
+
+def by_name(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> Shapes:
+    names: dict[str, set[tuple[int, ...]]] = {}
+    for name, shape in shapes:
+        names.setdefault(name, set()).add(shape)
+    return {name: frozenset(shapes) for name, shapes in names.items()}
+
+
 class Blocks:
-    """The tensors of a file that have block dimensions."""
+    """The tensors of a file that have block dimensions, and the evaluated shapes of all."""
 
     def __init__(self, indices: Indices) -> None:
         self.indices = indices
         self.sheet = sheet = indices.sheet
+        every = (tensor for tensors in sheet.facts.tensors.values() for tensor in tensors)
+        self.shapes = by_name((tensor.name, tensor.shape) for tensor in every)
         self._kinds: dict[Key, Kind] = {}
         self._calls: dict[int, Maker] = {}
         self.places: dict[int, cst.CSTNode] = {}  # the destinations of moved statements
@@ -437,8 +449,7 @@ class Blocks:
                 argument = self._argument(use)
                 if argument is None:
                     text = f"`{use.value}` has block dimensions, and is used as a whole"
-                    help = "make a list of tiles, one for each block"
-                    self.sheet.leave(use, text, help)
+                    self.sheet.leave(use, text, "make a list of tiles, one for each block")
                     return None
                 if argument not in keys:
                     keys.append(argument)

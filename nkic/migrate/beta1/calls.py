@@ -79,7 +79,7 @@ def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
     """
     match old:
         case cst.Call(cst.Attribute(cst.Call(function), cst.Name("type")), (number,)):
-            around = next((p for p in sheet.parents(old) if isinstance(p, cst.Call)), None)
+            around = sheet.around(old, cst.Call)
             taken = around is not None and is_nki(sheet, around)
             if taken and sheet.name_of(function) == "numpy.dtype":
                 sheet.done[NUMBERS] += 1
@@ -169,7 +169,7 @@ def _filling(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
     sheet, value = blocks.sheet, old.value
     if not isinstance(value, cst.Call) or sheet.name_of(value.func) != "nki.language.finfo":
         return None
-    maker = next((p for p in sheet.parents(value) if isinstance(p, cst.Call)), None)
+    maker = sheet.around(value, cst.Call)
     dtypes = {tensor.dtype for tensor in sheet.tensors(maker)} if maker else set()
     limits = {{"min": d.lowest, "max": d.highest}.get(old.attr.value) for d in dtypes}
     if len(limits) != 1 or None in limits:
@@ -220,7 +220,7 @@ def is_in_psum(sheet: Sheet, indices: Indices, tile: cst.BaseExpression) -> bool
 
 def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
     """Whether nothing in the enclosing function refers to this function."""
-    around = next((p for p in sheet.parents(function) if isinstance(p, cst.FunctionDef)), None)
+    around = sheet.around(function, cst.FunctionDef)
     if around is None:
         return False
     name = function.name

@@ -6,7 +6,7 @@ A mask on numbers alone, as `mask=k * 512 < columns`, is a condition of the whol
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
 import libcst as cst
@@ -15,7 +15,7 @@ from nkic.language.beta1.indices import Index
 from nkic.language.beta1.masks import Compared
 from nkic.language.versions.rewritten import BY_DMA, REPEATED
 from nkic.machine.operands import Row
-from nkic.migrate.beta1.blocks import Blocks
+from nkic.migrate.beta1.blocks import Blocks, by_name
 from nkic.migrate.beta1.calls import MASKS
 from nkic.migrate.beta1.indices import Indices, Number, Sum, code, index_values, moving, number
 from nkic.migrate.beta1.slices import (
@@ -29,7 +29,7 @@ from nkic.migrate.beta1.slices import (
     subscript,
 )
 from nkic.migrate.calls import find, keyword_of, keyword_value, mask_argument, with_value
-from nkic.migrate.sheet import Sheet, names_in, scope_of
+from nkic.migrate.sheet import names_in, scope_of
 from nkic.program.program import Instruction, View
 
 _COMPARED: dict[type[cst.CSTNode], Callable[[Any, Any], Any]] = {
@@ -128,40 +128,23 @@ def _tighter(choose: Callable[..., Number], neutral: Number, bounds: tuple[Numbe
 
 # ---- Calls with `mask=`: their operands reduced to the elements that the mask selects -----------
 
-Shapes = Mapping[str, frozenset[tuple[int, ...]]]
-
-
-def _by_name(shapes: Iterable[tuple[str, tuple[int, ...]]]) -> Shapes:
-    by_name: dict[str, set[tuple[int, ...]]] = {}
-    for name, shape in shapes:
-        by_name.setdefault(name, set()).add(shape)
-    return {name: frozenset(shapes) for name, shapes in by_name.items()}
-
-
-def shapes_by_name(sheet: Sheet) -> Shapes:
-    """Return the evaluated shapes of the tiles, by name."""
-    every = sheet.facts.tensors.values()
-    return _by_name((tensor.name, tensor.shape) for tensors in every for tensor in tensors)
-
 
 class Cutter:
     """Reduces the operands of one masked call."""
 
     def __init__(
         self,
-        indices: Indices,
         blocks: Blocks,
-        shapes: Shapes,
         mask: Mask,
-        instructions: Sequence[Instruction],
-        order: Callable[[cst.Subscript], Sequence[int]],
+        instructions: Sequence[Instruction] = (),
+        order: Callable[[cst.Subscript], Sequence[int]] = lambda _: (),
     ) -> None:
         self.order = order
-        self.indices = indices
+        self.indices = blocks.indices
         self.blocks = blocks
-        self.tile_shapes = shapes
         views = (v for i in instructions for v in i.operands if isinstance(v, View))
-        self.shapes = {**shapes, **_by_name((view.tensor.name, view.shape) for view in views)}
+        named = by_name((view.tensor.name, view.shape) for view in views)
+        self.shapes = {**blocks.shapes, **named}
         self.limits = mask.limits
         self.condition = mask.condition
 
@@ -252,7 +235,7 @@ class Cutter:
             if number(part.upper) == start + 1:
                 return f"{start}:{code(part.upper)}"
         elif isinstance(old.value, cst.Name):
-            shapes = self.tile_shapes.get(old.value.value, frozenset())
+            shapes = self.blocks.shapes.get(old.value.value, frozenset())
             if any(len(shape) > dim and shape[dim] == 1 for shape in shapes):
                 return ":"
         return f"{start + low}:{start + high}"
@@ -321,10 +304,9 @@ BINARY = tuple(
 
 
 class Wider:
-    def __init__(self, sheet: Sheet, indices: Indices, shapes: Shapes) -> None:
-        self.sheet = sheet
-        self.indices = indices
-        self.shapes = shapes
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks = blocks
+        self.indices, self.sheet = blocks.indices, blocks.sheet
 
     def written(self, old: cst.Call, new: cst.Call) -> cst.Call:
         if self.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
@@ -363,7 +345,7 @@ class Wider:
             return ()
         calls = (expression for _, expression in self.indices.definitions(value))
         evaluated = {tensor.shape for call in calls for tensor in self.sheet.tensors(call)}
-        shapes = evaluated or self.shapes.get(value.value, frozenset())
+        shapes = evaluated or self.blocks.shapes.get(value.value, frozenset())
         return next(iter(shapes)) if len(shapes) == 1 else ()
 
 
@@ -402,11 +384,9 @@ class Names(NamedTuple):
 class Stairs:
     """Writes the statements with such masks."""
 
-    def __init__(self, blocks: Blocks, shapes: Shapes) -> None:
+    def __init__(self, blocks: Blocks) -> None:
         self.blocks = blocks
-        self.indices: Indices = blocks.indices
-        self.sheet = blocks.sheet
-        self.shapes = shapes
+        self.indices, self.sheet = blocks.indices, blocks.sheet
         self._names: dict[tuple[int, str], Names] = {}  # by the block of statements and the count
 
     def is_one(self, call: cst.Call) -> bool:
@@ -473,8 +453,8 @@ class Stairs:
         lines = []
         for name, (rows, columns) in zip(names[:2], _limits(stair, names), strict=True):
             mask = Mask({stair.rows: rows, stair.columns: columns})
-            cutter = Cutter(self.indices, self.blocks, self.shapes, mask, (), lambda _: ())
-            lines.append(f"if {name} > 0:\n    {text(cutter.call(call, new_call))}\n")
+            cut = Cutter(self.blocks, mask).call(call, new_call)
+            lines.append(f"if {name} > 0:\n    {text(cut)}\n")
         return lines
 
     def _counted(self, line: cst.SimpleStatementLine, stair: Stair) -> tuple[Names, list[str]]:

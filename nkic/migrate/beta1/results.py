@@ -292,8 +292,7 @@ class Hoisting:
             return _under(condition, [], [statement]) if condition else statement
         needed = [self._written(name, statement.body[0]) for name in names]
         if all(needed):
-            remaining = replaced_names(statement, self.names)
-            self.lines.append(remaining.with_changes(leading_lines=()))
+            self.lines.append(replaced_names(statement, self.names).with_changes(leading_lines=()))
         self.lines[0] = self.lines[0].with_changes(leading_lines=statement.leading_lines)
         trailing = statement.trailing_whitespace
         self.lines[-1] = self.lines[-1].with_changes(trailing_whitespace=trailing)

@@ -15,7 +15,7 @@ from nkic.migrate.beta1 import blocks, calls, statements
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, is_never_called
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Indices, code, index_values, number
-from nkic.migrate.beta1.masks import Cutter, Stairs, Wider, mask_of, shapes_by_name
+from nkic.migrate.beta1.masks import Cutter, Stairs, Wider, mask_of
 from nkic.migrate.beta1.results import (
     Hoisting,
     NoResult,
@@ -74,13 +74,12 @@ class Writer(cst.CSTTransformer):
         super().__init__()
         self.sheet = sheet
         self.indices = Indices(sheet)
-        self.shapes = shapes_by_name(sheet)
         self.blocks = Blocks(self.indices)
         self.pending = PendingCalls()
-        self.wider = Wider(sheet, self.indices, self.shapes)
+        self.wider = Wider(self.blocks)
         self.carried = Carried(self.indices)
         self.hidden = Hidden(self.blocks)
-        self.stairs = Stairs(self.blocks, self.shapes)
+        self.stairs = Stairs(self.blocks)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes were moved to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, by the original call
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
@@ -193,7 +192,7 @@ class Writer(cst.CSTTransformer):
 
     def _column(self, old: cst.Subscript, new: cst.Subscript) -> cst.Subscript:
         """Rewrite `nl.load(t[0:128, k])`, a tile of one column, with `k:k + 1`."""
-        call = next((p for p in self.sheet.parents(old) if isinstance(p, cst.Call)), None)
+        call = self.sheet.around(old, cst.Call)
         if call is None or not any(arg.value is old for arg in call.args):
             return new
         shapes = {t.shape for t in self.sheet.tensors(call)}
@@ -281,9 +280,7 @@ class Writer(cst.CSTTransformer):
         if mask is None or not calls.is_nki(self.sheet, old):
             return new
         bounds, instructions = mask_of(self.indices, mask), self.sheet.instructions(old)
-        cutter = Cutter(
-            self.indices, self.blocks, self.shapes, bounds, instructions, self._new_order
-        )
+        cutter = Cutter(self.blocks, bounds, instructions, self._new_order)
         new = cutter.call(old, new)
         self.sheet.done[MASKS] += 1
         self.cutters[id(old)] = cutter
