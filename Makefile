@@ -8,7 +8,8 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.nkic-$(shell pwd -P | cksum | cut -d' ' -f1)
 # Workers for the tests: 0 runs them in one process, for a debugger.
 JOBS ?= auto
-PYTEST := $(PY) -m pytest -n $(JOBS)
+# Each takes a half of the tests in their order, so that few fixtures are made twice.
+PYTEST := $(PY) -m pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types test test-all fuzz bless bench flames pictures timing schedules faults mutate corpus demo samples \

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import ml_dtypes
@@ -18,11 +21,27 @@ from numpy.typing import NDArray
 
 from samples import run
 from samples.common import BF16, from_bf16, to_bf16
+from tests.harness import warm
 
 FOLDERS = run.folders()
 CASES = [case for folder in FOLDERS for case in run.cases(folder)]
 every_folder = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.name))
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm_commands() -> Iterator[None]:
+    """Fork the samples' commands instead of starting Python for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("samples.run.subprocess", SimpleNamespace(run=forked))
+        yield
+
+
+def forked(command: Sequence[str], *, cwd: Path, **_: object) -> subprocess.CompletedProcess[str]:
+    python, flag, module, *words = command
+    assert (python, flag) == (sys.executable, "-m")
+    tools = {"nkic.cli.nkic": warm.NKIC, "nkic.cli.nki_run": warm.NKI_RUN}
+    return warm.run_text(tools[module], *words, cwd=cwd)
 
 
 class Builds(NamedTuple):

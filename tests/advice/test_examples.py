@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -34,6 +34,17 @@ def of_file(case: Case, source: Source) -> tuple[Diagnostic, ...]:
     return run_kernel(Case(case.path, source.text, {**case.words, **source.options}))[1]
 
 
+def source_of(case: Case) -> Source:
+    return Source(case.text, case.words)
+
+
+@cache
+def unchanged(path: Path) -> tuple[Diagnostic, ...]:
+    """Return what is said about a kernel as it is in its file."""
+    case = read_case(path)
+    return of_file(case, source_of(case))
+
+
 def of_page(warn: str, source: Source) -> tuple[Diagnostic, ...]:
     """Return what is said about the example of a page."""
     text = source.text
@@ -47,14 +58,14 @@ def key(one: Diagnostic) -> tuple[str, str]:
     return one.code.slug, one.message
 
 
-def problems(source: Source, compiled: Callable[[Source], Said]) -> Iterator[str]:
-    """Yield a line for each advice that does not help; ask for `followed` for the others."""
-    first = compiled(source)
+def problems(
+    source: Source, compiled: Callable[[Source], Said], first: Sequence[Diagnostic]
+) -> Iterator[str]:
+    """Yield a line for each advice in `first`, which is said about `source`, that does not help."""
     before = Counter(map(key, first))
     for diagnostic in first:
         if (changed := follow(source, diagnostic)) is None:
             continue
-        FOLLOWED.append(diagnostic)
         seen = set(before) - {key(diagnostic)}
         for step in range(STEPS):
             after = compiled(changed)
@@ -80,13 +91,13 @@ def shown(one: Diagnostic) -> str:
 
 
 Said = tuple[Diagnostic, ...]
-FOLLOWED: list[Diagnostic] = []
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=name)
 def test_the_advice_in_a_file(path: Path) -> None:
     case = read_case(path)
-    assert list(problems(Source(case.text, case.words), partial(of_file, case))) == []
+    found = problems(source_of(case), partial(of_file, case), unchanged(path))
+    assert list(found) == []
 
 
 # What advice shows that is not only a word to replace: names of NKI, and named arguments.
@@ -106,19 +117,15 @@ def test_the_right_example_does_what_the_advice_says(page: Path) -> None:
 
 @pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
 def test_the_advice_of_a_page(page: Path) -> None:
-    text = example(page.read_text("utf-8"), "## Wrong")
-    assert list(problems(Source(text), partial(of_page, slug_of(page)))) == []
+    source = Source(example(page.read_text("utf-8"), "## Wrong"))
+    said = partial(of_page, slug_of(page))
+    assert list(problems(source, said, said(source))) == []
 
 
 def test_most_advice_that_shows_code_is_followed() -> None:
     """Of the help lines in the examples that can be applied without judgement, most are."""
-    sources = [
-        (Source(case.text, case.words), partial(of_file, case)) for case in map(read_case, KERNELS)
-    ]
-    followed = [
-        follow(source, one) is not None for source, compiled in sources for one in compiled(source)
-    ]
-    assert sum(followed) >= 130
+    found = ((source_of(read_case(path)), unchanged(path)) for path in KERNELS)
+    assert sum(follow(source, one) is not None for source, said in found for one in said) >= 130
 
 
 def texts() -> Iterator[tuple[str, str]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,8 @@ from nkic.base import diagnostics
 from nkic.cli.common import run
 from nkic.cli.nki_run import command
 from nkic.cli.nkic import command as compiler
-from tests.harness.commands import ROOT, Ran, Run
+from tests.harness import warm
+from tests.harness.commands import Ran, Run
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 KERNEL = """\
@@ -83,14 +82,8 @@ def nki(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
 
 def process(*words: str, stdin: bytes = b"", **environ: str) -> Any:
     """Run the command in a process of its own, in the current directory."""
-    return subprocess.run(
-        [sys.executable, "-m", "nkic.cli.nki_run", *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
+    env = {**os.environ, **environ}
+    return warm.run(warm.NKI_RUN, *words, cwd=Path.cwd(), env=env, stdin=stdin)
 
 
 def refused(ran: Ran, code: int, slug: str) -> str:

@@ -21,6 +21,7 @@ from nkic import __version__
 from nkic.base.diagnostics import codes
 from nkic.cli.common import streams
 from nkic.cli.common.tool import EXIT_CODES
+from tests.harness import warm
 from tests.harness.commands import hear_signals
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,15 +123,8 @@ class Demo:
         self.environ = {**kept, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
 
     def __call__(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, str(self.script), *arguments],
-            cwd=self.folder,
-            env={**self.environ, **environ},
-            capture_output=True,
-            encoding="utf-8",
-            errors="backslashreplace",
-            timeout=60,
-        )
+        env = {**self.environ, **environ}
+        return warm.run_text(warm.script(self.script), *arguments, cwd=self.folder, env=env)
 
     def shell(self, line: str) -> subprocess.CompletedProcess[str]:
         """Run a shell line in which DEMO is the tool."""

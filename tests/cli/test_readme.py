@@ -5,21 +5,19 @@ NKIC_BLESS=1 writes what the Python prints into the page.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.harness import warm
 from tests.harness.bless import blessing
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text("utf-8")
-MODULES = {"nkic": "nkic.cli.nkic", "nki-run": "nkic.cli.nki_run"}
+TOOLS = {"nkic": warm.NKIC, "nki-run": warm.NKI_RUN}
 COMMANDS = re.findall(r"^    ((?:nkic|nki-run) [^\n]*)$", TEXT, re.MULTILINE)
 _EXAMPLE = re.compile(r"^```python file=first\.py\n(.*?)^```\n\n```text\n(.*?)^```\n", re.M | re.S)
 
@@ -41,9 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_first_kernel(tmp_path: Path) -> None:
     (code, printed), (wrong, error) = _EXAMPLE.findall(TEXT)
     (tmp_path / "first.py").write_text(code + wrong, "utf-8")
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    call = [sys.executable, "first.py"]
-    done = subprocess.run(call, cwd=tmp_path, env=environ, capture_output=True, encoding="utf-8")
+    done = warm.run_text(warm.script("first.py"), cwd=tmp_path)
     assert done.returncode == 1 and done.stderr.count("CompileError: ") == 1
     said = done.stderr.partition("CompileError: ")[2]
     if blessing():
@@ -57,18 +53,14 @@ def test_the_first_kernel(tmp_path: Path) -> None:
 
 
 def test_there_are_commands() -> None:
-    assert {line.split()[0] for line in COMMANDS} == set(MODULES)
+    assert {line.split()[0] for line in COMMANDS} == set(TOOLS)
     assert len(COMMANDS) >= 8
 
 
 def test_commands_work_in_their_order(folder: Path) -> None:
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     for line in COMMANDS:
         tool, *words = shlex.split(line, comments=True)
-        call = [sys.executable, "-m", MODULES[tool], *words]
-        done = subprocess.run(
-            call, cwd=folder, env=environ, capture_output=True, encoding="utf-8", timeout=120
-        )
+        done = warm.run_text(TOOLS[tool], *words, cwd=folder)
         assert done.returncode == 0, f"{line}: {done.stderr}"
     with np.load(folder / "results.npz") as found:
         assert np.array_equal(found["output_0"], np.full((128, 512), 3.5, np.float16))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.harness import warm
+
 COPY_KERNEL = """import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -26,12 +24,6 @@ def copy(a):
     nisa.dma_copy(dst=out, src=tile)
     return out
 """
-
-
-def process(folder: Path, tool: str, *words: str) -> subprocess.CompletedProcess[str]:
-    call = [sys.executable, "-m", f"nkic.cli.{tool}", *words]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(call, cwd=folder, env=environ, encoding="utf-8", timeout=120)
 
 
 def kept(path: Path, name: str) -> tuple[str, bytes]:
@@ -48,16 +40,16 @@ def test_types_that_numpy_lacks_survive_files(tmp_path: Path, name: str) -> None
     np.savez(tmp_path / "raw.npz", a=values)  # NumPy stores only the bytes: the type is lost
     target = ("--target", "trn3")
     words = ("k.py", "--arg", f"a={name}[4,16]", *target, "-o", "copy.neff")
-    assert process(tmp_path, "nkic", *words).returncode == 0
+    assert warm.run(warm.NKIC, *words, cwd=tmp_path).returncode == 0
     run = ("copy.neff", "--inputs", "raw.npz", "--outputs", "out.npz")
-    assert process(tmp_path, "nki_run", *run).returncode == 0
+    assert warm.run(warm.NKI_RUN, *run, cwd=tmp_path).returncode == 0
     assert kept(tmp_path / "out.npz", "output_0") == (name, values.tobytes())
 
     with np.load(tmp_path / "out.npz") as found:
         noted = np.frombuffer(f'{{"a": "{name}"}}'.encode(), np.uint8)
         np.savez(tmp_path / "noted.npz", a=found["output_0"], __nki_dtypes__=noted)
     words = ("k.py", "--like", "noted.npz", *target, "-o", "like.neff")
-    assert process(tmp_path, "nkic", *words).returncode == 0
+    assert warm.run(warm.NKIC, *words, cwd=tmp_path).returncode == 0
     run = ("like.neff", "--inputs", "noted.npz", "--outputs", "again.npz")
-    assert process(tmp_path, "nki_run", *run).returncode == 0
+    assert warm.run(warm.NKI_RUN, *run, cwd=tmp_path).returncode == 0
     assert kept(tmp_path / "again.npz", "output_0") == (name, values.tobytes())

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +12,7 @@ from typing import Any, NamedTuple
 from nkic.artifact.read import load
 from nkic.artifact.records import Executable
 from nkic.base import diagnostics
+from tests.harness import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = """\
@@ -59,15 +58,7 @@ Run = Callable[..., Ran]
 
 def process(*words: str, cwd: Path, stdin: bytes = b"", **environ: str) -> Any:
     """Run the command as users do."""
-    return subprocess.run(
-        [sys.executable, "-m", "nkic.cli.nkic", *words],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
+    return warm.run(warm.NKIC, *words, cwd=cwd, env={**os.environ, **environ}, stdin=stdin)
 
 
 def failure(ran: Ran, code: int, slug: str) -> str:

@@ -7,7 +7,7 @@ import re
 import resource
 import signal
 import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,11 +19,11 @@ from nkic.base import limits, watcher
 from nkic.base.diagnostics import UsageFailed
 from nkic.base.limits import Limits
 from nkic.base.watcher import NEVER, Page
-from tests.harness.commands import KERNEL, ROOT, hear_signals
+from tests.harness import warm
+from tests.harness.commands import KERNEL, ROOT
 
 STUCK = """
 import sys, time
-sys.argv = ["nkic", *sys.argv[1:]]
 from nkic.base.source import Span
 from nkic.base import watch, watcher
 import nkic.compiler.pipeline
@@ -33,7 +33,10 @@ def stuck(*_, **__):
     print("stuck", flush=True)
     {body}
 
-nkic.compiler.pipeline.compile_source = stuck
+wanted = nkic.compiler.pipeline.compile_source
+for module in [*sys.modules.values()]:  # those that have imported it already
+    if vars(module).get(wanted.__name__) is wanted:
+        setattr(module, wanted.__name__, stuck)
 from nkic.cli import start_nkic
 sys.exit(start_nkic())
 """
@@ -47,50 +50,45 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def environment(**more: str) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("NKI", "PYTHON"))}
-    kept["NKIC_CACHE"] = "0"
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **more}
+def environment() -> dict[str, str]:
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("NKI")}
+    return {**kept, "NKIC_CACHE": "0"}
 
 
-def started(folder: Path, body: str, *words: str) -> subprocess.Popen[str]:
-    """Start nkic on k.py with `body` in place of compiling; return when it has begun."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", STUCK.format(body=body), "k.py", "--check", *words],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        preexec_fn=hear_signals,
-    )
-    assert child.stdout is not None
-    assert child.stdout.readline() == "stuck\n"
-    return child
+class Stuck:
+    """nkic on k.py with `body` in place of compiling, which has begun."""
+
+    def __init__(self, folder: Path, body: str, *words: str) -> None:
+        code, words = STUCK.format(body=body), ("k.py", "--check", *words)
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115
+        read, write = os.pipe()
+        with os.fdopen(read, "rb") as heard:
+            with os.fdopen(write, "wb") as out:
+                files = (self.said, out, self.said)
+                self.child = warm.start(code, *words, cwd=folder, env=environment(), files=files)
+            assert heard.readline() == b"stuck\n"
+
+    def send_signal(self, sent: signal.Signals) -> None:
+        os.kill(self.child.pid, sent)
+
+    def ended(self) -> tuple[int, str]:
+        code = self.child.wait(60)
+        with self.said as file:
+            file.seek(0)
+            said = file.read().decode()
+        assert "Traceback" not in said
+        return code, said
 
 
-def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
-    _, said = child.communicate(timeout=60)
-    assert "Traceback" not in said
-    return child.returncode, said
-
-
-def nkic(folder: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "nkic.cli.nkic", *words],
-        cwd=folder,
-        env=environment(**environ),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=120,
-    )
+def nkic(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return warm.run_text(warm.NKIC, *words, cwd=folder, env=environment())
 
 
 # ---- time ------------------------------------------------------------------------------------
 
 
 def test_time_ends_one_operation_that_no_signal_reaches(folder: Path) -> None:
-    code, said = ended(started(folder, ENDLESS, "--limit", "time=0.5"))
+    code, said = Stuck(folder, ENDLESS, "--limit", "time=0.5").ended()
     assert code == 6
     first = said.splitlines()[0]
     assert first.startswith("k.py:7:5: error[NKI0904]: nkic takes more than 0.5 s (`--limit time`)")
@@ -99,13 +97,13 @@ def test_time_ends_one_operation_that_no_signal_reaches(folder: Path) -> None:
 
 def test_the_message_comes_in_the_form_that_was_asked_for(folder: Path) -> None:
     words = ("--limit", "time=0.5", "--message-format", "short")
-    code, said = ended(started(folder, ENDLESS, *words))
+    code, said = Stuck(folder, ENDLESS, *words).ended()
     assert code == 6
     assert re.fullmatch(r"k\.py:7:5: error\[NKI0904\]: .*\n", said)
 
 
 def test_processor_time_ends_it_too(folder: Path) -> None:
-    code, said = ended(started(folder, ENDLESS, "--limit", "cpu=1"))
+    code, said = Stuck(folder, ENDLESS, "--limit", "cpu=1").ended()
     assert (code, said.count("error[NKI0904]")) == (6, 1)
     assert "has used up its processor time" in said
 
@@ -116,19 +114,11 @@ def test_the_runner_is_ended_too(folder: Path) -> None:
     for name, other in (
         ("nkic.compiler.pipeline.compile_source", "nkic.cli.nki_run.running.simulate_ranks"),
         ("nkic.compiler.pipeline", "nkic.cli.nki_run.running"),
-        ('"nkic"', '"nki-run"'),
         ("start_nkic", "start_nki_run"),
     ):
         script = script.replace(name, other)
     words = ("k.neff", "--fill", "zeros", "--limit", "time=0.5", "--outputs", "o.npz")
-    done = subprocess.run(
-        [sys.executable, "-c", script, *words],
-        cwd=folder,
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-    )
+    done = warm.run_text(script, *words, cwd=folder, env=environment())
     assert (done.returncode, done.stdout) == (6, "stuck\n"), done.stderr
     assert "error[NKI0904]: nki-run takes more than 0.5 s (`--limit time`)" in done.stderr
     assert not (folder / "o.npz").exists()
@@ -139,19 +129,19 @@ def test_the_runner_is_ended_too(folder: Path) -> None:
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)],
 )
 def test_signals_end_one_operation(folder: Path, sent: signal.Signals, code: int) -> None:
-    child = started(folder, ENDLESS)
+    child = Stuck(folder, ENDLESS)
     child.send_signal(sent)
-    assert ended(child) == (code, "")
+    assert child.ended() == (code, "")
 
 
 def test_the_worker_does_not_outlive_its_watcher(folder: Path) -> None:
     body = f"open('pid', 'w').write(str(__import__('os').getpid())); {ENDLESS}"
-    child = started(folder, body)
+    child = Stuck(folder, body)
     while not (worker := (folder / "pid").read_text() if (folder / "pid").exists() else ""):
         time.sleep(0.01)
-    assert int(worker) != child.pid
-    child.kill()
-    child.communicate(timeout=60)
+    assert int(worker) != child.child.pid
+    child.send_signal(signal.SIGKILL)
+    assert child.ended() == (-signal.SIGKILL, "")
     for _ in range(500):
         if not _runs(int(worker)):
             return
@@ -169,7 +159,7 @@ def _runs(pid: int) -> bool:
 
 
 def test_a_crash_of_the_interpreter_is_said(folder: Path) -> None:
-    code, said = ended(started(folder, "__import__('os').abort()"))
+    code, said = Stuck(folder, "__import__('os').abort()").ended()
     assert (code, said) == (
         70,
         "error[NKI9001]: internal error in nkic: the interpreter ended with SIGABRT\n",
@@ -177,8 +167,8 @@ def test_a_crash_of_the_interpreter_is_said(folder: Path) -> None:
 
 
 def test_a_worker_that_the_system_kills(folder: Path) -> None:
-    child = started(folder, "__import__('os').kill(__import__('os').getpid(), 9)")
-    code, said = ended(child)
+    child = Stuck(folder, "__import__('os').kill(__import__('os').getpid(), 9)")
+    code, said = child.ended()
     assert code == 6
     assert said.startswith("k.py:7:5: error[NKI9002]: nkic was killed from outside")
 
@@ -189,13 +179,13 @@ def test_an_interrupt_is_heeded_once(folder: Path) -> None:
         "\n    try: open('ready', 'w').close(); time.sleep(60)\n    finally:"
         "\n        time.sleep(0.5); open('cleaned', 'w').close()"
     )
-    child = started(folder, body)
+    child = Stuck(folder, body)
     while not (folder / "ready").exists():
         time.sleep(0.01)
     child.send_signal(signal.SIGINT)
     time.sleep(0.2)
     child.send_signal(signal.SIGINT)
-    assert ended(child) == (130, "")
+    assert child.ended() == (130, "")
     assert (folder / "cleaned").exists()
 
 
@@ -203,7 +193,7 @@ def test_an_interrupt_is_heeded_once(folder: Path) -> None:
 
 
 def test_memory(folder: Path) -> None:
-    code, said = ended(started(folder, "bytearray(3 << 30)", "--limit", "memory=1GiB"))
+    code, said = Stuck(folder, "bytearray(3 << 30)", "--limit", "memory=1GiB").ended()
     assert code == 6
     text = "error[NKI9002]: the kernel needs more memory than this process may use: 1.0 GiB\n"
     assert said.startswith(text)
@@ -237,8 +227,8 @@ LIMITS_SEEN = """
 
 def test_what_a_worker_may_take(folder: Path) -> None:
     """Core dumps, files, processor time: both the soft and the hard limit."""
-    child = started(folder, LIMITS_SEEN, "--limit", "time=40")
-    ended(child)
+    child = Stuck(folder, LIMITS_SEEN, "--limit", "time=40")
+    child.ended()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = 512 if most == resource.RLIM_INFINITY else min(512, most)
     assert (folder / "seen").read_text() == str([(0, 0), (files, files), (100, 105)])

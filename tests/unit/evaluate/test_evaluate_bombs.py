@@ -6,15 +6,13 @@ bypass the guards when they are called.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from nkic.base.limits import Limits
 from nkic.evaluate.budget import FREE_ITERATIONS, LATER_ITERATIONS
+from tests.harness import warm
 from tests.harness.metalanguage import body
 
 DEEP = "t, u = (1,), (1,)\nfor i in range(20000): t, u = (t,), (u,)\n"
@@ -288,10 +286,7 @@ def test_chains_that_python_cannot_let_go(word: str) -> None:
     """In a separate process: without the guard, Python itself crashes."""
     code = f"s = None\\nfor i in range(300000): s = {word}(s)"
     text = f"from tests.harness.metalanguage import body; print(body('{code}').slugs)"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, env=environment
-    )
+    done = warm.run_text(text, cwd=warm.ROOT)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ("['wrong-type']\n" if word == "slice" else "[]\n")
 
