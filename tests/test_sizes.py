@@ -24,7 +24,7 @@ BUDGET = {
     "source": (6_157, 14),
     "program": (1_754, 6),
     "evaluate": (16_307, 52),
-    "language": (13_074, 41),
+    "language": (13_076, 41),
     "specialise": (4_444, 13),
     "stdlib": (981, 7),
     "compiler": (9_571, 22),

@@ -79,7 +79,7 @@ ON_DEMAND = {
         "nkic.language.beta1",
         "nkic.language.beta1.tiles",
     },  # only for its kernels
-    "specialise/closed.py": {"nkic.language.beta1.loops"},
+    "specialise/closed.py": {"nkic.language.beta1", "nkic.language.beta1.loops"},
     "specialise/numpy.py": {"numpy"},
     "specialise/outputs.py": {"nkic.language.beta1"},
     "nki/arrays.py": {"nkic.nki.jax_calls"},  # JAX

@@ -86,10 +86,10 @@ def surface_classes() -> dict[type, Class]:
 
 @cache
 def beta1_classes() -> dict[type, Class]:
-    """Return the class of every Beta 1 value, once its modules are made. They add to dtypes an
-    attribute of NumPy's.
-    """
-    kinds = [kind for kind in SURFACES if kind.__module__.startswith(_BETA1)]
+    """Return the class of every Beta 1 value. Its dtypes have an attribute of NumPy's, too."""
+    from nkic.language.beta1 import names  # makes the classes; imported lazily: rarely needed
+
+    kinds = [kind for kind in SURFACES if kind.__module__.startswith(str(names.__package__))]
     dtype = surface_classes()[DType]
     number = Getter("type", lambda m, dtype: HostFunction("type", _number(dtype)))
     extended = Class(dtype.name, dtype.bases, {**dtype.members, "type": number}, payload=DType)

@@ -386,11 +386,8 @@ def state() -> dict[int, tuple[Any, dict[Any, Any]]]:
 def _tables() -> list[Callable[[], Any]]:
     """Return the functions that make a shared table once."""
     from nkic.evaluate import builtins, types
-    from nkic.language import provide
-    from nkic.language.beta1 import names
     from nkic.specialise import closed, numpy
 
-    names.namespaces(provide.TensorAnnotation())  # adds methods to tiles
     return [types.table, builtins.table, closed.kernel_object, closed.surface_classes,
             closed.beta1_classes, numpy.table, numpy.classes]  # fmt: skip
 

@@ -215,7 +215,6 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
     nki: dict[str, Any] = {name: Decorator(name, partial(jit, name)) for name in decorators}
     nki["tensor"] = TensorClass
     nl, nisa = language(), instructions()
-    operators.install(nl)
     constants = {**ENUMS, **{k: v for k, v in nisa.items() if k.endswith("_engine")}}
     spaces = {
         "": {},
@@ -237,3 +236,6 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
     return {
         f"{ROOT}{name}": Namespace(f"{ROOT}{name}", contents) for name, contents in spaces.items()
     }
+
+
+operators.install(language())  # once: all evaluations share the class of tiles

@@ -14,7 +14,6 @@ from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
 from nkic.evaluate.objects import Builtin
 from nkic.language import provide
-from nkic.language.beta1 import names
 from nkic.language.namespace import names_of
 from nkic.machine import dtypes
 from nkic.specialise import closed
@@ -110,7 +109,6 @@ def test_a_keyword_that_is_swallowed_is_seen() -> None:
 
 def test_methods_name_their_parameters() -> None:
     """Methods of tensors, registers and similar values, as their classes declare them."""
-    names.namespaces(provide.TensorAnnotation())  # adds methods to tiles
     found = {}
     for host, made in {**closed.surface_classes(), **closed.beta1_classes()}.items():
         for name, member in made.members.items():
