@@ -272,8 +272,7 @@ class Reporter:
 
     def stop_if_errors_in(self, span: Span) -> None:
         """Raise `CompileFailed` if an error inside `span` is the cause of what comes next."""
-        places = (d.primary.span for d in self._diagnostics.values() if d.primary)
-        if self._errors and any(span.covers(place) for place in places):
+        if any(d.primary and span.covers(d.primary.span) for d in self.errors):
             self.stop_if_errors()
 
     def knows(self, slug: str, span: Span) -> bool:

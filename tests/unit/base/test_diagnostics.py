@@ -96,6 +96,17 @@ def test_fatal_raises_with_earlier_reports() -> None:
     assert [d.message for d in raised.value.diagnostics] == ["hm", "stop"]
 
 
+def test_only_an_error_inside_a_place_is_its_cause() -> None:
+    call, argument = Span("k.py", 3, 1, 3, 20), Span("k.py", 3, 9, 3, 19)
+    report = Reporter()
+    report.warning(SLUG, "inside", argument)
+    report.error(SLUG, "elsewhere", Span("k.py", 5, 1, 5, 4))
+    report.stop_if_errors_in(call)
+    report.error(SLUG, "inside", Span("k.py", 3, 10, 3, 12))
+    with pytest.raises(CompileFailed):
+        report.stop_if_errors_in(call)
+
+
 @pytest.mark.parametrize(
     ("name", "exit_code"),
     [
