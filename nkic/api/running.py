@@ -333,10 +333,9 @@ def fuzz_order(
     with raising(RunError):
         executable = _executable(artifact)
     with _raising(executable):
-        settings = settings_of(call_options)
-        check_memory(executable, options.memory_of(call_options), ranks=1)
+        check_memory(executable, options.memory_of(call_options))
         bound = bind(artifact.signature, wanted(inputs, fill, cast))
-        fuzz = Fuzz(executable, [bound.arrays], settings, seed)
+        fuzz = Fuzz(executable, [bound.arrays], settings_of(call_options), seed)
         race = fuzz.search(orders)
         if race is not None:
             raise ProgramFault([diagnostic(executable, race, seed)])

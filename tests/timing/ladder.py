@@ -14,9 +14,9 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import nkic
+from nkic.base.source import SourceFile
 from tests.timing.__main__ import Found, rank_correlation
 
 PEAK = 2 * 128 * 128 * 2.4  # operations in a ns: each cycle of 2.4 GHz, each of 128 x 128 products
@@ -41,10 +41,7 @@ def rungs(checkout: Path) -> Iterator[tuple[str, float, str]]:
 def simulated(source: str) -> float:
     """Return the share of the peak that a kernel reaches in simulated time, in percent."""
     inputs = dict.fromkeys(("lhs_T", "rhs"), "bf16[2048,2048]")
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "rung.py"
-        path.write_text(source, encoding="utf-8")
-        compiled = nkic.compile(str(path), inputs=inputs, target="trn2")
+    compiled = nkic.compile(SourceFile("rung.py", source), inputs=inputs, target="trn2")
     return 100 * WORK / PEAK / float(compiled.executable.meta["estimate_ns"])
 
 

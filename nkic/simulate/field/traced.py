@@ -353,18 +353,6 @@ def _plain(trace: Traced, dtype: Any, out: Any) -> None:
         trace.refuse("a result into an array, or of a type of integers,")
 
 
-def _mean(
-    trace: Traced,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: bool = False,
-) -> Traced:
-    _plain(trace, dtype, out)
-    return trace.of(a).reduced("average", axis, keepdims)
-
-
 def _var(
     trace: Traced,
     a: Any,
@@ -491,7 +479,7 @@ CALLS: Mapping[str, Row] = {
     **{"sum": _REDUCED["add"], "prod": _REDUCED["multiply"]},
     **dict.fromkeys(("max", "amax"), _REDUCED["maximum"]),
     **dict.fromkeys(("min", "amin"), _REDUCED["minimum"]),
-    **{"mean": _mean, "var": _var, "where": _where, "einsum": _einsum, "dot": _dot},
+    **{"mean": _reducing("average"), "var": _var, "where": _where, "einsum": _einsum, "dot": _dot},
     **{"norm": _norm, "cumsum": _cumsum, "clip": _clip},
     **{"tril": _triangle(True), "triu": _triangle(False)},
     **{"zeros_like": _like(0.0), "ones_like": _like(1.0), "empty_like": _like(0.0)},
