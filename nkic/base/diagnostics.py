@@ -219,6 +219,12 @@ def within(at: CallChain) -> tuple[str, ...]:
     return ("this call expands to several instructions; the message is about one of them",)
 
 
+def _again(diagnostic: Diagnostic, times: int) -> Diagnostic:
+    """Count a diagnostic so many times more; the iterations that it names were the first."""
+    labels = [Label(a.span, re.sub("^here `", "first where `", a.text)) for a in diagnostic.labels]
+    return replace(diagnostic, count=diagnostic.count + times, labels=tuple(labels))
+
+
 _Key = tuple[str, Span | None, str]
 
 
@@ -295,11 +301,8 @@ class Reporter:
     @property
     def all(self) -> tuple[Diagnostic, ...]:
         """All diagnostics, in the order of first report."""
-        repetitions = self._repetitions
         return tuple(
-            replace(diagnostic, count=diagnostic.count + repetitions[key])
-            if key in repetitions
-            else diagnostic
+            _again(diagnostic, times) if (times := self._repetitions[key]) else diagnostic
             for key, diagnostic in self._diagnostics.items()
         )
 

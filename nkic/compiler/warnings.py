@@ -204,6 +204,9 @@ class _Finder:
             if hole is not None:
                 text = f"output {number}, `{tensor.name}`, is written only in part: nothing writes "
                 help = "write all of it, or return a smaller tensor"
+                if self.program.lacks_grid:
+                    help = "without a launch grid, nl.program_id(0) is always 0: give the kernel "
+                    help += "one with `--grid N`, in Python `kernel[N](…)`"
                 self.complain("output-partly-written", text + hole, tensor.at, help)
 
     def partly_read_inputs(self) -> None:

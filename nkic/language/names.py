@@ -94,8 +94,9 @@ class TileSize:
 
 def program_id(axis: int = 0) -> int:
     """Return this instance's index in the launch grid along `axis`; 0 without a grid."""
-    ids = active().ids
-    return ids[_axis(axis)] if ids else _no_grid(axis)
+    trace = active()
+    trace.lacks_grid = not trace.ids
+    return trace.ids[_axis(axis)] if trace.ids else _no_grid(axis)
 
 
 def num_programs(axes: Any = 0) -> int:

@@ -166,6 +166,7 @@ class Trace:
         self.report = report
         self.grid = grid
         self.ids: tuple[int, ...] = ()
+        self.lacks_grid = False  # whether the kernel asks for its place in a grid that it lacks
         self.lnc = 1  # cores that execute the kernel together
         self.library: Callable[[str], Callable[..., Any]] = _no_library
         self.name_of: Callable[[CallChain], str] = _no_name

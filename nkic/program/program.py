@@ -262,6 +262,7 @@ class Program:
     notes: Mapping[str, str] = field(default_factory=dict)  # how it was compiled, for people
     returned: Returned = None
     reads: Mapping[str, str] = field(default_factory=dict)
+    lacks_grid: bool = False  # it asks for its place in a launch grid, and is compiled without one
 
     def role(self, tensor: Tensor) -> Role:
         """Return the role of `tensor` for the kernel's caller."""

@@ -112,6 +112,7 @@ class Outputs:
             arguments=arguments,
             returned=self.form,
             reads=trace.reads,
+            lacks_grid=trace.lacks_grid,
         )
 
     def parameters(self) -> tuple[TensorParameter, ...]:

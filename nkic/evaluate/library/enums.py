@@ -157,10 +157,14 @@ def one_more(m: Machine, name: Any, start: Any, count: Any, last_values: Any, /)
     """Return one more than the largest value so far."""
     if not last_values:
         return start
-    largest = last_values[0]
-    for value in last_values[1:]:
-        largest = value if m.less(largest, value) else largest
-    m.charge(len(last_values))
+    if {*map(type, last_values)} == {int}:
+        m.charge(len(last_values) >> 1)
+        largest = max(last_values)
+    else:
+        m.charge(8 * len(last_values))
+        largest = last_values[0]
+        for value in last_values[1:]:
+            largest = value if m.less(largest, value) else largest
     return OPERATIONS["+"](m, largest, 1)
 
 

@@ -95,8 +95,8 @@ def make_class(
     space: dict[str, Any],
     renamed: bool = False,
 ) -> Class:
-    _check_names(names, renamed)
     m.allocate(4000 + 400 * len(names) + 4 * len(name))  # methods are called after the class
+    _check_names(names, renamed)
     cls = Class(name, (TUPLE,), {}, payload=tuple, make=classes.construct, machine=m)
     cls.extra |= {"content": _content, "fields": names}
     signature = Signature(f"{cls.name}.__new__", ("_cls", *names), tuple(defaults.values()))
@@ -208,8 +208,8 @@ def _namedtuple(
 
 
 def _renamed(names: Sequence[str]) -> list[str]:
-    valid: list[str] = []
+    valid: dict[str, None] = {}
     for index, name in enumerate(names):
         bad = not name.isidentifier() or iskeyword(name) or name.startswith("_")
-        valid.append(f"_{index}" if bad or name in valid else name)
-    return valid
+        valid[f"_{index}" if bad or name in valid else name] = None
+    return [*valid]
