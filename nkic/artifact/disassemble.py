@@ -190,7 +190,6 @@ def selected(
 
 
 def walk(executable: Executable) -> Iterator[TextLine]:
-    """Yield every record of every stream in order."""
     for stream in executable.streams:
         yield from _lines_of(stream)
 
@@ -229,8 +228,6 @@ def _row(executable: Executable, line: TextLine) -> dict[str, Any]:
 
 
 class _Listing:
-    """Collects the lines of a listing."""
-
     def __init__(self, executable: Executable, sources: Mapping[str, str]) -> None:
         self._executable = executable
         self._sources = {path: source.splitlines() for path, source in sources.items()}
@@ -422,6 +419,5 @@ def _lines(first: list[str], second: list[str]) -> Iterator[str]:
 
 
 def _common(first: list[str], second: list[str]) -> int:
-    """Return the length of the common prefix."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -236,7 +236,7 @@ class CodeWriter:
         self.count = 0  # of streams and items
 
     def section(self, streams: Sequence[StreamRecord], columns: Columns, limits: Limits) -> bytes:
-        """Return the section's bytes. Raises `ArtifactFailed` above a limit."""
+        """Raises `ArtifactFailed` above a limit."""
         number_of = self._numbers(columns.operands).__getitem__
         for stream, items in zip(streams, columns.streams, strict=True):
             self._stream(stream, items.heads, list(map(number_of, items.references)))
@@ -279,9 +279,7 @@ class CodeWriter:
         return frame
 
     def _numbers(self, operands: Operands) -> list[int]:
-        """Write the values of operands, and return the reference of each: 0 for None, else 1 + the
-        index of its value.
-        """
+        """Write the operands' values; return their references: 0 for None, else 1 + the index."""
         shapes: list[_Shape | None] = [None] * len(operands.patterns)
         values, pack = self.values, self.values.pack
         numbers: list[int] = []

@@ -27,7 +27,6 @@ class Lifetime(NamedTuple):
     last: int
 
     def meets(self, other: Lifetime) -> bool:
-        """Return whether the two live ranges overlap."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -40,7 +39,6 @@ def lifetimes(body: Body, target: Target, buffer: Buffer) -> list[Lifetime]:
 
 
 def lifetimes_in(body: Body, target: Target, buffers: Sequence[Buffer]) -> list[list[Lifetime]]:
-    """Return `lifetimes` for each of `buffers`."""
     accesses, spans = accesses_of(body, target), _spans(body)
     found: dict[Buffer, list[tuple[int, int, int, Tensor]]] = {buffer: [] for buffer in Buffer}
     for (tensor, pattern), first in zip(accesses.first.items(), accesses.begun, strict=True):
@@ -499,7 +497,6 @@ def _roles(lives: Sequence[Lifetime], space: Space) -> list[_Role]:
 
 
 def _phases(roles: Sequence[_Role]) -> list[list[_Role]]:
-    """Group the roles whose live ranges overlap in the program."""
     phases: list[list[_Role]] = []
     end = -1
     for role in sorted(roles, key=lambda one: one.span):
@@ -604,8 +601,6 @@ def allocate(
 
 
 class Strategy(NamedTuple):
-    """The parameters of placement, as in `allocate`."""
-
     rest: int
     pack: bool
     roles: bool = False
@@ -675,7 +670,6 @@ class _Filled(NamedTuple):
     failure: DoesNotFit | None = None
 
     def report(self, target: Target, report: Reporter) -> None:
-        """Report the tensor that does not fit, if there is one."""
         if self.failure is not None:
             from nkic.compiler.tight import report_overflow  # rarely needed
 

@@ -113,8 +113,6 @@ def _on_chip(
 
 
 class _Tile(NamedTuple):
-    """An operand of the instruction, and the tile that it is."""
-
     operand: Operand
     view: View
 
@@ -314,7 +312,6 @@ class Locate(Protocol):
 
 
 def _whole_call(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
-    """Return the span of the whole call, if no source is available."""
     return instruction.at.primary
 
 
@@ -360,7 +357,6 @@ class _Checker:
         return self.bounds(instruction) or self.rules(instruction)
 
     def legal(self, program: Program, groups: Groups) -> Checked:
-        """Report violations and return what is legal."""
         kept: list[list[Group]] = [[] for _ in groups]
         cores = [
             self.body(body, iter(own), legal)
@@ -462,7 +458,6 @@ def seen(operand: OperandValue) -> object:
 
 
 def _declared(instruction: Instruction, violation: Violation) -> list[Label]:
-    """Return a label for the declaration of the tensor in question."""
     index = instruction.row.operand_index.get(violation.operand)
     view: object = instruction.operands[index] if index is not None else None
     if violation.offsets and isinstance(view, View) and view.dynamic is not None:

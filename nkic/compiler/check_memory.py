@@ -224,7 +224,6 @@ def _label(core: int, what: str, step: Step[Item]) -> Label:
 
 
 def _engines(items: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
-    """Check that all cores use the same engine."""
     names = [_engine(item, fact).value for item, fact in zip(items, facts, strict=True)]
     if len(set(names)) == 1:
         return None
@@ -240,7 +239,6 @@ def _engine(instruction: Instruction, facts: Facts) -> Engine:
 
 
 def _tensors(items: Sequence[Instruction]) -> Violation | None:
-    """Check that the cores share the same tensor."""
     first = items[0]
     for index, operand in enumerate(first.operands):
         rule = first.row.operands[index]
@@ -449,7 +447,6 @@ class _UnwrittenFinder:
 
 
 def _meets(area: Box, boxes: Iterable[Box]) -> bool:
-    """Return whether any of the boxes shares a byte with `area`."""
     return any(
         all(low < high2 and low2 < high for (low, high), (low2, high2) in zip(area, b, strict=True))
         for b in boxes
@@ -458,7 +455,6 @@ def _meets(area: Box, boxes: Iterable[Box]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _whole(shape: tuple[int, ...], size: int) -> Box:
-    """Return the box of a whole tensor on chip."""
     return tuple((0, length) for length in (*shape[:-1], shape[-1] * size))
 
 

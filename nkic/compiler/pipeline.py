@@ -172,9 +172,7 @@ def _is_cheap(program: Program) -> bool:
 
 
 def _spilled(lowered: Program, first: spill.Spilled) -> Fitted | None:
-    """Spill to the largest share of SBUF in which everything can be allocated; None if there is
-    none.
-    """
+    """Spill to the largest share of SBUF in which everything can be allocated; None without one."""
     for share in SHARES if first.enough else ():
         spilled = first if share == 1.0 else spill.spill(lowered, share)
         graphs = depend(spilled.program)
@@ -228,9 +226,7 @@ def _stuck(step: spill.Step) -> str:
 
 
 def _warning(fitted: Fitted) -> Diagnostic:
-    """Return a warning that names the spilled tensors, where they were declared, and their
-    traffic.
-    """
+    """Return a warning that names the spilled tensors, their declarations, and their traffic."""
     spilled = fitted.spilled
     assert spilled is not None
     groups = _by_declaration(spilled)

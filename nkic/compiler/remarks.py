@@ -588,9 +588,7 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
 
 
 def _overtaken(line_issues: Sequence[Issue], issues: Sequence[Issue]) -> int:
-    """Count the instructions that are before the last of `line_issues` in the program and issued
-    after it.
-    """
+    """Count the instructions before the last of `line_issues` that are issued after it."""
     order = {id(issue): at for at, issue in enumerate(issues)}
     last = max(line_issues, key=lambda issue: issue.instruction.number)
     return sum(

@@ -70,9 +70,7 @@ def _bound(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _decorators(text: str, kernel: str | None) -> Iterator[str]:
-    """Yield the first name of each decorator of the kernel, or of all decorated functions if there
-    is no such kernel.
-    """
+    """Yield the first name of each decorator of the kernel, or without it of all functions."""
     decorated = _DECORATED.findall(text)
     of_kernel = [lines for lines, name in decorated if name == kernel]
     for lines in of_kernel or [lines for lines, _ in decorated]:
@@ -115,9 +113,7 @@ def request_for(
 
 
 def _check_lnc(request: Request, environ: Mapping[str, str]) -> None:
-    """Check that the kernel runs on as many cores as the model around it (since 0.7;
-    NCC_EVRF066).
-    """
+    """Check that the kernel runs on as many cores as the model around it (0.7; NCC_EVRF066)."""
     flag = compiler_flag("--lnc", environ)
     cores, origin = (_cores(flag, COMPILER_FLAGS), COMPILER_FLAGS) if flag else _lnc(environ)
     if cores in (None, request.lnc) or request.profile < Profile.NKI_0_7:
@@ -344,9 +340,7 @@ Setting = tuple[str, str, str]
 def settings(
     source: SourceFile | None, command: RequestOptions, environ: Mapping[str, str]
 ) -> Iterator[Setting]:
-    """Yield the settings that `request_for` finds for a kernel. Without `source` there is no inline
-    block.
-    """
+    """Yield the settings that `request_for` finds; without `source` there is no inline block."""
     request = request_for(source, command, environ)
     block = stated(source, command.kernel)
     block_origin = f"inline block of {source.path}" if source is not None else ""

@@ -266,7 +266,6 @@ def _accessed(instruction: Instruction) -> list[tuple[int, bool, _Form | None]]:
 
 
 def _sources_of_offsets(program: Program) -> Iterator[Tensor]:
-    """Yield the tensors that hold run-time offsets."""
     for instruction in chain(*map(instructions, program.cores)):
         for operand in instruction.operands:
             if isinstance(operand, TILES) and operand.dynamic is not None:

@@ -162,9 +162,7 @@ class _Text:
     # Fused instructions
 
     def fused(self, first: int, second: int) -> Iterator[str]:
-        """Let the activation of one line, or one in place of its square, also add up what the next
-        statement reduces.
-        """
+        """Let the activation of one line also add up what the next statement reduces."""
         makers, reducers = self._statements(first), self._statements(second)
         if len(makers) != 1 or len(reducers) != 1:
             return
@@ -311,9 +309,7 @@ def _ran(text: str, compile: Compile, fill: str) -> _Ran:
 
 
 def _compared(first: _Ran, after: _Ran) -> str:
-    """Compare the outputs with those of the original, bit by bit or within the tolerances of their
-    types.
-    """
+    """Compare the outputs with the original's, bit by bit or within their types' tolerances."""
     if first.dtypes != after.dtypes:
         return "different"
     return agreement(first.outputs, after.outputs, first.dtypes, after.dtypes)

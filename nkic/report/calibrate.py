@@ -40,8 +40,6 @@ WEIGHTS = "LDWEIGHTS"  # a part of a product that its MATMUL hides
 
 
 class Predictable(Protocol):
-    """Something that was measured: a microkernel, or a whole kernel."""
-
     @property
     def figures(self) -> tuple[str, ...]:
         """The figures that the measurement determines."""
@@ -387,9 +385,7 @@ def _number(
 
 
 def figures_named(text: str | None) -> list[str]:
-    """Return the names of figures in `dma.engine_rate,vector.interval_sbuf`. Raises
-    `UsageFailed`.
-    """
+    """Return the figures' names in `dma.engine_rate,vector.interval_sbuf`. Raises `UsageFailed`."""
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     if not names:
         raise bad_value(

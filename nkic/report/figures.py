@@ -75,9 +75,7 @@ def figures(
     compare: Sequence[Mapping[str, Any]] = (),
     seconds: float | None = None,
 ) -> RunReport:
-    """Return the report of a run. `compare` are comparisons as JSON, `seconds` is the host's
-    time.
-    """
+    """Return the report of a run; `compare` are comparisons as JSON, `seconds` the host's time."""
     signature = signature_of(executable)
     uses = result.engines.items()
     target = options.target_of(executable)

@@ -191,8 +191,6 @@ def _percent(share: float) -> str:
 
 @dataclass(frozen=True)
 class Insight:
-    """The complete analysis of a run."""
-
     trace: Trace
     accounts: Accounts
     path: list[Segment]
@@ -219,9 +217,7 @@ def insight(trace: Trace, again: Again | None, max_events: int = QUESTION_EVENTS
 def _answers(
     accounts: Accounts, path: list[Segment], ranges: list[LiveRange], again: Again, max_events: int
 ) -> list[Answer]:
-    """Answer as many questions as the budget allows, greatest weight first, advice before
-    limits.
-    """
+    """Answer what the budget allows, greatest weight first, advice before limits."""
     trace = accounts.trace
     count = max(MIN_QUESTIONS, max_events // max(1, len(trace.events)))
     asked = questions(accounts, path, ranges)

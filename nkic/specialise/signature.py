@@ -34,7 +34,7 @@ UNKNOWN = TensorType()
 
 @dataclass(frozen=True)
 class KernelParameter:
-    """One parameter of the kernel. `default` is its source text, or ""."""
+    """`default` is its source text, or ""."""
 
     name: str
     annotated: TensorType

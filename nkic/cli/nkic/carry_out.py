@@ -223,9 +223,7 @@ class _CompileCommand:
     def keep(
         self, cached: CachedRun, path: str, compiled: Compiled, warnings: Sequence[Diagnostic]
     ) -> None:
-        """Cache the file written to `path` and its messages, with the file-system lookups it
-        depends on.
-        """
+        """Cache the file written to `path`, its messages, and the look-ups that it depends on."""
         probes, used = self.loader.probes, resources(compiled.executable)
         if compiled.program is not None:
             probes.contents.update(compiled.program.reads)

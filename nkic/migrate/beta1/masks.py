@@ -267,9 +267,7 @@ class Cutter:
         return frozenset({(2,) * max(axis.rank for axis in self.limits)})
 
     def part(self, shapes: frozenset[tuple[int, ...]]) -> str:
-        """Return the slices of a tile that the mask selects: "" for all of it. Raises
-        `NotSlices`.
-        """
+        """Return the slices of a tile that the mask selects: "" for all. Raises `NotSlices`."""
         if not self.limits:
             return ""
         ranks = {axis.rank for axis in self.limits}
@@ -372,9 +370,7 @@ class Stair(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The variables with the number of whole rows, and of elements in the row after them; set at
-    `line`.
-    """
+    """The variables set at `line`: the number of whole rows, and of elements in the next row."""
 
     whole: str
     rest: str
@@ -475,9 +471,7 @@ class Stairs:
     # ---- recognition -----------------------------------------------------------------------
 
     def _is_read_alike(self, tile: cst.Name, call: cst.Call) -> bool:
-        """Whether every reader of the tile has the same mask, so that unselected elements are never
-        used.
-        """
+        """Whether all readers of the tile have this mask, and none uses unselected elements."""
         scope = scope_of(self.sheet, tile)
         names = names_in(scope.body) if scope is not None else ()
         for use in (name for name in names if name.value == tile.value):

@@ -231,9 +231,7 @@ TARGET = "__target"  # in a tile's expression: what the statement assigns the ti
 
 
 class Pending(NamedTuple):
-    """A call that returns a tile: its old and new form, its result, and the expression that makes
-    the tile.
-    """
+    """A call that returns a tile: its old and new form, its result, and what makes the tile."""
 
     old: cst.Call
     new: cst.Call
@@ -274,8 +272,6 @@ class PendingCalls:
 
 
 class Hoisting:
-    """The lines of one statement."""
-
     def __init__(self, sheet: Sheet, pending: PendingCalls) -> None:
         self.sheet = sheet
         self.pending = pending

@@ -30,9 +30,7 @@ from nkic.migrate.sheet import walk
 
 
 class Dynamic(NamedTuple):
-    """A dimension whose index contains a tile's element: the dimension, the element as a tile, and
-    the rest of the sum.
-    """
+    """A dimension whose index is the element of a tile, given as a tile, plus `rest`."""
 
     dim: int
     element: str

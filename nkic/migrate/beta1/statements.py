@@ -332,9 +332,7 @@ def _leave(sheet: Sheet, node: cst.CSTNode, dtype: DType) -> None:
 
 
 def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None:
-    """Return the type that an expression wrote, if today's result has another one and other bits;
-    else None.
-    """
+    """Return the type that an expression wrote, if today's result has another one and bits."""
     own = set(map(id, sheet.tensors(node)))
     instructions = sheet.instructions(node)
     if not instructions:
@@ -397,9 +395,7 @@ class Carried:
         self.sheet = indices.sheet
 
     def written(self, old: cst.For, new: cst.For) -> cst.FlattenSentinel[cst.BaseStatement]:
-        """Return the loop, preceded by copies of the loop-carried numbers, which its body
-        restores.
-        """
+        """Return the loop after copies of the loop-carried numbers, which its body restores."""
         names = self._names(old)
         if not names or not isinstance(new.body, cst.IndentedBlock):
             return cst.FlattenSentinel([new])
@@ -432,9 +428,7 @@ class Carried:
         return None
 
     def _is_number(self, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
-        """Whether the value is a Python number; a tile keeps the value of the previous
-        iteration.
-        """
+        """Whether the value is a Python number; a tile keeps the value of the last iteration."""
         match node:
             case cst.Name(name):
                 return name in seen or self._is_set_to_numbers(node, seen | {name})
@@ -449,9 +443,7 @@ class Carried:
         return isinstance(node, _PLAIN) and all(self._is_number(value, seen) for value in inside)
 
     def _is_set_to_numbers(self, name: cst.Name, seen: frozenset[str]) -> bool:
-        """Whether every value assigned to the name in its function is a number; a loop's counter
-        is.
-        """
+        """Whether every value of the name in its function is a number; a loop's counter is."""
         scope = scope_of(self.sheet, name)
         setters = [node for node in walk(scope or self.sheet.tree) if name.value in set_by(node)]
         values = [value for _, value in self.indices.definitions(name)]
@@ -561,9 +553,7 @@ class Hidden:
         self._conditions[id(part)] = condition
 
     def condition(self, part: cst.BaseSmallStatement) -> str:
-        """Return the condition on which a statement's inputs exist, if it was skipped in some
-        iteration; else "".
-        """
+        """Return the condition on which a statement's inputs exist, if any was skipped, or ""."""
         names = {name.value: name for name in _read(part)}
         conditions = {self._of_tile(name, part) for name in names.values()} - {""}
         return conditions.pop() if len(conditions) == 1 else ""
@@ -653,9 +643,7 @@ LEAVING = "a return in a loop"
 def without_return(
     sheet: Sheet, old: cst.For, new: cst.For
 ) -> tuple[cst.For, cst.SimpleStatementLine | None]:
-    """Return the loop, and the `return` at its end, which belongs after it; other returns are
-    left.
-    """
+    """Return the loop, and the `return` at its end for after it; other returns are left."""
     line: cst.SimpleStatementLine | None = None
     match new.body:
         case cst.IndentedBlock((*others, cst.SimpleStatementLine((cst.Return(),)) as line)):

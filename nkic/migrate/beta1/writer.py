@@ -400,9 +400,7 @@ class Writer(cst.CSTTransformer):
         return is_one or None
 
     def _for(self, old: cst.For, new: cst.For) -> Any:
-        """Rewrite a loop whose body was traced once: returns move after it, numbers are
-        restored.
-        """
+        """Rewrite a loop traced once: returns move after it, numbers are restored."""
         if not is_traced(self.sheet, old):
             return new
         loop, last = without_return(self.sheet, old, new)
