@@ -222,7 +222,7 @@ def _sweep(
             taken.remove((low, high))
         overlapping = [f for f in fixed if f.meets(life)]
         ranges = (
-            _joined([*taken, *(range_of(f, space) for f in overlapping)]) if overlapping else taken
+            joined([*taken, *(range_of(f, space) for f in overlapping)]) if overlapping else taken
         )
         size = space.size(life.tensor)
         start = fit(ranges, space.capacity, size, after)
@@ -241,7 +241,7 @@ def _sweep(
     return addresses
 
 
-def _joined(ranges: Ranges) -> Ranges:
+def joined(ranges: Ranges) -> Ranges:
     """Merge overlapping ranges, as `fit` requires.
 
     Ranges of a live tensor and of a fixed one that is used later may overlap.

@@ -9,10 +9,10 @@ from itertools import chain
 from math import prod
 from typing import NamedTuple, Protocol
 
-from nkic.base.diagnostics import Label, Reporter, within
+from nkic.base.diagnostics import Label, Reporter, call_labels, within
 from nkic.base.profiles import Profile
 from nkic.base.profiles import find as profile_named
-from nkic.base.source import CallChain, Span
+from nkic.base.source import Span
 from nkic.base.text import plural
 from nkic.machine.operands import Depends, Operand, Violation
 from nkic.machine.patterns import Dims, elements, merged, repeats, run
@@ -471,11 +471,6 @@ def declaration(tensor: Tensor) -> Label:
     return Label(tensor.at.primary, what)
 
 
-def call_labels(at: CallChain) -> list[Label]:
-    """Return the calls that led to `at` as secondary labels."""
-    return [Label(span, "called from here") for span in at.user_frames()[1:]]
-
-
 # ---- Checks the ordering edges that the kernel asked for ----------------------------------------
 # An edge is a wait that the device executes every time, so the earlier instruction must be in the
 # same device loops as the later one, or in an enclosing one. Source: `nki.isa`, `depends_on`.
@@ -510,11 +505,8 @@ def _complain(consumer: Instruction, producer: Instruction, report: Reporter) ->
         "bad-schedule",
         f"{consumer.row.name} is ordered after {producer.row.name}, which is inside a device loop, "
         "but is itself outside it: nothing outside the loop can wait for one iteration",
-        consumer.at.primary,
-        labels=[
-            Label(producer.at.primary, f"{producer.row.name} is in the loop"),
-            *call_labels(consumer.at),
-        ],
+        consumer.at,
+        labels=[Label(producer.at.primary, f"{producer.row.name} is in the loop")],
         help="remove the edge: instructions after the loop wait for its end; or order two "
         "instructions of the same loop",
     )
@@ -551,8 +543,8 @@ def find_shared_elements(lowered: Program, report: Reporter) -> None:
                 report.warning(
                     slug,
                     f"{instruction.row.name}: {text}",
-                    instruction.at.primary,
-                    labels=[declaration(dst.tensor), *call_labels(instruction.at)],
+                    instruction.at,
+                    labels=[declaration(dst.tensor)],
                     help=_HELP[slug],
                 )
 

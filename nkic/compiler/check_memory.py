@@ -19,7 +19,7 @@ from typing import Any
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.source import CallChain, Span
-from nkic.compiler.check import call_labels, declaration
+from nkic.compiler.check import declaration
 from nkic.machine.operands import Access, Depends, Facts, Register, Violation
 from nkic.machine.patterns import run
 from nkic.machine.psum import History, Rectangle, bank_problem, is_matmul, restricts_accumulation
@@ -75,8 +75,8 @@ def _bank(
         report.error(
             "psum-bank",
             f"{instruction.row.name}: {text}",
-            instruction.at.primary,
-            labels=[Label(tensor.at.primary, what), *call_labels(instruction.at)],
+            instruction.at,
+            labels=[Label(tensor.at.primary, what)],
             help=f"write a part that is within one bank: `{tensor.name}` has the columns of a "
             f"bank at multiples of {PSUM_BANK_BYTES // dst.dtype.size}",
         )
@@ -160,11 +160,8 @@ def _warn(
         f"{instruction.row.name} accumulates onto what {writer.row.name} wrote into `{name}`, "
         "which is undefined "
         f"on {lowered.target.name}: an accumulation must begin with a matmul",
-        instruction.at.primary,
-        labels=[
-            Label(writer.at.primary, f"{writer.row.name} writes it here"),
-            *call_labels(instruction.at),
-        ],
+        instruction.at,
+        labels=[Label(writer.at.primary, f"{writer.row.name} writes it here")],
         help="let the first matmul overwrite with accumulate=False; add the former values "
         "with nisa.tensor_tensor afterwards",
     )
@@ -204,10 +201,9 @@ def _outline(body: Body) -> Outline[Item]:
 
 def _complain(mismatch: Mismatch[Item], report: Reporter) -> None:
     at = mismatch.first[1].item.at
-    calls = [Label(span, "called from here") for span in at.user_frames()[1:]]
     advice = mismatch.violation.help if mismatch.violation else ""
     advice = advice or "let both cores reach the same rendezvous in the same order"
-    report.error(SLUG, mismatch.text, at.primary, labels=[*_others(mismatch), *calls], help=advice)
+    report.error(SLUG, mismatch.text, at, labels=_others(mismatch), help=advice)
 
 
 def _others(mismatch: Mismatch[Item]) -> list[Label]:
@@ -302,8 +298,8 @@ class _Finder:
             self.report.warning(
                 "unset-register",
                 f"{what} reads a register that nothing has set",
-                at.primary,
-                labels=[made, *call_labels(at)],
+                at,
+                labels=[made],
                 help="load it first with nisa.register_load, or pass nisa.register_alloc a value",
             )
 
@@ -440,8 +436,8 @@ class _UnwrittenFinder:
         self.report.warning(
             "read-never-written" if is_fault else "read-unwritten",
             f"{instruction.row.name} reads {part}, which is uninitialised",
-            instruction.at.primary,
-            labels=[declaration(tensor), *call_labels(instruction.at)],
+            instruction.at,
+            labels=[declaration(tensor)],
             help="initialise it first, for example with nisa.memset, or read a smaller part",
         )
 
@@ -506,11 +502,8 @@ def _complain_of_sum(
     report.warning(
         "sum-overwritten",
         f"{matmul.row.name} overwrites the sum in `{dst.tensor.name}`, which nothing has read",
-        matmul.at.primary,
-        labels=[
-            Label(before.at.primary, f"{before.row.name} writes it here"),
-            *call_labels(matmul.at),
-        ],
+        matmul.at,
+        labels=[Label(before.at.primary, f"{before.row.name} writes it here")],
         help="pass accumulate=True to add to it, or read the sum first",
     )
 
@@ -531,8 +524,8 @@ class _Unread:
         report.warning(
             "result-not-read",
             f"{instruction.row.name} writes `{name}`, {end}",
-            instruction.at.primary,
-            labels=[*labels, *call_labels(instruction.at)],
+            instruction.at,
+            labels=labels,
             help="use the result, or remove the instruction: it only takes time",
         )
 

@@ -193,13 +193,12 @@ def warn(schedule: Schedule, report: Reporter) -> None:
             f"core {second.core} {_does(second)} `{race.tensor.name}` while core {first.core} "
             f"{_does(first)} it: nothing orders these accesses"
         )
-        calls = [Label(s, "called from here") for s in second.instruction.at.user_frames()[1:]]
         at = first.instruction.at.primary
         report.warning(
             "core-race",
             text,
-            second.instruction.at.primary,
-            labels=[Label(at, f"core {first.core} {_does(first)} it here"), *calls],
+            second.instruction.at,
+            labels=[Label(at, f"core {first.core} {_does(first)} it here")],
             help=_advice(race),
         )
 

@@ -17,7 +17,7 @@ from typing import Any
 from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
-from nkic.compiler.check import call_labels, seen
+from nkic.compiler.check import seen
 from nkic.compiler.check_memory import first_hole
 from nkic.machine.arguments import shown
 from nkic.machine.dtypes import FLOAT32, DType
@@ -150,8 +150,7 @@ class _Finder:
     def complain(self, slug: str, message: str, at: CallChain, help: str) -> Diagnostic:
         diagnostic = self.again(slug, at)
         if diagnostic is None:
-            labels, level = call_labels(at), Level.WARNING
-            diagnostic = make(slug, message, at.primary, labels=labels, help=help, level=level)
+            diagnostic = make(slug, message, at, help=help, level=Level.WARNING)
             self.reported[slug, id(at)] = diagnostic
             self.report.add(diagnostic)
         return diagnostic
