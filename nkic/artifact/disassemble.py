@@ -205,10 +205,7 @@ def _lines_of(stream: StreamRecord) -> Iterator[TextLine]:
 
 
 def rows(
-    executable: Executable,
-    *,
-    engine: Engine | None = None,
-    lines: tuple[int, int] | None = None,
+    executable: Executable, *, engine: Engine | None = None, lines: tuple[int, int] | None = None
 ) -> list[dict[str, Any]]:
     """Return the listing as JSON-serialisable rows, one per record."""
     return [_row(executable, line) for line in selected(executable, engine, lines)]

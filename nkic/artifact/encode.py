@@ -355,12 +355,7 @@ def _bound(bound: int | Register) -> int | tuple[int]:
 # ---- Executable → bytes. Equal executables give equal bytes -------------------------------------
 
 
-def write(
-    executable: Executable,
-    *,
-    embed_source: bool = False,
-    limits: Limits = LIMITS,
-) -> bytes:
+def write(executable: Executable, *, embed_source: bool = False, limits: Limits = LIMITS) -> bytes:
     """Return the bytes of the file. Raises `ArtifactFailed` if a limit of the format is exceeded.
 
     All other checks are made by `verify`, which emit calls on its result.

@@ -425,12 +425,7 @@ class _UnwrittenFinder:
             self.complain(instruction, tensor, hole, bool(boxes), is_fault)
 
     def complain(
-        self,
-        instruction: Instruction,
-        tensor: Tensor,
-        hole: str,
-        is_partial: bool,
-        is_fault: bool,
+        self, instruction: Instruction, tensor: Tensor, hole: str, is_partial: bool, is_fault: bool
     ) -> None:
         part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
         self.report.warning(

@@ -121,9 +121,7 @@ Meta = Mapping[str, str]
 
 
 def emit(
-    schedule: Schedule,
-    sources: Mapping[str, SourceFile],
-    meta: Meta | None = None,
+    schedule: Schedule, sources: Mapping[str, SourceFile], meta: Meta | None = None
 ) -> Executable:
     """Return the executable of `schedule`. `sources` maps the paths in spans to the files."""
     program = schedule.program

@@ -21,13 +21,7 @@ from nkic.source.bindings import Kernel
 from nkic.source.parse import parse
 from nkic.source.resolve import list_kernels
 from nkic.source.scopes import parameters
-from nkic.specialise.inline import (
-    parse_arg,
-    parse_const,
-    parse_grid,
-    read_block,
-    read_settings,
-)
+from nkic.specialise.inline import parse_arg, parse_const, parse_grid, read_block, read_settings
 from nkic.specialise.request import Request, RequestOptions, TensorType, combine
 
 # ---- The NKI version of a file, inferred from its imports ---------------------------------------

@@ -172,10 +172,7 @@ class _Text:
         between = Span(maker.span.path, *maker.span[3:], *reducer.span[1:3])
         if not needed <= given.keys() or "dst" not in reduced or self.of(between).strip():
             return
-        isa, ops = (
-            self.of(call.func.span).rpartition(".")[0],
-            given["op"].rpartition(".")[0],
-        )
+        isa, ops = (self.of(call.func.span).rpartition(".")[0], given["op"].rpartition(".")[0])
         new = adding_up(given, reduced["dst"], isa, ops)
         yield self.replaced([(maker.span.to(reducer.span), new)])
 

@@ -62,11 +62,7 @@ Evaluate = Callable[[nodes.Expression], Any]
 
 
 def bind(
-    kernel: Kernel,
-    request: Request,
-    report: Reporter,
-    evaluate: Evaluate,
-    called: bool = False,
+    kernel: Kernel, request: Request, report: Reporter, evaluate: Evaluate, called: bool = False
 ) -> BoundArguments:
     """Match the request with the kernel's parameters. Errors are fatal and list all problems.
 

@@ -188,9 +188,7 @@ class CommandLine:
         "with +, relative to --baseline), or if an output has nan or inf: nan,inf (exit code 5).",
     )
     init_check: bool = _checks(
-        "--init-check/--no-init-check",
-        "Reading uninitialised bytes is an error.",
-        default=True,
+        "--init-check/--no-init-check", "Reading uninitialised bytes is an error.", default=True
     )
     race_check: bool = _checks(
         "--race-check",
@@ -382,8 +380,7 @@ def _refuse_sharing(line: CommandLine) -> None:
         location = real(path)
         if location in options:
             fail(
-                f"`{by}`: `{path}` is read by this run ({options[location]})",
-                "choose another file",
+                f"`{by}`: `{path}` is read by this run ({options[location]})", "choose another file"
             )
         options[location] = by
 

@@ -112,9 +112,7 @@ def _simulated(
 
 
 def _write(
-    jobs: Sequence[_RunCommand],
-    results: Sequence[Result],
-    observers: debugging.Debugging | None,
+    jobs: Sequence[_RunCommand], results: Sequence[Result], observers: debugging.Debugging | None
 ) -> list[Diagnostic]:
     """Report remarks, write the outputs, and return the divergences from --expect-at."""
     for job, result in zip(jobs, results, strict=True):

@@ -50,10 +50,7 @@ _PRINTED_HEADS = {
 
 
 def carry_out(
-    line: CommandLine,
-    session: Session,
-    cached: CachedRun | None = None,
-    given: Given | None = None,
+    line: CommandLine, session: Session, cached: CachedRun | None = None, given: Given | None = None
 ) -> int:
     """Carry out the command line, cache the artifact in `cached`, and return the exit code.
 

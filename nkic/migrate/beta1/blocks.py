@@ -186,12 +186,7 @@ def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
 
 
 def _by_call(
-    sheet: Sheet,
-    old: cst.Call,
-    new: cst.Call,
-    memory: Buffer,
-    call: cst.Call,
-    block: Sequence[str],
+    sheet: Sheet, old: cst.Call, new: cst.Call, memory: Buffer, call: cst.Call, block: Sequence[str]
 ) -> str:
     """Return the address that the kernel's own function gives a block. Raises `NotSlices`."""
     shape = find(new, ("shape",), "shape")
