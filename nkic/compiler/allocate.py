@@ -242,13 +242,10 @@ def _sweep(
 
 
 def joined(ranges: Ranges) -> Ranges:
-    """Merge overlapping ranges, as `fit` requires.
-
-    Ranges of a live tensor and of a fixed one that is used later may overlap.
-    """
+    """Merge ranges that meet: `fit` needs them apart, and a fixed tensor's may overlap others."""
     merged: Ranges = []
     for low, high in sorted(ranges):
-        if merged and low < merged[-1][1]:
+        if merged and low <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
             merged.append((low, high))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nkic.artifact.records import Executable
 from nkic.base import levels
-from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
+from nkic.base.diagnostics import CompileFailed, Diagnostic
 from nkic.base.levels import Settings
 from nkic.base.limits import Limits
 from nkic.base.source import SourceFile, Span
@@ -92,10 +92,7 @@ class Compiled:
         self, settings: Settings, sources: Mapping[str, SourceFile]
     ) -> tuple[Diagnostic, ...]:
         """Return the warnings at the requested levels. Raises `CompileFailed` for denied ones."""
-        diagnostics = tuple(levels.apply(self.warnings, settings, sources, self.lines))
-        if any(diagnostic.level is Level.ERROR for diagnostic in diagnostics):
-            raise CompileFailed(diagnostics)
-        return diagnostics
+        return levels.judged(self.warnings, settings, sources, CompileFailed, self.lines)
 
     @property
     def executable(self) -> Executable:
