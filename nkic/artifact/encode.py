@@ -172,10 +172,7 @@ _INSTRUCTION, _SLOT, _MOVED = map(int, (CodeRecord.INSTRUCTION, CodeRecord.SLOT,
 
 
 class _Packed:
-    """Packed records in one buffer, which saves 50 bytes per record over separate objects.
-
-    `pack` appends a record.
-    """
+    """Packed records in one buffer, which saves 50 bytes per record over separate objects."""
 
     def __init__(self) -> None:
         self._packer = msgpack.Packer(autoreset=False)

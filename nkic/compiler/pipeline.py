@@ -137,10 +137,7 @@ OF_SBUF = (
 
 
 class Fitted(NamedTuple):
-    """A program with its graphs, and both again with addresses and reuse edges.
-
-    `spilled` is set if tiles wait in HBM.
-    """
+    """A program and graphs, both again with addresses and reuse; `spilled` if tiles wait in HBM."""
 
     lowered: Program
     graphs: Graphs
@@ -602,10 +599,7 @@ def _proven(
     options: CompileOptions,
     notes: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """Run the proofs, and make the file with them.
-
-    `notes` are made here if they could not be made before the proofs.
-    """
+    """Run the proofs, and make the file with them; `notes`, if missing, are made after them."""
     readings = prove.read(lowered)
     _prove("allocate", prove.prove_addresses(ordered.program, readings))
     yield "allocate-audit", None

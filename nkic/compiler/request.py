@@ -152,10 +152,7 @@ def _with_environment(
 
 
 def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
-    """Return the NKI version that the environment or the project sets, and its origin.
-
-    Raises `UsageFailed`.
-    """
+    """Return the NKI version of environment or project, and its origin. Raises `UsageFailed`."""
     if label := environ.get(NKI_VARIABLE):
         return find_profile(label, NKI_VARIABLE), NKI_VARIABLE
     frontend, profile = FORMER_FRONTEND
@@ -205,10 +202,7 @@ def stated(source: SourceFile | None, kernel: str | None) -> RequestOptions:
 
 
 def of_project(source: SourceFile | None, kernel: str | None) -> RequestOptions:
-    """Return `[tool.nkic.kernels]` for a kernel of a file, or for the only one that is there.
-
-    Raises `UsageFailed`.
-    """
+    """Return `[tool.nkic.kernels]` for a kernel, or for the only one. Raises `UsageFailed`."""
     if source is None or not (tables := files.setting(files.KERNELS)):
         return RequestOptions()
     known = {kernel} if kernel else {name for _, name in _DECORATED.findall(source.text)}

@@ -164,10 +164,7 @@ class Traffic(NamedTuple):
 
 
 class Move(NamedTuple):
-    """An inserted instruction: it copies `src` to `dst`.
-
-    Without `src`, it repeats the item at `maker` into `dst`.
-    """
+    """An inserted copy of `src` to `dst`; without `src`, the item at `maker` again into `dst`."""
 
     dst: Tensor
     src: Tensor | None

@@ -321,10 +321,7 @@ def _dims(operand: View | AccessPattern) -> Dims:
 
 @lru_cache(maxsize=4096)
 def _rows(pattern: Dims, size: int) -> tuple[int, int]:
-    """Return the number of contiguous rows of a pattern in HBM and the bytes per row.
-
-    Repetitions count once.
-    """
+    """Return the contiguous rows of a pattern in HBM, repeated ones once, and the bytes of each."""
     dims = tuple((step, num) for step, num in pattern if step)
     length = run(dims)
     return prod(num for _, num in dims) // length, length * size

@@ -61,10 +61,7 @@ class _Timed(NamedTuple):
 
 
 def read_profiles(folder: str) -> list[Observation]:
-    """Read every profile of a folder, named after its microkernel: `vector_reduce.json`.
-
-    Raises `UsageFailed`.
-    """
+    """Read the profiles of a folder, each named after its microkernel. Raises `UsageFailed`."""
     observations: list[Observation] = []
     for probe in PROBES:
         path = Path(folder) / f"{probe.name}.json"

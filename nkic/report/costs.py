@@ -388,10 +388,7 @@ class Accounts:
 
 
 class LiveRange(NamedTuple):
-    """The live range of a tensor on chip, from `start` to `end` (picoseconds).
-
-    `bytes` counts all its partitions.
-    """
+    """The live range of a tensor on chip in picoseconds; `bytes` are of all its partitions."""
 
     tensor: int
     name: str

@@ -27,10 +27,7 @@ MAX_THREADS = 1024
 
 
 def is_precise(environ: Mapping[str, str]) -> bool:
-    """Whether NKI_PRECISE_FP asks for results rounded after every instruction (the default).
-
-    Raises `UsageFailed`.
-    """
+    """Whether NKI_PRECISE_FP asks for rounding after each instruction. Raises `UsageFailed`."""
     return files.is_on(PRECISE_VARIABLE, environ)
 
 

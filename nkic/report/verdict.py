@@ -299,10 +299,7 @@ def _verdict(
 
 
 def _busy(accounts: Accounts, time: int) -> dict[str, float]:
-    """Return the busy share of each compute engine.
-
-    Queues run in parallel, so a sum over them would be meaningless.
-    """
+    """Return the busy share of each compute engine: of queues, which are parallel, none."""
     times = dict.fromkeys((n for e, n in SHORT_NAMES.items() if e is not Engine.DMA), 0)
     for cost in accounts.by_line.values():
         for name, busy in (*cost.busy.items(), *cost.triggers.items()):

@@ -100,7 +100,7 @@ def _operands(function: Callable[..., Any], reflected: bool) -> Callable[[Any, A
         if isinstance(other, NkiTensor):
             return NotImplemented
         if multiplies and isinstance(other, SEQUENCES) and isinstance(self, Scalar):
-            return OPERATIONS["*"](active(), other, operator.index(self))
+            return OPERATIONS["*"](active(), other, operator.index(raw(self)))
         try:
             value = raw(other)
         except NotANumber:

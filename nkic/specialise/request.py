@@ -208,10 +208,7 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Spread:
-    """The assignment of grid instances to cores.
-
-    Cores alternate along `axis`, after `run` instances each.
-    """
+    """How instances go to cores: in turn along `axis`, after `run` instances each."""
 
     axis: int = 0
     run: int = 1

@@ -279,10 +279,7 @@ class Hoisting:
         self.names: dict[str, cst.BaseExpression] = {}
 
     def hoisted(self, statement: cst.SimpleStatementLine, condition: str = "") -> Any:
-        """Return the statement, or all the lines that replace it.
-
-        Under a condition, the tiles are made outside it.
-        """
+        """Return the lines that replace the statement; the tiles are made outside its condition."""
         names = [*self.pending.inside(statement)]
         if not names:
             return _under(condition, [], [statement]) if condition else statement
