@@ -35,7 +35,7 @@ ALLOWED = {
     "compiler.spill": f"{DATA} compiler.allocate",  # live ranges, and the memory that they take
     "compiler.semaphores": DATA,
     "compiler.schedule": f"{DATA} compiler.semaphores",
-    "compiler.races": DATA,
+    "compiler.races": f"{DATA} compiler.semaphores",
     "compiler.emit": f"{DATA} artifact",
     "compiler.bound": f"{DATA} compiler.allocate compiler.semaphores",
     "compiler.search": f"{DATA} artifact compiler.allocate compiler.bound compiler.schedule"

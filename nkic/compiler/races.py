@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.source import Span
+from nkic.compiler.semaphores import Clock, join
 from nkic.machine.patterns import merged
 from nkic.machine.targets import Buffer, Engine
 from nkic.program.effects import Touch, touches_of
@@ -36,7 +37,6 @@ from nkic.program.program import (
 # then merges their clocks. Device loops run for two iterations, which shows the effect of one on
 # the next.
 
-Clock = list[int]
 ITERATIONS = 2
 
 
@@ -138,13 +138,6 @@ class AbstractRun:
         for semaphore in slot.signals:
             self.tokens[runner.core][semaphore].append(list(runner.done))
         runner.next = next(runner.items, None)
-
-
-def join(clock: Clock, other: Clock) -> None:
-    """Merge `other` into `clock` (element-wise maximum)."""
-    for i, value in enumerate(other):
-        if value > clock[i]:
-            clock[i] = value
 
 
 # --------------------------------------------------------------------------------------------------

@@ -301,50 +301,46 @@ BINARY = tuple(
 )
 
 
-class Wider:
-    def __init__(self, blocks: Blocks) -> None:
-        self.blocks = blocks
-        self.indices, self.sheet = blocks.indices, blocks.sheet
-
-    def written(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        if self.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
-            return new
-        first, second = (self._shape(arg.value) for arg in old.args[:2])
-        if not all(isinstance(arg.value, cst.Name) for arg in new.args[:2]):
-            return new
-        if len(first) != 2 or len(second) != 2 or first[0] == second[0]:
-            return new
-        operand = new.args[0 if first[0] == 1 else 1]
-        return self._broadcast(new, operand, tuple(map(max, first, second)))
-
-    def repeated(self, row: Row, old: cst.Call, new: cst.Call) -> cst.Call:
-        """Broadcast the operands of an instruction that Beta 1 broadcast along dimensions of one
-        element.
-        """
-        instructions = self.sheet.instructions(old)
-        for operand in REPEATED.get(row.name, ()):
-            values = (instruction.operand(operand) for instruction in instructions)
-            views = [value for value in values if isinstance(value, View)]
-            shapes = {view.shape for view in views}
-            arg = find(new, row.parameters[1:], operand)
-            if arg is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
-                continue
-            if not isinstance(arg.value, cst.Name | cst.Subscript) or "broadcast" in code(arg):
-                continue
-            new = self._broadcast(new, arg, shapes.pop())
+def widened(blocks: Blocks, old: cst.Call, new: cst.Call) -> cst.Call:
+    if blocks.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
         return new
+    first, second = (_shape(blocks, arg.value) for arg in old.args[:2])
+    if not all(isinstance(arg.value, cst.Name) for arg in new.args[:2]):
+        return new
+    if len(first) != 2 or len(second) != 2 or first[0] == second[0]:
+        return new
+    operand = new.args[0 if first[0] == 1 else 1]
+    return _broadcast(blocks, new, operand, tuple(map(max, first, second)))
 
-    def _broadcast(self, call: cst.Call, arg: cst.Arg, shape: tuple[int, ...]) -> cst.Call:
-        return with_value(call, arg, self.sheet.parsed("nl.broadcast_to({}, {})", arg.value, shape))
 
-    def _shape(self, value: cst.BaseExpression) -> tuple[int, ...]:
-        """Return the only shape of a tile of this name; () if there are several."""
-        if not isinstance(value, cst.Name):
-            return ()
-        calls = (expression for _, expression in self.indices.definitions(value))
-        evaluated = {tensor.shape for call in calls for tensor in self.sheet.tensors(call)}
-        shapes = evaluated or self.blocks.shapes.get(value.value, frozenset())
-        return next(iter(shapes)) if len(shapes) == 1 else ()
+def repeated(blocks: Blocks, row: Row, old: cst.Call, new: cst.Call) -> cst.Call:
+    """Broadcast an instruction's operands that Beta 1 broadcast along dimensions of one element."""
+    instructions = blocks.sheet.instructions(old)
+    for operand in REPEATED.get(row.name, ()):
+        values = (instruction.operand(operand) for instruction in instructions)
+        views = [value for value in values if isinstance(value, View)]
+        shapes = {view.shape for view in views}
+        arg = find(new, row.parameters[1:], operand)
+        if arg is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
+            continue
+        if not isinstance(arg.value, cst.Name | cst.Subscript) or "broadcast" in code(arg):
+            continue
+        new = _broadcast(blocks, new, arg, shapes.pop())
+    return new
+
+
+def _broadcast(blocks: Blocks, call: cst.Call, arg: cst.Arg, shape: tuple[int, ...]) -> cst.Call:
+    return with_value(call, arg, blocks.sheet.parsed("nl.broadcast_to({}, {})", arg.value, shape))
+
+
+def _shape(blocks: Blocks, value: cst.BaseExpression) -> tuple[int, ...]:
+    """Return the only shape of a tile of this name; () if there are several."""
+    if not isinstance(value, cst.Name):
+        return ()
+    calls = (expression for _, expression in blocks.indices.definitions(value))
+    evaluated = {tensor.shape for call in calls for tensor in blocks.sheet.tensors(call)}
+    shapes = evaluated or blocks.shapes.get(value.value, frozenset())
+    return next(iter(shapes)) if len(shapes) == 1 else ()
 
 
 def _is_repeated(view: View) -> bool:
