@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_605, 17),
+    "base": (3_617, 17),
     "machine": (10_050, 31),
     "source": (6_157, 14),
     "program": (1_754, 6),
