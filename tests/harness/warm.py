@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IMPORTED = (
     *("nkic.cli.nkic.carry_out", "nkic.compiler.pipeline", "nkic.compiler.forms"),
     *("nkic.cli.nki_run.running", "nkic.cli.nki_run.carry_out", "nkic.cli.nki_run.inspecting"),
-    *("nkic.nki.modules", "nkic.api", "nkic.base.render.text", "nkic.base.limits"),
+    *("nkic.nki.modules", "nkic.api", "nkic.base.render.text", "nkic.base.limits", "pytest"),
 )
 # Of Python's variables, those that mean the same in the processes and here.
 EVERYWHERE = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
