@@ -11,10 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.harness import plugin, warm
+from tests.harness import plugin
 
-PYTEST = "import sys, pytest; sys.exit(pytest.main(sys.argv[1:]))"
-ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 PROJECT = Path(__file__).resolve().parents[2]
 TESTS = """
 import numpy as np
@@ -49,17 +47,16 @@ def pytest_of(
 ) -> tuple[int, str]:
     """Return the exit code and output of pytest on a file with `body`."""
     (folder / "test_it.py").write_text(TESTS + body)
-    options = ("-q", "-p", "no:cacheprovider", *options)
-    # Plugins of other packages would take most of the time.
-    options += tuple(plugin.options()) if announced else ("-p", "nkic.pytest_plugin")
     path = os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])
+    if not announced:
+        found = plugin.pytest_with_it(folder, *options, env={"PYTHONPATH": path, **environ})
+        return found.returncode, found.stdout + found.stderr
+    # All modules of a package that announces a plugin are looked at.
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    environ = {**clean, **({} if announced else ALONE), "PYTHONPATH": path, **environ}
-    if announced:  # pytest looks at the modules of the packages that announce a plugin
-        command = [sys.executable, "-m", "pytest", *options]
-        found = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environ)
-    else:
-        found = warm.run_text(PYTEST, *options, cwd=folder, env=environ)
+    environ = {**clean, "PYTHONPATH": path, **environ}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    command += plugin.options()
+    found = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environ)
     return found.returncode, found.stdout + found.stderr
 
 
