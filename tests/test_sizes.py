@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_571, 22),
     "prove": (2_898, 9),
     "artifact": (5_536, 17),
-    "simulate": (15_271, 41),
+    "simulate": (15_678, 42),
     "report": (6_697, 20),
     "migrate": (6_452, 18),
     "api": (3_229, 12),
