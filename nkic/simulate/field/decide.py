@@ -7,8 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
-from pathlib import Path
-from traceback import extract_tb
 from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
@@ -23,7 +21,17 @@ from nkic.machine.operands import Register
 from nkic.machine.targets import Engine, Target
 from nkic.simulate.beside import DST, SRC, Follower, Resolved, values_of
 from nkic.simulate.compare import Comparison, ToleranceSettings, compare
-from nkic.simulate.field.domain import Cause, Fills, Limit, Look, Making, limits_of
+from nkic.simulate.field.domain import (
+    Cause,
+    Fills,
+    Limit,
+    Look,
+    cause_in_function,
+    cause_in_kernel,
+    distance_of,
+    limits_of,
+    looked,
+)
 from nkic.simulate.field.elements import (
     BITS,
     INFINITE,
@@ -47,7 +55,7 @@ from nkic.simulate.field.rules import (
     rule_of,
     why_undecided,
 )
-from nkic.simulate.field.traced import HERE, Places, Traced, Untraceable, flat
+from nkic.simulate.field.traced import Places, Traced, Untraceable, flat
 from nkic.simulate.inputs import (
     ArrayParameter,
     Generator,
@@ -416,16 +424,7 @@ class Kernel:
         return {p.name: numbers(found[p.name], p.dtype) for p in self.outputs}
 
     def cause(self, good: Arrays, bad: Arrays) -> Cause:
-        making = Making()
-        simulate_ranks(self.program, [bad], observers=[making])
-        made = making.first
-        if made is None:
-            return Cause("", "")
-        watching = Making(made.place)
-        simulate_ranks(self.program, [good], observers=[watching])
-        ranges = [f"`{clean(n)}` beyond [{a:.4g}, {b:.4g}]" for n, (a, b) in watching.read.items()]
-        text = f"{made.name} makes {made.what} of numbers"
-        return Cause(self.line(made.place), text, " or ".join(ranges))
+        return cause_in_kernel(self.program, good, bad)
 
     def digits_lost(self, arrays: Arrays) -> bool | None:
         return None
@@ -491,14 +490,7 @@ class Reference:
         return {f"output_{n}": x.astype(np.float64) for n, x in enumerate(found)}
 
     def cause(self, good: Arrays, bad: Arrays) -> Cause:
-        try:
-            with np.errstate(over="raise", divide="raise", invalid="raise"):
-                self._called(self._natural(bad))
-        except FloatingPointError as error:
-            calls = extract_tb(error.__traceback__)
-            frames = [call for call in calls if not call.filename.startswith(HERE)]
-            return Cause(f"{Path(frames[-1].filename).name}:{frames[-1].lineno}", str(error))
-        return Cause("", "")
+        return cause_in_function(lambda: self._called(self._natural(bad)))
 
     def digits_lost(self, arrays: Arrays) -> bool | None:
         """Return whether float32 gives other results than float64."""
@@ -509,7 +501,8 @@ class Reference:
         with np.errstate(all="ignore"):
             found = zip(self.run(arrays).values(), self._called(exact), strict=True)
             return any(
-                _distance(one, np.asarray(other, float), FLOAT32) > CAUTION for one, other in found
+                distance_of(one, np.asarray(other, float), FLOAT32) > CAUTION
+                for one, other in found
             )
 
     def trial(self, arrays: Arrays, names: Mapping[str, str], seed: int) -> Reference:
@@ -653,18 +646,10 @@ class _Comparing:
 
     def _look(self, fills: Fills) -> Look:
         runs = [s.run(self._arrays(fills, n), precise=True) for n, s in enumerate(self.sides)]
-        lost, finite, distance = [False, False], 1.0, 0.0
-        for pair in self.outputs:
-            one, other = (
-                found[parameter.name].reshape(-1)
-                for found, parameter in zip(runs, pair, strict=True)
-            )
-            sound = np.isfinite(one), np.isfinite(other)
-            for n in (0, 1):
-                lost[n] |= bool((~sound[n] & sound[1 - n]).any())
-            finite = min(finite, float((sound[0] & sound[1]).mean()))
-            distance = max(distance, _distance(one, other, pair.narrow))
-        return Look((lost[0], lost[1]), finite, distance)
+        return looked(
+            (runs[0][pair.first.name], runs[1][pair.second.name], pair.narrow)
+            for pair in self.outputs
+        )
 
     def _arrays(self, fill: Generator | Fills, number: int) -> dict[str, NDArray[Any]]:
         """Return the inputs of one program, the same numbers as of the other."""
@@ -699,19 +684,6 @@ class _Comparing:
                 if not comparison.passed and finite:  # overflow is no other function
                     return Counterexample(str(fill), comparison)
         return None
-
-
-def _distance(one: Numbers, other: Numbers, dtype: DType) -> float:
-    """Return the largest distance of numbers that are finite in both, in tolerances.
-
-    The absolute tolerance is that of the largest of them.
-    """
-    both = np.isfinite(one) & np.isfinite(other)
-    if not both.any():
-        return 0.0
-    rule, expected = ToleranceSettings().rule("", dtype), np.abs(other[both])
-    tolerance = rule.atol * max(float(expected.max()), 1.0) + rule.rtol * expected
-    return float((np.abs(one[both] - other[both]) / tolerance).max())
 
 
 def _compared(pair: _Pair, results: Sequence[Mapping[str, Numbers]], caution: float) -> Comparison:

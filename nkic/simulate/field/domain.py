@@ -9,18 +9,24 @@ not excluded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from nkic.artifact.records import PatternRecord
+from nkic.artifact.records import Executable, PatternRecord, source_of
 from nkic.base.text import clean
+from nkic.machine.dtypes import DType
 from nkic.simulate.beside import values_of
-from nkic.simulate.inputs import ArrayParameter, Generator
+from nkic.simulate.compare import ToleranceSettings
+from nkic.simulate.field.traced import HERE
+from nkic.simulate.inputs import ArrayParameter, Generator, Numbers
 from nkic.simulate.observed import Execution, Observer
+from nkic.simulate.stage import Arrays, simulate_ranks
 
 # ---- The inputs that are tried ------------------------------------------------------------------
 
@@ -95,6 +101,32 @@ class Look(NamedTuple):
     lost: tuple[bool, bool]
     finite: float
     distance: float
+
+
+def looked(pairs: Iterable[tuple[Numbers, Numbers, DType]]) -> Look:
+    """Compare the outputs of both, whose narrower types are given."""
+    lost, finite, distance = [False, False], 1.0, 0.0
+    for one, other, dtype in pairs:
+        first, second = one.reshape(-1), other.reshape(-1)
+        sound = np.isfinite(first), np.isfinite(second)
+        for n in (0, 1):
+            lost[n] |= bool((~sound[n] & sound[1 - n]).any())
+        finite = min(finite, float((sound[0] & sound[1]).mean()))
+        distance = max(distance, distance_of(first, second, dtype))
+    return Look((lost[0], lost[1]), finite, distance)
+
+
+def distance_of(one: Numbers, other: Numbers, dtype: DType) -> float:
+    """Return the largest distance of numbers that are finite in both, in tolerances.
+
+    The absolute tolerance is that of the largest of them.
+    """
+    both = np.isfinite(one) & np.isfinite(other)
+    if not both.any():
+        return 0.0
+    rule, size = ToleranceSettings().rule("", dtype), np.abs(other[both])
+    tolerance = rule.atol * max(float(size.max()), 1.0) + rule.rtol * size
+    return float((np.abs(one[both] - other[both]) / tolerance).max())
 
 
 class Cause(NamedTuple):
@@ -297,3 +329,30 @@ class Making(Observer):
                     name = record.row.name + (f" ({function})" if function else "")
                     self.first = Made(record.place, name, what)
                     return
+
+
+def cause_in_kernel(program: Executable, good: Arrays, bad: Arrays) -> Cause:
+    """Return which instruction fails at `bad`, and what it reads at `good`, where it does not."""
+    making = Making()
+    simulate_ranks(program, [bad], observers=[making])
+    made = making.first
+    if made is None:
+        return Cause("", "its result is not finite")
+    watching = Making(made.place)
+    simulate_ranks(program, [good], observers=[watching])
+    ranges = [f"`{clean(n)}` beyond [{a:.4g}, {b:.4g}]" for n, (a, b) in watching.read.items()]
+    span = source_of(program, made.place)
+    where = f"{clean(span.path)}:{span.line}" if span is not None else clean(program.name)
+    return Cause(where, f"{made.name} makes {made.what} of numbers", " or ".join(ranges))
+
+
+def cause_in_function(call: Callable[[], object]) -> Cause:
+    """Return which line of a NumPy function overflows, divides by zero, or makes NaN."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            call()
+    except FloatingPointError as error:
+        calls = extract_tb(error.__traceback__)
+        frames = [frame for frame in calls if not frame.filename.startswith(HERE)]
+        return Cause(f"{Path(frames[-1].filename).name}:{frames[-1].lineno}", str(error))
+    return Cause("", "its result is not finite")
