@@ -6,7 +6,10 @@ Tests of the cache turn it on.
 import gc
 import os
 
+import pytest
 from hypothesis.internal.conjecture import providers
+
+from nkic.base.worker import FORKED
 
 os.environ["NKIC_CACHE"] = "0"
 # It would draw numbers and strings of all modules that happen to be loaded, which it parses for
@@ -17,3 +20,12 @@ vars(providers).update(is_local_module_file=lambda path: False)
 def pytest_collection_finish() -> None:
     """Let the collector pass over the tests and modules, which stay: half a million objects."""
     gc.freeze()
+    # Each of the two asks for itself alone, and the processes of the other would import it anew.
+    FORKED.set_forkserver_preload(["nkic.judge.process", "nkic.serve.lsp_child"])
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let the collector pass over what the tests of a file leave in caches, too."""
+    if nextitem and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()

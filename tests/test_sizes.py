@@ -19,25 +19,25 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_605, 17),
+    "base": (3_617, 17),
     "machine": (10_050, 31),
     "source": (6_157, 14),
     "program": (1_754, 6),
     "evaluate": (16_307, 52),
     "language": (13_076, 41),
-    "specialise": (4_444, 13),
+    "specialise": (4_414, 13),
     "stdlib": (981, 7),
-    "compiler": (9_571, 22),
+    "compiler": (9_425, 22),
     "prove": (2_898, 9),
-    "artifact": (5_536, 17),
-    "simulate": (15_271, 41),
-    "report": (6_697, 20),
-    "migrate": (6_452, 18),
+    "artifact": (5_505, 17),
+    "simulate": (15_709, 42),
+    "report": (6_593, 20),
+    "migrate": (6_334, 17),
     "api": (3_229, 12),
-    "judge": (2_997, 10),
+    "judge": (3_098, 10),
     "serve": (1_899, 7),
     "nki": (2_390, 12),
-    "cli": (6_557, 28),
+    "cli": (6_519, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 
@@ -173,11 +173,13 @@ def test_a_page_of_another_module_is_seen() -> None:
     assert pages(dict.fromkeys(trees, SHORT), readers(trees)) == {}
 
 
-@pytest.mark.parametrize("path", PACKAGE + TESTS, ids=lambda p: str(p.relative_to(PROJECT)))
-def test_file_keeps_the_limits(path: Path) -> None:
-    text = path.read_text("utf-8")
-    lines = text.splitlines()
-    assert len(lines) <= LONGEST_FILE
-    assert [n for n, line in enumerate(lines, 1) if len(line) > LONGEST_LINE] == []
-    if functions(trees.nodes(path), LONGEST_FUNCTION):  # few files need their lines counted
-        assert [row for row in lengths(text) if row[2] > LONGEST_FUNCTION] == []
+def test_files_keep_the_limits() -> None:
+    long_files, long_lines, long_functions = [], [], []
+    for path in PACKAGE + TESTS:
+        text, name = path.read_text("utf-8"), str(path.relative_to(PROJECT))
+        lines = text.splitlines()
+        long_files += [name] if len(lines) > LONGEST_FILE else []
+        long_lines += [(name, n) for n, line in enumerate(lines, 1) if len(line) > LONGEST_LINE]
+        if functions(trees.nodes(path), LONGEST_FUNCTION):  # few files need their lines counted
+            long_functions += [(name, *f) for f in lengths(text) if f[2] > LONGEST_FUNCTION]
+    assert (long_files, long_lines, long_functions) == ([], [], [])

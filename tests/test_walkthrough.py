@@ -10,8 +10,6 @@ import io
 import linecache
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -82,8 +80,6 @@ def test_the_tests_of_the_page_pass(tmp_path: Path) -> None:
     (tmp_path / file.file).write_text(file.text)
     for line in commands.splitlines():
         words = line.removeprefix("$ pytest ").split()
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
-        command += plugin.options()
-        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        said = plugin.pytest_with_it(tmp_path, *words)
         assert said.returncode == 0, said.stdout + said.stderr
     assert "nkic_cycles" in (tmp_path / "report.xml").read_text()

@@ -132,19 +132,16 @@ class Plain:
         self.stream.seek(0)
 
     def read(self, count: int) -> bytes:
-        """Return exactly `count` bytes."""
         data = self.stream.read(min(count, self.left))
         self._took(len(data), count)
         return data
 
     def fill(self, target: memoryview) -> None:
-        """Fill all of `target`."""
         count = min(len(target), self.left)
         taken = self.stream.readinto(target[:count])  # type: ignore[attr-defined]
         self._took(taken, len(target))
 
     def finish(self) -> None:
-        """Check that nothing is left."""
         if self.left:
             raise Damaged(f"{grouped(self.left)} bytes follow the array")
 
@@ -173,9 +170,7 @@ _IN_ZIP64 = 0xFFFFFFFF
 
 
 class Member(NamedTuple):
-    """A file in the archive, as the directory describes it. `offset` is that of its local
-    header.
-    """
+    """A file in the archive, as the directory describes it; `offset` is of its local header."""
 
     name: str
     method: int
@@ -339,7 +334,6 @@ class Content:
         self.inflate = zlib.decompressobj(-15) if member.method == _DEFLATED else None
 
     def read(self, count: int) -> bytes:
-        """Return exactly `count` bytes."""
         data = bytearray(count)
         self.fill(memoryview(data))
         return bytes(data)

@@ -237,9 +237,7 @@ def of_numpy(element: Element) -> DType | None:
 
 
 def offer_npy(file: Opened, path: str) -> Offer:
-    """Return the array of an npy file. Raises `InputFailed`. `file` must stay open until it is
-    loaded.
-    """
+    """Return an npy file's array; `file` stays open until it is loaded. Raises `InputFailed`."""
     try:
         header = read_header(Plain(file))
         if header.start + header.data_bytes != file.size:
@@ -353,9 +351,7 @@ def _types(stream: BinaryIO, listed: tuple[Member, ...]) -> dict[str, DType]:
 def write_npz(
     stream: BinaryIO, arrays: Mapping[str, NDArray[Any]], types: Mapping[str, str]
 ) -> None:
-    """Write the arrays in order, then `types` (NKI types by name). The bytes do not depend on the
-    time.
-    """
+    """Write the arrays in order, then `types` (NKI types by name); the time changes no byte."""
     recorded = json.dumps(dict(types), ensure_ascii=True).encode()
     entries = {**arrays, DTYPES_MEMBER: np.frombuffer(recorded, np.uint8)}
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:

@@ -120,8 +120,6 @@ def assemble(source: str, *, rows: Mapping[str, Row] | None = None) -> Executabl
 
 
 class _Assembler:
-    """Collects the records of one text."""
-
     def __init__(self, rows: Mapping[str, Row]) -> None:
         self._rows = rows
         self._kernel: tuple[str, str, int, int, int] | None = None
@@ -153,7 +151,6 @@ class _Assembler:
         }
 
     def line(self, scanner: Scanner) -> None:
-        """Parse one line."""
         if scanner.done:
             return
         if scanner.accept("}"):

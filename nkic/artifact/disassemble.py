@@ -190,7 +190,6 @@ def selected(
 
 
 def walk(executable: Executable) -> Iterator[TextLine]:
-    """Yield every record of every stream in order."""
     for stream in executable.streams:
         yield from _lines_of(stream)
 
@@ -206,10 +205,7 @@ def _lines_of(stream: StreamRecord) -> Iterator[TextLine]:
 
 
 def rows(
-    executable: Executable,
-    *,
-    engine: Engine | None = None,
-    lines: tuple[int, int] | None = None,
+    executable: Executable, *, engine: Engine | None = None, lines: tuple[int, int] | None = None
 ) -> list[dict[str, Any]]:
     """Return the listing as JSON-serialisable rows, one per record."""
     return [_row(executable, line) for line in selected(executable, engine, lines)]
@@ -229,8 +225,6 @@ def _row(executable: Executable, line: TextLine) -> dict[str, Any]:
 
 
 class _Listing:
-    """Collects the lines of a listing."""
-
     def __init__(self, executable: Executable, sources: Mapping[str, str]) -> None:
         self._executable = executable
         self._sources = {path: source.splitlines() for path, source in sources.items()}
@@ -422,6 +416,5 @@ def _lines(first: list[str], second: list[str]) -> Iterator[str]:
 
 
 def _common(first: list[str], second: list[str]) -> int:
-    """Return the length of the common prefix."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))

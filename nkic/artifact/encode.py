@@ -172,10 +172,7 @@ _INSTRUCTION, _SLOT, _MOVED = map(int, (CodeRecord.INSTRUCTION, CodeRecord.SLOT,
 
 
 class _Packed:
-    """Packed records in one buffer, which saves 50 bytes per record over separate objects.
-
-    `pack` appends a record.
-    """
+    """Packed records in one buffer, which saves 50 bytes per record over separate objects."""
 
     def __init__(self) -> None:
         self._packer = msgpack.Packer(autoreset=False)
@@ -236,7 +233,7 @@ class CodeWriter:
         self.count = 0  # of streams and items
 
     def section(self, streams: Sequence[StreamRecord], columns: Columns, limits: Limits) -> bytes:
-        """Return the section's bytes. Raises `ArtifactFailed` above a limit."""
+        """Raises `ArtifactFailed` above a limit."""
         number_of = self._numbers(columns.operands).__getitem__
         for stream, items in zip(streams, columns.streams, strict=True):
             self._stream(stream, items.heads, list(map(number_of, items.references)))
@@ -279,9 +276,7 @@ class CodeWriter:
         return frame
 
     def _numbers(self, operands: Operands) -> list[int]:
-        """Write the values of operands, and return the reference of each: 0 for None, else 1 + the
-        index of its value.
-        """
+        """Write the operands' values; return their references: 0 for None, else 1 + the index."""
         shapes: list[_Shape | None] = [None] * len(operands.patterns)
         values, pack = self.values, self.values.pack
         numbers: list[int] = []
@@ -357,12 +352,7 @@ def _bound(bound: int | Register) -> int | tuple[int]:
 # ---- Executable → bytes. Equal executables give equal bytes -------------------------------------
 
 
-def write(
-    executable: Executable,
-    *,
-    embed_source: bool = False,
-    limits: Limits = LIMITS,
-) -> bytes:
+def write(executable: Executable, *, embed_source: bool = False, limits: Limits = LIMITS) -> bytes:
     """Return the bytes of the file. Raises `ArtifactFailed` if a limit of the format is exceeded.
 
     All other checks are made by `verify`, which emit calls on its result.

@@ -231,7 +231,6 @@ def text(value: Any, limit: int, subject: str) -> str:
 
 
 def binary(value: Any, subject: str) -> bytes:
-    """Return `value`, which must be binary data."""
     if type(value) is not bytes:
         raise Malformed(f"{subject} is {shown(value)}, not binary data")
     return value

@@ -156,10 +156,13 @@ class LimitHit(NkicError):
     exit_code = 6
 
 
+Place = Span | CallChain | None
+
+
 def make(
     slug: str,
     message: str,
-    span: Span | None = None,
+    at: Place = None,
     *,
     label: str = "",
     labels: Iterable[Label] = (),
@@ -170,11 +173,19 @@ def make(
 ) -> Diagnostic:
     """Build a diagnostic; `label` is the text under the primary span.
 
-    Equal labels, as from recursion, are merged.
+    The callers in a chain are the last labels. Equal labels, as from recursion, are merged.
     """
-    primary = Label(span, label) if span is not None else None
+    if isinstance(at, CallChain):
+        labels = [*labels, *call_labels(at)]
+        at = at.primary
+    primary = Label(at, label) if at is not None else None
     merged = tuple(_counted(*pair) for pair in Counter(labels).items())
     return Diagnostic(code(slug), level, message, primary, merged, tuple(notes), help, tuple(fixes))
+
+
+def call_labels(at: CallChain) -> list[Label]:
+    """Return the calls that led to `at` as secondary labels."""
+    return [Label(span, "called from here") for span in at.user_frames()[1:]]
 
 
 def bad_value(message: str, help: str = "") -> UsageFailed:
@@ -285,17 +296,17 @@ class Reporter:
         """Return whether this code was reported at this place."""
         return (code(slug).number, span, "") in self._diagnostics
 
-    def error(self, slug: str, message: str, span: Span | None = None, **extra: object) -> None:
+    def error(self, slug: str, message: str, at: Place = None, **extra: object) -> None:
         """`add(make(…))` at level error."""
-        self.add(make(slug, message, span, **extra))  # type: ignore[arg-type]
+        self.add(make(slug, message, at, **extra))  # type: ignore[arg-type]
 
-    def warning(self, slug: str, message: str, span: Span | None = None, **extra: object) -> None:
+    def warning(self, slug: str, message: str, at: Place = None, **extra: object) -> None:
         """`add(make(…))` at level warning."""
-        self.add(make(slug, message, span, level=Level.WARNING, **extra))  # type: ignore[arg-type]
+        self.add(make(slug, message, at, level=Level.WARNING, **extra))  # type: ignore[arg-type]
 
-    def fatal(self, slug: str, message: str, span: Span | None = None, **extra: object) -> NoReturn:
+    def fatal(self, slug: str, message: str, at: Place = None, **extra: object) -> NoReturn:
         """Report an error and raise `CompileFailed`."""
-        self.error(slug, message, span, **extra)
+        self.error(slug, message, at, **extra)
         raise CompileFailed(self.all)
 
     @property

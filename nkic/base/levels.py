@@ -187,9 +187,10 @@ def judged(
     settings: Settings,
     files: Mapping[str, SourceFile],
     failure: type[NkicError],
+    compiled: Lines | None = None,
 ) -> tuple[Diagnostic, ...]:
     """Return the result of `apply`; raises `failure` with it if it contains an error."""
-    reported = apply(diagnostics, settings, files)
+    reported = apply(diagnostics, settings, files, compiled)
     if any(diagnostic.level is Level.ERROR for diagnostic in reported):
         raise failure(reported)
     return reported

@@ -20,12 +20,10 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def start_nkic() -> int:
-    """Run the script `nkic`, and return the exit code."""
     return _start("nkic", "nkic.cli.nkic")
 
 
 def start_nki_run() -> int:
-    """Run the script `nki-run`, and return the exit code."""
     return _start("nki-run", "nkic.cli.nki_run")
 
 

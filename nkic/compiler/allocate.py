@@ -27,7 +27,6 @@ class Lifetime(NamedTuple):
     last: int
 
     def meets(self, other: Lifetime) -> bool:
-        """Return whether the two live ranges overlap."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -40,7 +39,6 @@ def lifetimes(body: Body, target: Target, buffer: Buffer) -> list[Lifetime]:
 
 
 def lifetimes_in(body: Body, target: Target, buffers: Sequence[Buffer]) -> list[list[Lifetime]]:
-    """Return `lifetimes` for each of `buffers`."""
     accesses, spans = accesses_of(body, target), _spans(body)
     found: dict[Buffer, list[tuple[int, int, int, Tensor]]] = {buffer: [] for buffer in Buffer}
     for (tensor, pattern), first in zip(accesses.first.items(), accesses.begun, strict=True):
@@ -224,7 +222,7 @@ def _sweep(
             taken.remove((low, high))
         overlapping = [f for f in fixed if f.meets(life)]
         ranges = (
-            _joined([*taken, *(range_of(f, space) for f in overlapping)]) if overlapping else taken
+            joined([*taken, *(range_of(f, space) for f in overlapping)]) if overlapping else taken
         )
         size = space.size(life.tensor)
         start = fit(ranges, space.capacity, size, after)
@@ -243,14 +241,11 @@ def _sweep(
     return addresses
 
 
-def _joined(ranges: Ranges) -> Ranges:
-    """Merge overlapping ranges, as `fit` requires.
-
-    Ranges of a live tensor and of a fixed one that is used later may overlap.
-    """
+def joined(ranges: Ranges) -> Ranges:
+    """Merge ranges that meet: `fit` needs them apart, and a fixed tensor's may overlap others."""
     merged: Ranges = []
     for low, high in sorted(ranges):
-        if merged and low < merged[-1][1]:
+        if merged and low <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
             merged.append((low, high))
@@ -499,7 +494,6 @@ def _roles(lives: Sequence[Lifetime], space: Space) -> list[_Role]:
 
 
 def _phases(roles: Sequence[_Role]) -> list[list[_Role]]:
-    """Group the roles whose live ranges overlap in the program."""
     phases: list[list[_Role]] = []
     end = -1
     for role in sorted(roles, key=lambda one: one.span):
@@ -604,8 +598,6 @@ def allocate(
 
 
 class Strategy(NamedTuple):
-    """The parameters of placement, as in `allocate`."""
-
     rest: int
     pack: bool
     roles: bool = False
@@ -675,7 +667,6 @@ class _Filled(NamedTuple):
     failure: DoesNotFit | None = None
 
     def report(self, target: Target, report: Reporter) -> None:
-        """Report the tensor that does not fit, if there is one."""
         if self.failure is not None:
             from nkic.compiler.tight import report_overflow  # rarely needed
 

@@ -9,10 +9,10 @@ from itertools import chain
 from math import prod
 from typing import NamedTuple, Protocol
 
-from nkic.base.diagnostics import Label, Reporter, within
+from nkic.base.diagnostics import Label, Reporter, call_labels, within
 from nkic.base.profiles import Profile
 from nkic.base.profiles import find as profile_named
-from nkic.base.source import CallChain, Span
+from nkic.base.source import Span
 from nkic.base.text import plural
 from nkic.machine.operands import Depends, Operand, Violation
 from nkic.machine.patterns import Dims, elements, merged, repeats, run
@@ -113,8 +113,6 @@ def _on_chip(
 
 
 class _Tile(NamedTuple):
-    """An operand of the instruction, and the tile that it is."""
-
     operand: Operand
     view: View
 
@@ -314,7 +312,6 @@ class Locate(Protocol):
 
 
 def _whole_call(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
-    """Return the span of the whole call, if no source is available."""
     return instruction.at.primary
 
 
@@ -360,7 +357,6 @@ class _Checker:
         return self.bounds(instruction) or self.rules(instruction)
 
     def legal(self, program: Program, groups: Groups) -> Checked:
-        """Report violations and return what is legal."""
         kept: list[list[Group]] = [[] for _ in groups]
         cores = [
             self.body(body, iter(own), legal)
@@ -462,7 +458,6 @@ def seen(operand: OperandValue) -> object:
 
 
 def _declared(instruction: Instruction, violation: Violation) -> list[Label]:
-    """Return a label for the declaration of the tensor in question."""
     index = instruction.row.operand_index.get(violation.operand)
     view: object = instruction.operands[index] if index is not None else None
     if violation.offsets and isinstance(view, View) and view.dynamic is not None:
@@ -474,11 +469,6 @@ def declaration(tensor: Tensor) -> Label:
     sizes = ", ".join(map(str, tensor.shape))
     what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
     return Label(tensor.at.primary, what)
-
-
-def call_labels(at: CallChain) -> list[Label]:
-    """Return the calls that led to `at` as secondary labels."""
-    return [Label(span, "called from here") for span in at.user_frames()[1:]]
 
 
 # ---- Checks the ordering edges that the kernel asked for ----------------------------------------
@@ -515,11 +505,8 @@ def _complain(consumer: Instruction, producer: Instruction, report: Reporter) ->
         "bad-schedule",
         f"{consumer.row.name} is ordered after {producer.row.name}, which is inside a device loop, "
         "but is itself outside it: nothing outside the loop can wait for one iteration",
-        consumer.at.primary,
-        labels=[
-            Label(producer.at.primary, f"{producer.row.name} is in the loop"),
-            *call_labels(consumer.at),
-        ],
+        consumer.at,
+        labels=[Label(producer.at.primary, f"{producer.row.name} is in the loop")],
         help="remove the edge: instructions after the loop wait for its end; or order two "
         "instructions of the same loop",
     )
@@ -556,8 +543,8 @@ def find_shared_elements(lowered: Program, report: Reporter) -> None:
                 report.warning(
                     slug,
                     f"{instruction.row.name}: {text}",
-                    instruction.at.primary,
-                    labels=[declaration(dst.tensor), *call_labels(instruction.at)],
+                    instruction.at,
+                    labels=[declaration(dst.tensor)],
                     help=_HELP[slug],
                 )
 

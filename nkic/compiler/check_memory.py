@@ -19,7 +19,7 @@ from typing import Any
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.source import CallChain, Span
-from nkic.compiler.check import call_labels, declaration
+from nkic.compiler.check import declaration
 from nkic.machine.operands import Access, Depends, Facts, Register, Violation
 from nkic.machine.patterns import run
 from nkic.machine.psum import History, Rectangle, bank_problem, is_matmul, restricts_accumulation
@@ -75,8 +75,8 @@ def _bank(
         report.error(
             "psum-bank",
             f"{instruction.row.name}: {text}",
-            instruction.at.primary,
-            labels=[Label(tensor.at.primary, what), *call_labels(instruction.at)],
+            instruction.at,
+            labels=[Label(tensor.at.primary, what)],
             help=f"write a part that is within one bank: `{tensor.name}` has the columns of a "
             f"bank at multiples of {PSUM_BANK_BYTES // dst.dtype.size}",
         )
@@ -160,11 +160,8 @@ def _warn(
         f"{instruction.row.name} accumulates onto what {writer.row.name} wrote into `{name}`, "
         "which is undefined "
         f"on {lowered.target.name}: an accumulation must begin with a matmul",
-        instruction.at.primary,
-        labels=[
-            Label(writer.at.primary, f"{writer.row.name} writes it here"),
-            *call_labels(instruction.at),
-        ],
+        instruction.at,
+        labels=[Label(writer.at.primary, f"{writer.row.name} writes it here")],
         help="let the first matmul overwrite with accumulate=False; add the former values "
         "with nisa.tensor_tensor afterwards",
     )
@@ -204,10 +201,9 @@ def _outline(body: Body) -> Outline[Item]:
 
 def _complain(mismatch: Mismatch[Item], report: Reporter) -> None:
     at = mismatch.first[1].item.at
-    calls = [Label(span, "called from here") for span in at.user_frames()[1:]]
     advice = mismatch.violation.help if mismatch.violation else ""
     advice = advice or "let both cores reach the same rendezvous in the same order"
-    report.error(SLUG, mismatch.text, at.primary, labels=[*_others(mismatch), *calls], help=advice)
+    report.error(SLUG, mismatch.text, at, labels=_others(mismatch), help=advice)
 
 
 def _others(mismatch: Mismatch[Item]) -> list[Label]:
@@ -224,7 +220,6 @@ def _label(core: int, what: str, step: Step[Item]) -> Label:
 
 
 def _engines(items: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
-    """Check that all cores use the same engine."""
     names = [_engine(item, fact).value for item, fact in zip(items, facts, strict=True)]
     if len(set(names)) == 1:
         return None
@@ -240,7 +235,6 @@ def _engine(instruction: Instruction, facts: Facts) -> Engine:
 
 
 def _tensors(items: Sequence[Instruction]) -> Violation | None:
-    """Check that the cores share the same tensor."""
     first = items[0]
     for index, operand in enumerate(first.operands):
         rule = first.row.operands[index]
@@ -304,8 +298,8 @@ class _Finder:
             self.report.warning(
                 "unset-register",
                 f"{what} reads a register that nothing has set",
-                at.primary,
-                labels=[made, *call_labels(at)],
+                at,
+                labels=[made],
                 help="load it first with nisa.register_load, or pass nisa.register_alloc a value",
             )
 
@@ -431,25 +425,19 @@ class _UnwrittenFinder:
             self.complain(instruction, tensor, hole, bool(boxes), is_fault)
 
     def complain(
-        self,
-        instruction: Instruction,
-        tensor: Tensor,
-        hole: str,
-        is_partial: bool,
-        is_fault: bool,
+        self, instruction: Instruction, tensor: Tensor, hole: str, is_partial: bool, is_fault: bool
     ) -> None:
         part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
         self.report.warning(
             "read-never-written" if is_fault else "read-unwritten",
             f"{instruction.row.name} reads {part}, which is uninitialised",
-            instruction.at.primary,
-            labels=[declaration(tensor), *call_labels(instruction.at)],
+            instruction.at,
+            labels=[declaration(tensor)],
             help="initialise it first, for example with nisa.memset, or read a smaller part",
         )
 
 
 def _meets(area: Box, boxes: Iterable[Box]) -> bool:
-    """Return whether any of the boxes shares a byte with `area`."""
     return any(
         all(low < high2 and low2 < high for (low, high), (low2, high2) in zip(area, b, strict=True))
         for b in boxes
@@ -458,7 +446,6 @@ def _meets(area: Box, boxes: Iterable[Box]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _whole(shape: tuple[int, ...], size: int) -> Box:
-    """Return the box of a whole tensor on chip."""
     return tuple((0, length) for length in (*shape[:-1], shape[-1] * size))
 
 
@@ -510,11 +497,8 @@ def _complain_of_sum(
     report.warning(
         "sum-overwritten",
         f"{matmul.row.name} overwrites the sum in `{dst.tensor.name}`, which nothing has read",
-        matmul.at.primary,
-        labels=[
-            Label(before.at.primary, f"{before.row.name} writes it here"),
-            *call_labels(matmul.at),
-        ],
+        matmul.at,
+        labels=[Label(before.at.primary, f"{before.row.name} writes it here")],
         help="pass accumulate=True to add to it, or read the sum first",
     )
 
@@ -535,8 +519,8 @@ class _Unread:
         report.warning(
             "result-not-read",
             f"{instruction.row.name} writes `{name}`, {end}",
-            instruction.at.primary,
-            labels=[*labels, *call_labels(instruction.at)],
+            instruction.at,
+            labels=labels,
             help="use the result, or remove the instruction: it only takes time",
         )
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nkic.artifact.records import Executable
 from nkic.base import levels
-from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
+from nkic.base.diagnostics import CompileFailed, Diagnostic
 from nkic.base.levels import Settings
 from nkic.base.limits import Limits
 from nkic.base.source import SourceFile, Span
@@ -79,9 +79,7 @@ class Compiled:
     warnings: tuple[Diagnostic, ...] = ()
 
     def free_results(self, stage: str, keep: frozenset[str] | None) -> None:
-        """Free the results that nothing reads after `stage`, except those of the stages in `keep`
-        (None for all).
-        """
+        """Free what nothing reads after `stage`, except the results of `keep` (None for all)."""
         if keep is None:
             return
         for freed in DONE_WITH.get(stage, ()):
@@ -94,14 +92,10 @@ class Compiled:
         self, settings: Settings, sources: Mapping[str, SourceFile]
     ) -> tuple[Diagnostic, ...]:
         """Return the warnings at the requested levels. Raises `CompileFailed` for denied ones."""
-        diagnostics = tuple(levels.apply(self.warnings, settings, sources, self.lines))
-        if any(diagnostic.level is Level.ERROR for diagnostic in diagnostics):
-            raise CompileFailed(diagnostics)
-        return diagnostics
+        return levels.judged(self.warnings, settings, sources, CompileFailed, self.lines)
 
     @property
     def executable(self) -> Executable:
-        """The records that emit made."""
         executable: Executable = self.results["emit"]
         return executable
 
@@ -121,14 +115,11 @@ class Compiled:
         return program.messages if program is not None else ()
 
     def lines(self) -> set[tuple[str, int]]:
-        """Return the source lines (path, number) that the program was made of; none before
-        specialise.
-        """
+        """Return the program's source lines (path, number); none before specialise."""
         program = self.program
         return lines(program) if program is not None else set()
 
     @property
     def data(self) -> bytes:
-        """The bytes of the file."""
         data: bytes = self.results["write"]
         return data

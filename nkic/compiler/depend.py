@@ -11,14 +11,7 @@ from collections.abc import Sequence
 from nkic.machine.operands import no_effects
 from nkic.machine.targets import Target
 from nkic.program.effects import accesses_of, state_effects
-from nkic.program.program import (
-    Body,
-    DependenceGraph,
-    Edge,
-    Instruction,
-    Program,
-    instructions,
-)
+from nkic.program.program import Body, DependenceGraph, Edge, Instruction, Program, instructions
 
 
 def depend(program: Program) -> tuple[DependenceGraph, ...]:
@@ -108,12 +101,7 @@ class _Walk:
             self.edges[number] = tuple(edges)
 
     def access(
-        self,
-        number: int,
-        cells: Sequence[int],
-        reads: bool,
-        writes: bool,
-        edges: dict[Edge, None],
+        self, number: int, cells: Sequence[int], reads: bool, writes: bool, edges: dict[Edge, None]
     ) -> None:
         """Add the edges of one access to some cells, and record the access."""
         for cell in cells:

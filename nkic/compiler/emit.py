@@ -104,7 +104,6 @@ class Tensors:
         return self.add(tensor, core) if row is None else row
 
     def add(self, tensor: Tensor, core: int) -> int:
-        """Append the row of a new tensor, and return its index."""
         number, buffer = tensor.number, tensor.buffer
         partition, byte = self.program.addresses.get(number, _NOWHERE)
         owner = -1 if buffer is Buffer.SHARED_HBM else core
@@ -122,9 +121,7 @@ Meta = Mapping[str, str]
 
 
 def emit(
-    schedule: Schedule,
-    sources: Mapping[str, SourceFile],
-    meta: Meta | None = None,
+    schedule: Schedule, sources: Mapping[str, SourceFile], meta: Meta | None = None
 ) -> Executable:
     """Return the executable of `schedule`. `sources` maps the paths in spans to the files."""
     program = schedule.program
@@ -204,7 +201,6 @@ class _CoreEmitter:
         self.hidden: list[OperandRecord] = []
 
     def semaphores(self) -> Iterator[int]:
-        """Yield the semaphores of the streams so far."""
         for head in self.heads.values():
             yield from (semaphore for semaphore, _ in head.waits)
             yield from head.signals
@@ -259,7 +255,6 @@ class _CoreEmitter:
         at: CallChain | None,
         count: int,
     ) -> Head:
-        """Return the head that slots with these parts share."""
         key = (id(row), id(attributes), id(waits), id(signals), id(at), count)
         head = self.heads.get(key)
         if head is None:

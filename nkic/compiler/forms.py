@@ -78,8 +78,6 @@ FORMS = {
 
 
 class StageText(NamedTuple):
-    """The text of a program after a stage."""
-
     stage: str
     text: str
 
@@ -101,7 +99,6 @@ def changes(compiled: Compiled) -> Iterator[str]:
 
 
 def _texts(compiled: Compiled) -> Iterator[StageText]:
-    """Yield the program after each stage that ran."""
     results = compiled.results
     for stage in ("specialise", "lower"):
         if stage in results:

@@ -85,9 +85,7 @@ class Loader:
     def beside(
         cls, path: str, includes: Sequence[str] = (), modules: Mapping[str, str] | None = None
     ) -> Loader:
-        """Return a loader for the kernel file `path`. Raises `UsageFailed` for missing files or
-        folders.
-        """
+        """Return a loader for the kernel file `path`. Raises `UsageFailed` for missing paths."""
         probes = Probes()
         for name, file in (modules or {}).items():
             if not probes.is_file(Path(file)) and not probes.is_folder(Path(file)):
@@ -147,9 +145,7 @@ class Loader:
         return [str(path.disk) for path in self._paths.values() if path.disk.is_file()]
 
     def neighbour(self, path: str) -> SourceFile | None:
-        """Return the file with this path inside nkic if it is in the folder of the kernel's
-        file.
-        """
+        """Return the file with this path inside nkic if it is beside the kernel's file."""
         source_path = SourcePath(self.kernel, path)
         beside = path.endswith(".py") and not path.startswith("/")
         return self._add(source_path) if beside and self._is_file(source_path) else None
@@ -191,9 +187,7 @@ class Loader:
         return [*self._by_name(name), *(base / path for base in bases)]
 
     def _file(self, module: SourcePath) -> SourcePath | None:
-        """Return the file of `module`: a package's `__init__.py`, or the `.py`
-        file.
-        """
+        """Return the file of `module`: a package's `__init__.py`, or the `.py` file."""
         if module not in self._files:
             candidates = (module / PACKAGE, SourcePath(module.root, module.path + ".py"))
             self._files[module] = next((path for path in candidates if self._is_file(path)), None)
@@ -207,17 +201,13 @@ class Loader:
         return any(any(folder.glob(pattern)) for pattern in ("*.py", "*/*.py"))
 
     def _package_root(self, folder: SourcePath) -> SourcePath | None:
-        """Return the folder that contains the outermost package around `folder`; None outside
-        packages.
-        """
+        """Return the folder around the outermost package of `folder`; None outside packages."""
         if folder not in self._packages:
             self._packages[folder] = _package_root(folder, self.probes)
         return self._packages[folder]
 
     def _by_name(self, name: str) -> Iterator[SourcePath]:
-        """Yield the path of a module that was given by name, or that is inside a package given by
-        name.
-        """
+        """Yield the path of a module that was given by name, or is inside a package that was."""
         for module, path in self.modules.items():
             if name == module or name.startswith(module + "."):
                 root = Root(str(Path(path).parent), f"{module}:")

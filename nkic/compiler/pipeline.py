@@ -137,10 +137,7 @@ OF_SBUF = (
 
 
 class Fitted(NamedTuple):
-    """A program with its graphs, and both again with addresses and reuse edges.
-
-    `spilled` is set if tiles wait in HBM.
-    """
+    """A program and graphs, both again with addresses and reuse; `spilled` if tiles wait in HBM."""
 
     lowered: Program
     graphs: Graphs
@@ -172,9 +169,7 @@ def _is_cheap(program: Program) -> bool:
 
 
 def _spilled(lowered: Program, first: spill.Spilled) -> Fitted | None:
-    """Spill to the largest share of SBUF in which everything can be allocated; None if there is
-    none.
-    """
+    """Spill to the largest share of SBUF in which everything can be allocated; None without one."""
     for share in SHARES if first.enough else ():
         spilled = first if share == 1.0 else spill.spill(lowered, share)
         graphs = depend(spilled.program)
@@ -228,9 +223,7 @@ def _stuck(step: spill.Step) -> str:
 
 
 def _warning(fitted: Fitted) -> Diagnostic:
-    """Return a warning that names the spilled tensors, where they were declared, and their
-    traffic.
-    """
+    """Return a warning that names the spilled tensors, their declarations, and their traffic."""
     spilled = fitted.spilled
     assert spilled is not None
     groups = _by_declaration(spilled)
@@ -606,10 +599,7 @@ def _proven(
     options: CompileOptions,
     notes: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """Run the proofs, and make the file with them.
-
-    `notes` are made here if they could not be made before the proofs.
-    """
+    """Run the proofs, and make the file with them; `notes`, if missing, are made after them."""
     readings = prove.read(lowered)
     _prove("allocate", prove.prove_addresses(ordered.program, readings))
     yield "allocate-audit", None

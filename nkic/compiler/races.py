@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.source import Span
+from nkic.compiler.semaphores import Clock, join
 from nkic.machine.patterns import merged
 from nkic.machine.targets import Buffer, Engine
 from nkic.program.effects import Touch, touches_of
@@ -36,7 +37,6 @@ from nkic.program.program import (
 # then merges their clocks. Device loops run for two iterations, which shows the effect of one on
 # the next.
 
-Clock = list[int]
 ITERATIONS = 2
 
 
@@ -140,13 +140,6 @@ class AbstractRun:
         runner.next = next(runner.items, None)
 
 
-def join(clock: Clock, other: Clock) -> None:
-    """Merge `other` into `clock` (element-wise maximum)."""
-    for i, value in enumerate(other):
-        if value > clock[i]:
-            clock[i] = value
-
-
 # --------------------------------------------------------------------------------------------------
 
 MAX_RUNS = 65_536  # contiguous runs of an access that are compared one by one
@@ -193,13 +186,12 @@ def warn(schedule: Schedule, report: Reporter) -> None:
             f"core {second.core} {_does(second)} `{race.tensor.name}` while core {first.core} "
             f"{_does(first)} it: nothing orders these accesses"
         )
-        calls = [Label(s, "called from here") for s in second.instruction.at.user_frames()[1:]]
         at = first.instruction.at.primary
         report.warning(
             "core-race",
             text,
-            second.instruction.at.primary,
-            labels=[Label(at, f"core {first.core} {_does(first)} it here"), *calls],
+            second.instruction.at,
+            labels=[Label(at, f"core {first.core} {_does(first)} it here")],
             help=_advice(race),
         )
 

@@ -16,8 +16,10 @@ from nkic.compiler.allocate import (
     Addresses,
     DoesNotFit,
     Lifetime,
+    Ranges,
     Space,
     by_role,
+    joined,
     lifetimes,
     most_at_once,
     place,
@@ -497,12 +499,12 @@ def _overlaps(issues: Sequence[Issue]) -> Iterator[Remark]:
     for issue in issues:
         by_line[line_of(issue.instruction.at), issue.engine].append(issue)
     others = {
-        engine: _Busy((i.start, i.free) for i in issues if i.engine is not engine)
+        engine: _Busy([(i.start, i.free) for i in issues if i.engine is not engine])
         for engine in {issue.engine for issue in issues}
     }
     for line_issues in by_line.values():
         first = line_issues[0]
-        spans = _union((issue.start, issue.free) for issue in line_issues)
+        spans = joined([(issue.start, issue.free) for issue in line_issues])
         time = sum(end - start for start, end in spans)
         overlapped = sum(others[first.engine].within(*span) for span in spans)
         if not time:
@@ -522,22 +524,11 @@ def _overlaps(issues: Sequence[Issue]) -> Iterator[Remark]:
         yield Remark(SCHEDULE, "overlap", kind, first.instruction.at, text, numbers)
 
 
-def _union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the union of `spans` as disjoint intervals in order."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
-
-
 class _Busy:
     """The union of time intervals, with prefix sums of their lengths."""
 
-    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
-        self.spans = _union(spans)
+    def __init__(self, spans: Ranges) -> None:
+        self.spans = joined(spans)
         self.starts = [start for start, _ in self.spans]
         self.before = [0]
         for start, end in self.spans:
@@ -588,9 +579,7 @@ def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
 
 
 def _overtaken(line_issues: Sequence[Issue], issues: Sequence[Issue]) -> int:
-    """Count the instructions that are before the last of `line_issues` in the program and issued
-    after it.
-    """
+    """Count the instructions before the last of `line_issues` that are issued after it."""
     order = {id(issue): at for at, issue in enumerate(issues)}
     last = max(line_issues, key=lambda issue: issue.instruction.number)
     return sum(

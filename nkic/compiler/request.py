@@ -21,13 +21,7 @@ from nkic.source.bindings import Kernel
 from nkic.source.parse import parse
 from nkic.source.resolve import list_kernels
 from nkic.source.scopes import parameters
-from nkic.specialise.inline import (
-    parse_arg,
-    parse_const,
-    parse_grid,
-    read_block,
-    read_settings,
-)
+from nkic.specialise.inline import parse_arg, parse_const, parse_grid, read_block, read_settings
 from nkic.specialise.request import Request, RequestOptions, TensorType, combine
 
 # ---- The NKI version of a file, inferred from its imports ---------------------------------------
@@ -70,9 +64,7 @@ def _bound(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _decorators(text: str, kernel: str | None) -> Iterator[str]:
-    """Yield the first name of each decorator of the kernel, or of all decorated functions if there
-    is no such kernel.
-    """
+    """Yield the first name of each decorator of the kernel, or without it of all functions."""
     decorated = _DECORATED.findall(text)
     of_kernel = [lines for lines, name in decorated if name == kernel]
     for lines in of_kernel or [lines for lines, _ in decorated]:
@@ -115,9 +107,7 @@ def request_for(
 
 
 def _check_lnc(request: Request, environ: Mapping[str, str]) -> None:
-    """Check that the kernel runs on as many cores as the model around it (since 0.7;
-    NCC_EVRF066).
-    """
+    """Check that the kernel runs on as many cores as the model around it (0.7; NCC_EVRF066)."""
     flag = compiler_flag("--lnc", environ)
     cores, origin = (_cores(flag, COMPILER_FLAGS), COMPILER_FLAGS) if flag else _lnc(environ)
     if cores in (None, request.lnc) or request.profile < Profile.NKI_0_7:
@@ -162,10 +152,7 @@ def _with_environment(
 
 
 def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
-    """Return the NKI version that the environment or the project sets, and its origin.
-
-    Raises `UsageFailed`.
-    """
+    """Return the NKI version of environment or project, and its origin. Raises `UsageFailed`."""
     if label := environ.get(NKI_VARIABLE):
         return find_profile(label, NKI_VARIABLE), NKI_VARIABLE
     frontend, profile = FORMER_FRONTEND
@@ -215,10 +202,7 @@ def stated(source: SourceFile | None, kernel: str | None) -> RequestOptions:
 
 
 def of_project(source: SourceFile | None, kernel: str | None) -> RequestOptions:
-    """Return `[tool.nkic.kernels]` for a kernel of a file, or for the only one that is there.
-
-    Raises `UsageFailed`.
-    """
+    """Return `[tool.nkic.kernels]` for a kernel, or for the only one. Raises `UsageFailed`."""
     if source is None or not (tables := files.setting(files.KERNELS)):
         return RequestOptions()
     known = {kernel} if kernel else {name for _, name in _DECORATED.findall(source.text)}
@@ -344,9 +328,7 @@ Setting = tuple[str, str, str]
 def settings(
     source: SourceFile | None, command: RequestOptions, environ: Mapping[str, str]
 ) -> Iterator[Setting]:
-    """Yield the settings that `request_for` finds for a kernel. Without `source` there is no inline
-    block.
-    """
+    """Yield the settings that `request_for` finds; without `source` there is no inline block."""
     request = request_for(source, command, environ)
     block = stated(source, command.kernel)
     block_origin = f"inline block of {source.path}" if source is not None else ""

@@ -228,8 +228,6 @@ class _Queues:
 
 
 class Orderer:
-    """Schedules the stretches of one core, one after the other."""
-
     def __init__(self, graph: DependenceGraph, target: Target, in_order: bool = False) -> None:
         self.graph = graph
         self.target = target

@@ -304,7 +304,6 @@ def _banks_are_shared(program: Program) -> bool:
 
 
 def planned_ns(scheduled: ScheduledProgram) -> float:
-    """Return the scheduler's estimate in nanoseconds."""
     return scheduled.schedule.estimate_ns
 
 

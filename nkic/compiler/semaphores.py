@@ -132,7 +132,6 @@ class Timings:
         self._of_work: dict[tuple[Work, Engine | None], CostClass] = {}
 
     def cost_class(self, instruction: Instruction) -> CostClass:
-        """Return the cost class of `instruction`."""
         work = instruction.work
         if work is None:
             return self._by_content(instruction)
@@ -388,17 +387,14 @@ class _StreamBuilder:
         self.own_index = -1 if self.id.engine is Engine.DMA else self.index
 
     def append(self, item: Instruction | None) -> None:
-        """Append an item without waits and signals."""
         self.items.append(item)
         self.waits.append(())
         self.signals.append(())
 
     def wait(self, position: int, semaphore: _Semaphore) -> None:
-        """Make the item at `position`, counted from 1, wait for `semaphore`."""
         self.waits[position - 1] += semaphore
 
     def signal(self, position: int, semaphore: _Semaphore) -> None:
-        """Make the item at `position` signal `semaphore`."""
         self.signals[position - 1] += semaphore
 
     def learn(self, source: _EventFields) -> None:
@@ -621,7 +617,6 @@ class Wiring:
 
 
 def _merged(clock: Clock, other: Clock) -> Clock:
-    """Return the element-wise maximum."""
     return [a if a > b else b for a, b in zip(clock, other)]  # noqa: B905, which takes a third
 
 

@@ -46,7 +46,6 @@ class Step(NamedTuple):
 
 
 def steps(body: Body, target: Target, space: Space) -> list[Step]:
-    """Return the items of `body`, in order."""
     touched = touches_of(body, target)
     return [_step(item, touched, target, space) for item in body]
 
@@ -165,10 +164,7 @@ class Traffic(NamedTuple):
 
 
 class Move(NamedTuple):
-    """An inserted instruction: it copies `src` to `dst`.
-
-    Without `src`, it repeats the item at `maker` into `dst`.
-    """
+    """An inserted copy of `src` to `dst`; without `src`, the item at `maker` again into `dst`."""
 
     dst: Tensor
     src: Tensor | None
@@ -238,7 +234,6 @@ class Walk:
                 self.tiles.setdefault(tensor.number, tile).uses.append(index)
 
     def run(self) -> Plan:
-        """Walk the body, and return the plan."""
         for index, step in enumerate(self.steps):
             needed = [self.tiles[tensor.number] for tensor in step.tensors]
             missing = sum(tile.size for tile in needed if tile.in_sbuf is None)
@@ -361,7 +356,6 @@ class Spilled:
 
     @property
     def traffic(self) -> Traffic:
-        """The total cost over all cores."""
         return Traffic.of(chain.from_iterable(self.away))
 
 

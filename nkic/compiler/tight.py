@@ -60,11 +60,8 @@ def report_overflow(failure: DoesNotFit, space: Space, target: Target, report: R
     report.error(
         slug,
         message,
-        tensor.at.primary,
-        labels=[
-            *(_label(place, group, space, unit) for place, group in groups[:SHOWN]),
-            *(Label(span, "called from here") for span in tensor.at.user_frames()[1:]),
-        ],
+        tensor.at,
+        labels=[_label(place, group, space, unit) for place, group in groups[:SHOWN]],
         notes=_more(groups[SHOWN:], space, unit),
         help=_advice(size, used, space),
     )

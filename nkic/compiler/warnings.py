@@ -17,7 +17,7 @@ from typing import Any
 from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
-from nkic.compiler.check import call_labels, seen
+from nkic.compiler.check import seen
 from nkic.compiler.check_memory import first_hole
 from nkic.machine.arguments import shown
 from nkic.machine.dtypes import FLOAT32, DType
@@ -150,8 +150,7 @@ class _Finder:
     def complain(self, slug: str, message: str, at: CallChain, help: str) -> Diagnostic:
         diagnostic = self.again(slug, at)
         if diagnostic is None:
-            labels, level = call_labels(at), Level.WARNING
-            diagnostic = make(slug, message, at.primary, labels=labels, help=help, level=level)
+            diagnostic = make(slug, message, at, help=help, level=Level.WARNING)
             self.reported[slug, id(at)] = diagnostic
             self.report.add(diagnostic)
         return diagnostic
@@ -269,7 +268,6 @@ def _accessed(instruction: Instruction) -> list[tuple[int, bool, _Form | None]]:
 
 
 def _sources_of_offsets(program: Program) -> Iterator[Tensor]:
-    """Yield the tensors that hold run-time offsets."""
     for instruction in chain(*map(instructions, program.cores)):
         for operand in instruction.operands:
             if isinstance(operand, TILES) and operand.dynamic is not None:
@@ -326,10 +324,7 @@ def _dims(operand: View | AccessPattern) -> Dims:
 
 @lru_cache(maxsize=4096)
 def _rows(pattern: Dims, size: int) -> tuple[int, int]:
-    """Return the number of contiguous rows of a pattern in HBM and the bytes per row.
-
-    Repetitions count once.
-    """
+    """Return the contiguous rows of a pattern in HBM, repeated ones once, and the bytes of each."""
     dims = tuple((step, num) for step, num in pattern if step)
     length = run(dims)
     return prod(num for _, num in dims) // length, length * size

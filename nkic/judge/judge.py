@@ -28,7 +28,14 @@ from nkic.base.cache import stamp
 from nkic.base.diagnostics import NkicError, bad_value
 from nkic.judge.evaluation import CaseResult, Evaluation, Flag, Json
 from nkic.judge.pool import LocalPool, Pool, as_they_come, in_order
-from nkic.judge.process import Ended, Process, arrays_of, compile_request, stored_of
+from nkic.judge.process import (
+    Ended,
+    Process,
+    arrays_of,
+    compile_request,
+    numbers_of,
+    stored_of,
+)
 from nkic.judge.reference import Reference
 from nkic.judge.task import Case, Task, read_task
 from nkic.machine.dtypes import DTYPES, DType
@@ -37,7 +44,8 @@ from nkic.machine.targets import TARGETS, Engine
 from nkic.report.resources import resources
 from nkic.simulate import compare
 from nkic.simulate.compare import Comparison
-from nkic.simulate.inputs import unpacked_shape
+from nkic.simulate.field.domain import Cause, Fills, Look, limits_of, looked
+from nkic.simulate.inputs import ArrayParameter, unpacked_shape
 
 # ---- What a compiled program is made of: facts that no text can hide ----------------------------
 
@@ -242,7 +250,9 @@ class Judge:
     compares on unusual inputs, `orders` is the number of other orders that are tried, `analyse`
     says what bounds the time, which can take longer than the run, `sensitivity` times the longest
     case again under other figures of the clock, `time_only` compiles without running: the time is
-    the compiler's estimate. What `results` has is not evaluated again.
+    the compiler's estimate. `domain` finds from which size of inputs on a right candidate and its
+    reference part (docs/equality.md), by a hundred runs or more. What `results` has is not
+    evaluated again.
     """
 
     def __init__(
@@ -255,10 +265,11 @@ class Judge:
         analyse: bool = True,
         sensitivity: bool = True,
         time_only: bool = False,
+        domain: bool = False,
         results: Results | None = None,
     ) -> None:
         self.task, self.orders, self.analyse, self.time_only = task, orders, analyse, time_only
-        self.sensitivity, self.results = sensitivity, results
+        self.sensitivity, self.results, self.domain = sensitivity, results, domain
         self.secret = secret.encode() if isinstance(secret, str) else secret
         self.options = {  # what makes this judge of its task anywhere
             "secret": self.secret,
@@ -267,10 +278,14 @@ class Judge:
             "analyse": analyse,
             "sensitivity": sensitivity,
             "time_only": time_only,
+            "domain": domain,
         }
         if results is not None:
             task.must_be_as_read()
         self.reference = Reference(task)
+        if domain and not self.reference.has_families:
+            text = "`domain` needs a reference that is a function or a kernel"
+            raise bad_value(text, "an npz, and a function of `inputs`, say what the inputs are")
         if task.required and not self.reference.has_families:
             text = "`required_families` needs a reference that is a function or a kernel"
             raise bad_value(text, "an npz, and a function of `inputs`, say what the inputs are")
@@ -287,9 +302,24 @@ class Judge:
         began = time.monotonic()
         with Process(self.task.seconds, self.task.memory) as process:
             trial = _Trial(self, candidate, process)
-            found = replace(trial.evaluation(), seconds=time.monotonic() - began)
+            found = trial.evaluation()
+        if self.domain and found.correct:
+            found = self._with_domain(found, trial.artifacts[self.task.cases[0].name])
+        found = replace(found, seconds=time.monotonic() - began)
         self.keep(candidate, found)
         return found
+
+    def _with_domain(self, found: Evaluation, artifact: Artifact) -> Evaluation:
+        """Add from which size of inputs on the first case and its reference part.
+
+        A process of its own does the runs, so that their time is not the candidate's.
+        """
+        with Process(self.task.seconds, self.task.memory) as process:
+            try:
+                return replace(found, domain=_domain(self, artifact, process))
+            except Ended as ended:
+                flag = Flag("domain", f"its domain is not known: {ended}")
+                return replace(found, flags=(*found.flags, flag))
 
     def known(self, candidate: Candidate) -> Evaluation | None:
         """Return the evaluation of a candidate that `results` has, if any."""
@@ -535,6 +565,45 @@ class _Trial:
             self._ask("fuzz", case=case.name, arrays=arrays, orders=self.judge.orders)
         except _Failed as failed:
             self._flag("order-dependent", failed.problem.partition("\n")[0], cheat=True)
+
+
+def _domain(judge: Judge, artifact: Artifact, process: Process) -> tuple[Mapping[str, Any], ...]:
+    """Run a right candidate and its reference on inputs of many sizes. Raises `Ended`."""
+    case, reference = judge.task.cases[0], judge.reference
+    outputs = {p.name: p for p in artifact.signature.outputs}
+
+    def ask(do: str, **request: Any) -> Mapping[str, Any]:
+        answer = process.ask(do, case=case.name, **request)
+        if "failed" in answer:
+            raise Ended(str(answer["failed"]).partition("\n")[0])
+        return answer
+
+    def look(fills: Fills) -> Look:
+        arrays = reference.filled(case, fills)
+        answer = ask("run", arrays=arrays_of(case, arrays), analyse=False)
+        found = numbers_of(artifact.signature, answer["outputs"])
+        return looked(
+            (found[name], wanted, outputs[name].dtype)
+            for name, wanted in reference.at(case, arrays).items()
+        )
+
+    def cause(side: int | None, good: Fills, bad: Fills) -> tuple[int | None, Cause]:
+        before, after = (reference.filled(case, fills) for fills in (good, bad))
+        if side == 1:
+            return 1, Cause("", "its result is not finite")
+        told = ask("cause", good=arrays_of(case, before), bad=arrays_of(case, after))["cause"]
+        own = Cause(*map(str, told))
+        return (0, own) if side == 0 or own.place else (None, own)
+
+    ask("load", data=artifact.data)
+    floats = [
+        ArrayParameter(name, dtype, shape, 0)
+        for name, (dtype, shape) in case.inputs.items()
+        if dtype.is_float
+    ]
+    limits = limits_of(floats, look, cause)
+    sides = ("the candidate", "the reference")
+    return tuple({**limit.as_json(), "text": limit.text(sides)} for limit in limits)
 
 
 def _largest(comparison: Comparison) -> dict[str, float]:

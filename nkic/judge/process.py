@@ -33,6 +33,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS, likely_error
 from nkic.report.critical import Noted
 from nkic.report.profile import summary
+from nkic.simulate.field.domain import cause_in_kernel
 from nkic.simulate.inputs import ArrayParameter, Numbers, Signature, numbers
 
 # ---- The words between the judge and a candidate's process --------------------------------------
@@ -201,6 +202,16 @@ class _Candidate:
             }
         return answer
 
+    def _cause(self, request: Message) -> dict[str, Any]:
+        """Tell which instruction fails on the second of two inputs, and not on the first."""
+        executable = self.artifacts[request["case"]].executable
+        good, bad = (
+            {name: offer.read() for name, offer in _offers(request[key]).items()}
+            for key in ("good", "bad")
+        )
+        with raising(RunError):
+            return {"cause": list(cause_in_kernel(executable, good, bad))}
+
     def _time(self, request: Message) -> dict[str, Any]:
         """Time a case's program again with other figures of the clock."""
         executable = self.artifacts[request["case"]].executable
@@ -232,6 +243,7 @@ _ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "compile": {"data": bytes, "warnings": list},
     "load": {"data": bytes, "warnings": list},
     "run": {"outputs": dict, "time_ns": (int, float)},
+    "cause": {"cause": list},
     "time": {"sensitivity": dict},
     "fuzz": {},
 }

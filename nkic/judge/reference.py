@@ -89,6 +89,20 @@ class Reference:
                 return known
             return self._keep(key, self._compute(case, seed, self.inputs(case, seed, family)))
 
+    def filled(self, case: Case, fills: Mapping[str, Generator]) -> Arrays:
+        """Return a case's inputs, some of them by these generators."""
+        return {
+            name: fills[name].array(name, dtype, shape)
+            if name in fills
+            else _array(case, name, case.seeds[0], None)
+            for name, (dtype, shape) in case.inputs.items()
+        }
+
+    def at(self, case: Case, arrays: Arrays) -> Mapping[str, Numbers]:
+        """Return what the outputs must be for inputs that are not kept."""
+        with self._computing:
+            return self._compute(case, case.seeds[0], arrays)
+
     def _known(self, key: tuple[Any, ...]) -> Arrays | None:
         with self._lock:
             if key in self._kept:

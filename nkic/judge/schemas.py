@@ -92,6 +92,7 @@ def evaluation_schema() -> dict[str, Any]:
         **dict.fromkeys(("candidate", "candidate_sha256", "task", "task_sha256", "nkic"), TEXT),
         **dict.fromkeys(("compiled", "runnable", "correct"), _FLAG),
         **dict.fromkeys(("cases", "families"), results),
+        "domain": {"anyOf": [list_of(OBJECT), {"type": "null"}]},
         "flags": list_of(_of(Flag, flag)),
         "time_ns": time,
         **dict.fromkeys(("trust", "report", "metrics"), OBJECT),

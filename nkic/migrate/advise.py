@@ -162,9 +162,7 @@ class _Text:
     # Fused instructions
 
     def fused(self, first: int, second: int) -> Iterator[str]:
-        """Let the activation of one line, or one in place of its square, also add up what the next
-        statement reduces.
-        """
+        """Let the activation of one line also add up what the next statement reduces."""
         makers, reducers = self._statements(first), self._statements(second)
         if len(makers) != 1 or len(reducers) != 1:
             return
@@ -174,10 +172,7 @@ class _Text:
         between = Span(maker.span.path, *maker.span[3:], *reducer.span[1:3])
         if not needed <= given.keys() or "dst" not in reduced or self.of(between).strip():
             return
-        isa, ops = (
-            self.of(call.func.span).rpartition(".")[0],
-            given["op"].rpartition(".")[0],
-        )
+        isa, ops = (self.of(call.func.span).rpartition(".")[0], given["op"].rpartition(".")[0])
         new = adding_up(given, reduced["dst"], isa, ops)
         yield self.replaced([(maker.span.to(reducer.span), new)])
 
@@ -311,9 +306,7 @@ def _ran(text: str, compile: Compile, fill: str) -> _Ran:
 
 
 def _compared(first: _Ran, after: _Ran) -> str:
-    """Compare the outputs with those of the original, bit by bit or within the tolerances of their
-    types.
-    """
+    """Compare the outputs with the original's, bit by bit or within their types' tolerances."""
     if first.dtypes != after.dtypes:
         return "different"
     return agreement(first.outputs, after.outputs, first.dtypes, after.dtypes)

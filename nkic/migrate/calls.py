@@ -301,9 +301,7 @@ _LEAVING = cst.Return | cst.Yield | cst.Await | cst.Global | cst.Nonlocal
 
 
 def counted(sheet: Sheet, old: cst.For, new: cst.For) -> Made | None:
-    """Rewrite `for i in nl.dynamic_range(a, b):` to `def body(i):` and `nl.fori_loop(a, b,
-    body)`.
-    """
+    """Rewrite `for i in nl.dynamic_range(a, b):` to `def body(i):` and `nl.fori_loop(a, b, …)`."""
     call = old.iter
     if not isinstance(call, cst.Call) or sheet.name_of(call.func) != _RANGE[0]:
         return None
@@ -323,9 +321,7 @@ def counted(sheet: Sheet, old: cst.For, new: cst.For) -> Made | None:
 
 
 def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
-    """Rewrite `while register:` to `def body(register): … return register` and
-    `nl.while_loop(…)`.
-    """
+    """Rewrite `while register:` to a function that returns the register, and `nl.while_loop(…)`."""
     if not _is_register(sheet, old):
         return None
     obstacle = _refusal(sheet, old) or _of_register(sheet, old)

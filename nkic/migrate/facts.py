@@ -56,9 +56,7 @@ def variants(request: Request) -> Iterator[Request]:
 
 
 class Kept(NamedTuple):
-    """The results of a program that are such tiles, from 0, and the copies that move them to
-    HBM.
-    """
+    """The results of a program that are such tiles, from 0, and the copies of them to HBM."""
 
     numbers: frozenset[int] = frozenset()
     copies: frozenset[int] = frozenset()  # instructions, by `id`
@@ -80,9 +78,7 @@ def kept_tiles(program: Program) -> Kept:
 
 
 def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instruction]:
-    """Yield the copies to these tensors that have the place of a tile, and copies from PSUM to SBUF
-    before them.
-    """
+    """Yield the copies to these tensors at the place of a tile, and those from PSUM before them."""
     for body in program.cores:
         sources: set[int] = set()
         for instruction in reversed([*instructions(body)]):

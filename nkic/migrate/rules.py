@@ -149,9 +149,7 @@ def move_import(sheet: Sheet, old: cst.Import, new: cst.Import) -> cst.Import | 
 def move_import_from(
     sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom
 ) -> Import | cst.RemovalSentinel | None:
-    """Rewrite `from neuronxcc import nki` to `import nki`, and `from neuronxcc.nki …` to `from nki
-    …`.
-    """
+    """Rewrite `from neuronxcc import nki` to `import nki`, `from neuronxcc.nki …` likewise."""
     module = code(new.module) if new.module is not None and not new.relative else ""
     if f"{module}.".startswith(f"{PREFIX}."):
         today = module.removeprefix(f"{ROOT}.")
@@ -259,9 +257,7 @@ class Change(NamedTuple):
 
 
 def change(sheet: Sheet, qualified: str) -> Change | None:
-    """Return the change of a name of `nki` that applies to this migration; None if there is
-    none.
-    """
+    """Return the change of a name of `nki` that applies to this migration."""
     module, _, name = qualified.rpartition(".")
     old, removal = _DEPRECATED.get(module, {}).get(name), _REMOVED.get(module, {}).get(name)
     if removal is not None and sheet.due(removal.since):
@@ -355,9 +351,7 @@ _HINTED = (*versions.of("nki.language", versions.Deprecated), "zeros", "full")
 
 
 def former_parameters(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """Rewrite every argument of a removed parameter: renamed, rewritten, left out, or left
-    unchanged.
-    """
+    """Rewrite every argument of a removed parameter: renamed, rewritten, left out, or left."""
     call = new
     names = filter(None, map(keyword_of, new.args))
     # An argument that depends on another one is handled while that still exists.
@@ -412,9 +406,7 @@ def _merged(
     form: Merged,
     removal: Removed,
 ) -> cst.Call:
-    """Rewrite `dma_copy(dst, src, dst_rmw_op=op)` to `dma_compute(dst, [src, dst],
-    reduce_op=op)`.
-    """
+    """Rewrite `dma_copy(dst, src, dst_rmw_op=op)` to `dma_compute(dst, [src, dst], …)`."""
     name = keyword_of(argument)
     if code(argument.value) == "None":
         idle = {other for (_, other), main in rewritten.WITH.items() if main == name}

@@ -212,9 +212,7 @@ class Sheet:
         return self.facts.tensors.get(self.spot(node), ())
 
     def name_of(self, node: cst.CSTNode) -> str:
-        """Return the qualified name of an expression, as `nki.language.add`; "" if it is not
-        imported.
-        """
+        """Return a qualified name, as `nki.language.add`; "" if it is not imported."""
         return self._imports.meaning(node).removeprefix(f"{ROOT}.")
 
     def is_builtin(self, node: cst.CSTNode, name: str) -> bool:
@@ -238,9 +236,7 @@ class Sheet:
         return name
 
     def of_module(self, module: str, name: str) -> cst.BaseExpression:
-        """Return `module.name`, through the file's own import of the module, or one that is
-        added.
-        """
+        """Return `module.name`, through the file's own import of the module or an added one."""
         return cst.parse_expression(f"{self._alias(module)}.{name}")
 
     def _alias(self, module: str) -> str:
@@ -276,9 +272,7 @@ class Sheet:
         return self.start is not None and self.start < version
 
     def leave(self, node: cst.CSTNode, reason: str, help: str, *, sure: bool = True) -> None:
-        """Report a place as left unchanged: an error, or a warning if it may be correct as it
-        is.
-        """
+        """Report a place as left unchanged: a warning unless `sure` that it is wrong."""
         level = Level.ERROR if sure else Level.WARNING
         self.left.append(make("not-migrated", reason, self.span(node), help=help, level=level))
 

@@ -92,9 +92,7 @@ def _cut(request: Request, kernel: str, names: set[str]) -> Request:
 
 
 class FileVersion(NamedTuple):
-    """The version of a file. `start` is None if nothing states it; the kernel was evaluated as
-    `profile`.
-    """
+    """The version of a file, None if nothing states it, and that of its evaluation."""
 
     start: Profile | None
     profile: Profile
@@ -104,9 +102,7 @@ class FileVersion(NamedTuple):
 def version_of(
     source: SourceFile, request: Request, load: Load, stated: Profile | None, target: Profile
 ) -> FileVersion:
-    """Return the stated version, else that of the imports, else the latest that evaluates without
-    error.
-    """
+    """Return the version stated, or of the imports, or the latest that evaluates without error."""
     if stated is None and PREFIX in source.text:
         stated = Profile.BETA1
     if stated is not None:
@@ -258,9 +254,7 @@ _OF_INDICES = re.compile(r"(?i)\bind(?:ex|exing|ices)\b|\barange\b|\bmgrid\b|\bm
 
 
 def _is_read(sheet: Sheet, node: cst.Assign, removed: set[int]) -> bool:
-    """Whether a name that the assignment sets is read in its function, other than by removed
-    statements.
-    """
+    """Whether other statements of its function read a name that the assignment sets."""
     scope = scope_of(sheet, node)
     names = {name.value for target in node.targets for name in target_names(target.target)}
     return scope is None or not names or bool(names & read_in(scope, removed))

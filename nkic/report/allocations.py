@@ -247,9 +247,7 @@ def svg(executable: Executable) -> str:
 
 
 def _colours(tensors: Sequence[Allocation]) -> Mapping[str, int]:
-    """Return a colour number per place: the largest by bytes and steps get their own, the others
-    share the last.
-    """
+    """Return a colour number per place: the largest by bytes and steps get one of their own."""
     areas: Counter[str] = Counter()
     for allocation in tensors:
         areas[allocation.place] += allocation.total * (allocation.last - allocation.first + 1)

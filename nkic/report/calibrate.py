@@ -40,8 +40,6 @@ WEIGHTS = "LDWEIGHTS"  # a part of a product that its MATMUL hides
 
 
 class Predictable(Protocol):
-    """Something that was measured: a microkernel, or a whole kernel."""
-
     @property
     def figures(self) -> tuple[str, ...]:
         """The figures that the measurement determines."""
@@ -63,10 +61,7 @@ class _Timed(NamedTuple):
 
 
 def read_profiles(folder: str) -> list[Observation]:
-    """Read every profile of a folder, named after its microkernel: `vector_reduce.json`.
-
-    Raises `UsageFailed`.
-    """
+    """Read the profiles of a folder, each named after its microkernel. Raises `UsageFailed`."""
     observations: list[Observation] = []
     for probe in PROBES:
         path = Path(folder) / f"{probe.name}.json"
@@ -387,9 +382,7 @@ def _number(
 
 
 def figures_named(text: str | None) -> list[str]:
-    """Return the names of figures in `dma.engine_rate,vector.interval_sbuf`. Raises
-    `UsageFailed`.
-    """
+    """Return the figures' names in `dma.engine_rate,vector.interval_sbuf`. Raises `UsageFailed`."""
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     if not names:
         raise bad_value(

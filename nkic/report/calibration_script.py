@@ -114,9 +114,7 @@ def _measured(probe: Probe, dst: Tile) -> Generator[str, None, int]:
 
 
 def _source(name: str, tile: Tile) -> Iterator[str]:
-    """Yield the definition of an operand: a tile of ones, or HBM filled with them unless it is the
-    argument.
-    """
+    """Yield the definition of an operand: a tile or HBM of ones, unless it is the argument."""
     if tile.on_chip:
         yield f"{name} = {_tensor(tile, tile.buffer.value)}"
         yield f"nisa.memset(dst={name}, value=1.0)"

@@ -210,7 +210,6 @@ class Ranked:
 
     @property
     def words(self) -> str:
-        """What the band says."""
         if self.low == self.high:
             return "fastest"
         return "not distinguishable from the fastest" if self.low <= 1 else "slower"
@@ -218,8 +217,6 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Runs in order of time."""
-
     rows: Sequence[Ranked]
 
     def __iter__(self) -> Iterator[Ranked]:
@@ -230,7 +227,6 @@ class Ranking:
 
     @property
     def text(self) -> str:
-        """The order for a terminal."""
         head = ("place", "run", "us", "times the fastest", "")
         rows = [
             (
@@ -243,7 +239,6 @@ class Ranking:
 
 
 def ranked(runs: Sequence[Timed]) -> Ranking:
-    """Return the runs in order of their times."""
     ordered = sorted(runs, key=lambda run: (run.time_ns, run.name))
     rows = []
     for run in ordered:
@@ -285,7 +280,6 @@ class Order(NamedTuple):
 
 
 def order(first: Timed, second: Timed) -> Order:
-    """Return the order of two runs."""
     width, ratio = exp(band(first, second)), second.time_ns / max(first.time_ns, 1e-3)
     effects = sorted(unshared(first, second).items(), key=lambda pair: (-pair[1], pair[0]))
     names = tuple(name for name, effect in effects[:SHOWN] if effect >= TOLD)

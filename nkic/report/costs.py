@@ -32,9 +32,7 @@ class Relation(Enum):
 
 
 class Box(NamedTuple):
-    """A box of bytes: memory (core and buffer, or a tensor in HBM), partitions, bytes of each
-    partition.
-    """
+    """A box of bytes: memory (core and buffer, or a tensor in HBM), partitions, bytes of each."""
 
     memory: tuple[int, str]
     first: int
@@ -43,7 +41,6 @@ class Box(NamedTuple):
     high: int  # one past
 
     def overlaps(self, other: Box) -> bool:
-        """Whether the boxes share a byte."""
         return (
             self.memory == other.memory
             and self.first < other.last
@@ -63,8 +60,6 @@ class Box(NamedTuple):
 
 
 class Use(NamedTuple):
-    """An operand of an instruction, with its bytes."""
-
     box: Box
     tensor: int
     pattern: PatternRecord
@@ -393,10 +388,7 @@ class Accounts:
 
 
 class LiveRange(NamedTuple):
-    """The live range of a tensor on chip, from `start` to `end` (picoseconds).
-
-    `bytes` counts all its partitions.
-    """
+    """The live range of a tensor on chip in picoseconds; `bytes` are of all its partitions."""
 
     tensor: int
     name: str

@@ -295,9 +295,7 @@ RATES: Mapping[Engine, str] = {
 
 @dataclass(frozen=True)
 class Reason:
-    """A figure, the share of the critical path that it makes (negative of a rate), and its likely
-    error.
-    """
+    """A figure, its share of the critical path (a rate: negative), and its likely error."""
 
     figure: str
     share: float

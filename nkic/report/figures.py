@@ -27,10 +27,7 @@ MAX_THREADS = 1024
 
 
 def is_precise(environ: Mapping[str, str]) -> bool:
-    """Whether NKI_PRECISE_FP asks for results rounded after every instruction (the default).
-
-    Raises `UsageFailed`.
-    """
+    """Whether NKI_PRECISE_FP asks for rounding after each instruction. Raises `UsageFailed`."""
     return files.is_on(PRECISE_VARIABLE, environ)
 
 
@@ -75,9 +72,7 @@ def figures(
     compare: Sequence[Mapping[str, Any]] = (),
     seconds: float | None = None,
 ) -> RunReport:
-    """Return the report of a run. `compare` are comparisons as JSON, `seconds` is the host's
-    time.
-    """
+    """Return the report of a run; `compare` are comparisons as JSON, `seconds` the host's time."""
     signature = signature_of(executable)
     uses = result.engines.items()
     target = options.target_of(executable)

@@ -157,9 +157,7 @@ class Window(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """A stream: per cell, the busy share and the main cause of waiting; and the busy share of the
-    window.
-    """
+    """A stream: per cell, the busy share and the main cause of waiting; its share of the window."""
 
     name: str
     busy: list[float]
@@ -279,9 +277,7 @@ def _axis(window: Window, left: int) -> str:
 def markdown(
     insight: Insight, run: RunReport, compared: Changes | None = None, command: str = ""
 ) -> str:
-    """Return the time and its likely error, the verdict, the changes against a baseline, and how to
-    repeat the run.
-    """
+    """Return the time, the verdict, the changes against a baseline, and how to repeat the run."""
     title = f"### {plain(run.kernel)}: {plain(time_line(run))}"
     rows = about(run, insight.trace.executable, command)
     points = [f"- {plain(line)}" for line in insight.verdict.lines]

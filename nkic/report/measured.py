@@ -106,10 +106,7 @@ def text(rows: Sequence[Beside]) -> str:
 
 
 def beside(trace: Trace, path: str) -> list[Beside]:
-    """Return what a profile says beside a run, greatest misprediction first.
-
-    Raises `UsageFailed`.
-    """
+    """Return a profile beside a run, greatest misprediction first. Raises `UsageFailed`."""
     predicted, measured = _predicted(trace), _measured(read(path), path)
     if not predicted.keys() & measured.keys():
         text = f"{clean(path)}: no instruction is from a line of this kernel"

@@ -30,9 +30,7 @@ _ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.S
 
 
 class Metric(NamedTuple):
-    """A metric; `unit` is s, fraction, count, bytes, flop or flop/byte, and `value` returns None if
-    unknown.
-    """
+    """A metric in s, fraction, count, bytes, flop or flop/byte; `value` is None if unknown."""
 
     unit: str
     meaning: str
@@ -62,9 +60,7 @@ class _Facts:
         return [e for e in events if streams[e.stream].engine in engines]
 
     def active(self, *engines: Engine) -> float:
-        """Return the seconds in which at least one instruction or trigger of these engines was
-        executing.
-        """
+        """Return the seconds in which at least one instruction or trigger of these engines ran."""
         executing = [(e.start, e.free) for e in self.events(*engines)]
         triggers = [
             (e.ready, e.ready + e.trigger) for e in self.trace.events if e.triggered_by in engines
@@ -133,12 +129,10 @@ def _intensity(facts: _Facts) -> float | None:
 
 
 def _rate(facts: _Facts) -> float:
-    """Return the operations per second of all cores."""
     return facts.target.peak_operations * 1e9 * facts.cores
 
 
 def _bandwidth(facts: _Facts) -> float:
-    """Return the bytes per second of all cores."""
     return facts.target.peak_rate * 1e9 * facts.cores
 
 
@@ -295,5 +289,4 @@ def _memory(insight: Insight) -> dict[str, Any]:
 
 
 def as_json(value: Mapping[str, Any]) -> str:
-    """Return strict JSON."""
     return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=True) + "\n"

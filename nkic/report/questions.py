@@ -74,9 +74,7 @@ class _Loads:
 
 
 def reuse(subject: Subject) -> Iterator[Question]:
-    """Ask about repeated loads of the same bytes: kept if there is memory, else used for more
-    iterations of a loop.
-    """
+    """Ask about repeated loads: kept if there is memory, else used for several iterations."""
     found: dict[int, _Loads] = {}
     for number, event in subject.transfers():
         pattern = subject.loaded(event)
@@ -112,9 +110,7 @@ def _once(subject: Subject, sets: Sequence[_Loads]) -> Question:
 
 
 def _once_for_each(subject: Subject, loads: _Loads, free: int) -> Iterator[Question]:
-    """Ask about loading a part once for each iteration of the outermost loop, in which several
-    lines load it.
-    """
+    """Ask about loading a part once for each iteration of the outermost loop that repeats it."""
     parts: dict[tuple[Group, PatternRecord], list[int]] = defaultdict(list)
     for pattern, numbers in loads.events.items():
         for number in numbers:
@@ -150,9 +146,7 @@ def _again(subject: Subject, events: dict[int, Timing]) -> str:
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop whose iterations load the same parts of an input again. Each needs `beside` bytes of
-    other inputs.
-    """
+    """A loop whose iterations load an input again, and need `beside` bytes of others each."""
 
     loads: _Loads
     name: str
@@ -165,12 +159,10 @@ class _Loop:
         return self.values[1] - self.values[0]
 
     def outer(self, block: int) -> str:
-        """Return the head of the loop over blocks."""
         stop = self.values[-1] + self.step
         return f"for {self.name} in range({self.values[0]}, {stop}, {self.step * block})"
 
     def inner(self, block: int) -> str:
-        """Return the head of the loop over the iterations of a block."""
         name = self.name
         return f"for {name}{name} in range({name}, {name} + {self.step * block}, {self.step})"
 
@@ -390,9 +382,7 @@ class _Questions(Subject):
         return timing(row, narrowed, engine)
 
     def memory(self) -> Iterator[Question]:
-        """Ask about more memory for the tensors of a line, so that nothing waits to overwrite
-        them.
-        """
+        """Ask about more memory for a line's tensors, so that nothing waits to overwrite them."""
         waits = self._waits_for_memory()
         if not waits:
             return
@@ -470,9 +460,7 @@ class _Questions(Subject):
         return self.trace.executable.tensors[tensor].name
 
     def _by_slots(self) -> list[tuple[int, int]]:
-        """Return the edges that empty slots impose: the order of loop iterations, as in the
-        program.
-        """
+        """Return the edges of empty slots: the order of loop iterations, as in the program."""
         events = self.trace.events
         return [
             (token, number)
@@ -521,9 +509,7 @@ def _warning(row: int) -> str:
 
 
 def _at_full_rate(best: Mapping[int, int]) -> Change:
-    """Return a change under which these transfers use the DMA engines for no longer than the given
-    time.
-    """
+    """Return a change under which these transfers hold the DMA engines for the given times only."""
 
     def retimed(number: int, event: Event, original: Timing) -> Timing:
         if number not in best:
@@ -551,9 +537,7 @@ def _untriggered(number: int, event: Event, original: Timing) -> Timing:
 
 
 def _side_by_side(number: int, event: Event, original: Timing) -> Timing:
-    """Return the timing of a transfer that does not block its queue, and completes as late as
-    before.
-    """
+    """Return the timing of a transfer that completes as late, but does not block its queue."""
     if not original.pool:
         return original
     return original._replace(hold=0, latency=original.latency + original.hold)

@@ -61,7 +61,7 @@ class Resources:
         )
 
     def as_json(self) -> dict[str, object]:
-        """Return the figures for programs; empty ones are left out."""
+        """Empty figures are left out."""
         record = asdict(self)
         if not self.spilled_bytes:
             del record["spilled_bytes"]
@@ -97,9 +97,7 @@ def cycles(ns: float, target: Target) -> int:
 
 
 def executions(executable: Executable) -> int | None:
-    """Return how many instructions a run executes; None if a trip count is known only at run
-    time.
-    """
+    """Return how many instructions a run executes; None if only the run knows a trip count."""
     loops = (i for s in executable.streams for i in s.items if isinstance(i, LoopRecord))
     if any(loop.trips is None for loop in loops):
         return None
@@ -107,9 +105,7 @@ def executions(executable: Executable) -> int | None:
 
 
 def _note(executable: Executable, name: str) -> int:
-    """Return a number from the build notes. They are meant for people, so a malformed one counts as
-    0.
-    """
+    """Return a number from the build notes, which are for people: 0 if it is malformed."""
     text = executable.meta.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
@@ -123,7 +119,6 @@ def _instructions(executable: Executable) -> Iterator[tuple[Engine, InstructionR
 
 
 def _moved(item: InstructionRecord) -> int:
-    """Return the bytes that a transfer writes."""
     dst = item.operands[0]
     return dst.elements * dst.dtype.size if isinstance(dst, PatternRecord) else 0
 

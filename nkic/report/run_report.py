@@ -74,7 +74,6 @@ class OutputRow:
 
     @property
     def line(self) -> str:
-        """The output in one line."""
         figures = [("min", self.minimum), ("mean", self.mean), ("max", self.maximum)]
         shown = [f"{name} {value:.6g}" for name, value in figures if value is not None]
         counts = [f"nan {grouped(self.nan)}", f"inf {grouped(self.inf)}"]

@@ -111,7 +111,6 @@ class Subject:
         return self.stream(event).engine
 
     def line(self, event: Event) -> Line:
-        """Return the user's line of the event."""
         return self.accounts.lines.of(event.record.place)
 
     def loaded(self, event: Event) -> PatternRecord | None:
@@ -141,7 +140,6 @@ def patterns_of(record: InstructionRecord) -> list[PatternRecord]:
 
 
 def bytes_of(pattern: PatternRecord) -> int:
-    """Return the bytes of all the pattern's elements."""
     return pattern.elements * pattern.dtype.size
 
 
@@ -347,9 +345,7 @@ class Accesses:
 
 
 def times(subject: Subject, chain: Chain, is_first: bool = False) -> dict[int, Timing]:
-    """Return timings in which the transfer that ran last, or first, does the work of all, and the
-    others take no time.
-    """
+    """Return timings in which the last or first transfer does the work of all, the others none."""
     choose = min if is_first else max
     number, event, _ = choose(chain, key=lambda transfer: transfer.number)
     wide = [_widened(pattern, len(chain)) for pattern in chain[0].patterns]
@@ -506,9 +502,7 @@ def _widened_tile(subject: Subject, event: Event, count: int) -> Timing:
 
 
 def swapped(subject: Subject) -> Iterator[Question]:
-    """Ask about products whose moving operand is the wider one: several with its columns as
-    stationary can take less time.
-    """
+    """Ask about products whose wider operand is the moving one: several may take less time."""
     before: dict[Line, int] = defaultdict(int)
     timings: dict[Line, dict[int, Timing]] = defaultdict(dict)
     for number, event in enumerate(subject.trace.events):
@@ -531,9 +525,7 @@ def swapped(subject: Subject) -> Iterator[Question]:
 
 
 def _swapped(subject: Subject, event: Event) -> tuple[Timing, Timing] | None:
-    """Return the time of a product, and that of the products that replace it; None if its operands
-    have other shapes.
-    """
+    """Return the times of a product and of those that replace it; None for other shapes."""
     facts = subject.trace.executable.facts(event.record, subject.trace.target, Engine.TENSOR)
     stationary, moving = facts.tile("stationary"), facts.tile("moving")
     if len(moving.dims) != 1 or len(stationary.dims) != 1:
@@ -605,9 +597,7 @@ def _in_turn(subject: Subject, line: Line, numbers: list[int], weight: int) -> I
 def _triggered(
     subject: Subject, numbers: list[int], attributes: dict[str, str]
 ) -> dict[int, Timing] | None:
-    """Return the timings of transfers with these attributes; None if a rule forbids one of them, or
-    if nothing changes.
-    """
+    """Return the timings of transfers with these attributes; None if illegal, or without change."""
     known: dict[tuple[int, int], Timing | None] = {}
     timings: dict[int, Timing] = {}
     for number in numbers:

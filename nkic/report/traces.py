@@ -45,9 +45,7 @@ class Level(NamedTuple):
 
 
 def streams(insight: Insight) -> tuple[StreamRecord, ...]:
-    """Return the streams of the trace, then one without items for each engine that only triggers
-    transfers.
-    """
+    """Return the streams of the trace, then an empty one for each engine that only triggers."""
     traced = insight.trace.streams
     present = {(stream.core, stream.engine) for stream in traced}
     by = {(traced[e.stream].core, e.triggered_by) for e in insight.trace.events if e.trigger}
@@ -56,9 +54,7 @@ def streams(insight: Insight) -> tuple[StreamRecord, ...]:
 
 
 def track_names(insight: Insight) -> dict[int, str]:
-    """Return the names of the streams that executed or triggered something, engines before
-    queues.
-    """
+    """Return the names of the streams that executed or triggered something, engines first."""
     used = {event.stream for event in insight.trace.events if event.record.row is not None}
     used |= {trigger.track for trigger in triggers(insight)}
     all_streams = streams(insight)
@@ -154,9 +150,7 @@ def flows(insight: Insight) -> Iterator[Flow]:
 
 
 def counters(insight: Insight) -> list[Level]:
-    """Return the bytes live on chip, the rate of transfers, and the number of transfers in
-    flight.
-    """
+    """Return the bytes live on chip, the rate of transfers, and their number in flight."""
     events, streams = insight.trace.events, insight.trace.streams
     levels_made: list[Level] = []
     for buffer in MEMORIES:
@@ -199,7 +193,6 @@ _EFFORT = 6  # of gzip: more takes twice the time and saves one per cent
 
 
 def trace(insight: Insight) -> bytes:
-    """Return the whole trace."""
     lines = ",\n".join(
         [*map(_ENCODER.encode, _events(insight)), *_flows(insight), *_levels(insight)]
     )
@@ -210,9 +203,7 @@ def trace(insight: Insight) -> bytes:
 
 
 def compressed(insight: Insight) -> bytes:
-    """Return the trace compressed with gzip, without a time or name, so that equal runs give equal
-    bytes.
-    """
+    """Return the trace compressed with gzip; equal runs give equal bytes."""
     return gzip.compress(trace(insight), _EFFORT, mtime=0)
 
 
@@ -235,9 +226,7 @@ def _events(insight: Insight) -> Iterator[dict[str, Any]]:
 
 
 def _flows(insight: Insight) -> Iterator[str]:
-    """Yield lines of JSON. They hold only numbers, which need no encoder, and are the most
-    frequent.
-    """
+    """Yield lines of JSON: the most frequent, of numbers only, which need no encoder."""
     events = insight.trace.events
     for number, (before, after) in enumerate(flows(insight)):
         source, target = events[before], events[after]
@@ -247,7 +236,6 @@ def _flows(insight: Insight) -> Iterator[str]:
 
 
 def _levels(insight: Insight) -> Iterator[str]:
-    """Yield lines of JSON for the counters."""
     for counter in counters(insight):
         name, unit = json.dumps(counter.name), json.dumps(counter.unit)
         shared = f'{{"ph": "C", "name": {name}, "pid": {PROCESS}, "tid": {_COUNTERS}, "ts": '
@@ -278,7 +266,6 @@ def is_there() -> bool:
 
 
 def perfetto_trace(insight: Insight) -> bytes:
-    """Return the whole trace."""
     writer = _Writer()
     writer.process(insight.trace.executable.name)
     for stream, name in track_names(insight).items():
@@ -397,7 +384,6 @@ def parquet_is_there() -> bool:
 
 
 def rows(insight: Insight) -> Iterator[dict[str, Any]]:
-    """Yield a row per instruction."""
     accounts, trace = insight.accounts, insight.trace
     for interval in slices(insight):
         event = trace.events[interval.event]
@@ -417,7 +403,6 @@ def rows(insight: Insight) -> Iterator[dict[str, Any]]:
 
 
 def parquet(insight: Insight) -> bytes:
-    """Return the bytes of the file."""
     import pyarrow
     import pyarrow.parquet
 

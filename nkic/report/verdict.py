@@ -191,8 +191,6 @@ def _percent(share: float) -> str:
 
 @dataclass(frozen=True)
 class Insight:
-    """The complete analysis of a run."""
-
     trace: Trace
     accounts: Accounts
     path: list[Segment]
@@ -219,9 +217,7 @@ def insight(trace: Trace, again: Again | None, max_events: int = QUESTION_EVENTS
 def _answers(
     accounts: Accounts, path: list[Segment], ranges: list[LiveRange], again: Again, max_events: int
 ) -> list[Answer]:
-    """Answer as many questions as the budget allows, greatest weight first, advice before
-    limits.
-    """
+    """Answer what the budget allows, greatest weight first, advice before limits."""
     trace = accounts.trace
     count = max(MIN_QUESTIONS, max_events // max(1, len(trace.events)))
     asked = questions(accounts, path, ranges)
@@ -303,10 +299,7 @@ def _verdict(
 
 
 def _busy(accounts: Accounts, time: int) -> dict[str, float]:
-    """Return the busy share of each compute engine.
-
-    Queues run in parallel, so a sum over them would be meaningless.
-    """
+    """Return the busy share of each compute engine: of queues, which are parallel, none."""
     times = dict.fromkeys((n for e, n in SHORT_NAMES.items() if e is not Engine.DMA), 0)
     for cost in accounts.by_line.values():
         for name, busy in (*cost.busy.items(), *cost.triggers.items()):

@@ -95,8 +95,6 @@ def parse(text: str) -> Any:
 
 
 class _Reader:
-    """A recursive-descent parser of one literal."""
-
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0

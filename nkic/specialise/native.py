@@ -298,9 +298,7 @@ def explain(error: KernelError, call_sites: CallSites, resolved: Resolved) -> Di
 
 
 def follows(error: KernelError, report: Reporter) -> bool:
-    """Return whether a function of nkic's own failed because it has the result of a call that was
-    refused, and reported.
-    """
+    """Return whether a function of nkic failed because a call in it was refused, and reported."""
     frames = (frame for frame, _ in walk_tb(error.__traceback__))
     inside = (f for f in frames if str(f.f_globals.get("__name__", "")).startswith("nkic."))
     return bool(report.errors) and any(has_failed(v) for f in inside for v in f.f_locals.values())

@@ -100,7 +100,7 @@ def _operands(function: Callable[..., Any], reflected: bool) -> Callable[[Any, A
         if isinstance(other, NkiTensor):
             return NotImplemented
         if multiplies and isinstance(other, SEQUENCES) and isinstance(self, Scalar):
-            return OPERATIONS["*"](active(), other, operator.index(self))
+            return OPERATIONS["*"](active(), other, operator.index(raw(self)))
         try:
             value = raw(other)
         except NotANumber:
@@ -115,22 +115,14 @@ def _of_one(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda self: computed(function, raw(self))
 
 
+def _plainly(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda self: function(raw(self))
+
+
 class _Operators:
     """Python's operators, as NumPy computes them."""
 
     __slots__ = ()
-
-    def __bool__(self) -> bool:
-        return bool(raw(self))
-
-    def __int__(self) -> int:
-        return int(raw(self))
-
-    def __float__(self) -> float:
-        return float(raw(self))
-
-    def __index__(self) -> int:
-        return operator.index(raw(self))
 
     def __round__(self, ndigits: Any = None) -> Any:
         value = raw(self)
@@ -145,9 +137,6 @@ class _Operators:
     def __str__(self) -> str:
         return str(_shown(self))
 
-    def __hash__(self) -> int:
-        return hash(raw(self))
-
 
 BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
 _BITS = ("lshift", "rshift", "and", "or", "xor")
@@ -157,6 +146,8 @@ for _name in (*BINARY, *_BITS):
     setattr(_Operators, f"__r{_name}__", _operands(_function, True))
 for _name in ("neg", "pos", "invert", "abs"):
     setattr(_Operators, f"__{_name}__", _of_one(getattr(operator, _name)))
+for _function in (bool, int, float, hash, operator.index):
+    setattr(_Operators, f"__{_function.__name__}__", _plainly(_function))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(_Operators, f"__{_name}__", _operands(getattr(operator, _name), False))
 # The loop above replaced __eq__ after the class had been made, so that __hash__ stays.

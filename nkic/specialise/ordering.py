@@ -121,10 +121,7 @@ def _with_edges(items: Sequence[Item], after: dict[int, tuple[int, ...]]) -> lis
 
 
 def variables(module: SourceModule | None, span: Span) -> tuple[str, ...]:
-    """Return the variables of the loops around an expression, outermost first.
-
-    There are none in nkic's own library.
-    """
+    """Return the variables of the loops around an expression, outermost first; of nkic's, none."""
     if module is None or span.path.startswith(SHIPPED):
         return ()
     targets = (node for loop in module.loops_around(span) for node in walk(loop.target))

@@ -68,8 +68,6 @@ class Collection:
 
 @dataclass(frozen=True)
 class Table:
-    """A dictionary."""
-
     number: int
     items: tuple[tuple[Any, Any], ...]
 
@@ -130,8 +128,6 @@ class BoundAttribute:
 
 @dataclass(frozen=True)
 class Partial:
-    """`functools.partial`."""
-
     function: Any
     values: tuple[Any, ...]
     named: tuple[tuple[str, Any], ...]
@@ -157,8 +153,6 @@ class Unavailable:
 
 @dataclass(frozen=True)
 class BackReference:
-    """An object described earlier."""
-
     number: int
 
 
@@ -196,7 +190,6 @@ class TensorType:
 
     @property
     def is_complete(self) -> bool:
-        """Whether both dtype and shape are known."""
         return self.dtype is not None and self.shape is not None
 
     def filled(self, fallback: TensorType) -> TensorType:
@@ -215,10 +208,7 @@ class TensorType:
 
 @dataclass(frozen=True)
 class Spread:
-    """The assignment of grid instances to cores.
-
-    Cores alternate along `axis`, after `run` instances each.
-    """
+    """How instances go to cores: in turn along `axis`, after `run` instances each."""
 
     axis: int = 0
     run: int = 1

@@ -34,7 +34,7 @@ UNKNOWN = TensorType()
 
 @dataclass(frozen=True)
 class KernelParameter:
-    """One parameter of the kernel. `default` is its source text, or ""."""
+    """`default` is its source text, or ""."""
 
     name: str
     annotated: TensorType
@@ -62,11 +62,7 @@ Evaluate = Callable[[nodes.Expression], Any]
 
 
 def bind(
-    kernel: Kernel,
-    request: Request,
-    report: Reporter,
-    evaluate: Evaluate,
-    called: bool = False,
+    kernel: Kernel, request: Request, report: Reporter, evaluate: Evaluate, called: bool = False
 ) -> BoundArguments:
     """Match the request with the kernel's parameters. Errors are fatal and list all problems.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 import functools
 import linecache
+import os
 import re
-import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -28,6 +28,7 @@ from nkic.base.levels import DEFAULT, Wish
 from nkic.nki import modules
 from nkic.nki.jit import Call
 from tests.api import kernels as k
+from tests.harness import warm
 
 X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)
 Y = X + 1
@@ -357,17 +358,9 @@ def test_processes_agree_on_the_artifact(tmp_path: Path, way: str) -> None:
         "x = np.zeros((128, 4), np.float32)\n"
         "print(api.call(k.with_params, (x, k.Params(x + 1)), cache_dir=sys.argv[1]).artifact.id)"
     )
-    root = Path(__file__).resolve().parents[2]
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path)],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        for _ in range(2)
-    ]
+    anew = {**os.environ, "PYTHONHASHSEED": "1"}  # read when Python starts
+    runs = [warm.run_text(code, str(tmp_path), cwd=warm.ROOT, env=env) for env in (None, anew)]
+    assert runs[0].returncode == 0, runs[0].stderr
     assert runs[0].stdout == runs[1].stdout
     assert len(list(tmp_path.iterdir())) == 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
+import os
 import sys
 import threading
 import traceback
@@ -22,6 +22,7 @@ import nkic.nki
 from nkic import CompileError, NkicWarning, api
 from nkic.api import calling
 from nkic.language.trace import current
+from tests.harness import warm
 from tests.timing import library, schedules
 
 KERNELS = "tests.api.native_kernels"
@@ -321,9 +322,8 @@ def test_a_folder_keeps_artifacts_for_other_processes(k: ModuleType, tmp_path: P
         "x = np.zeros((128, 8), np.float32)\n"
         "print(nkic.call(k.doubled, (x,), cache_dir=sys.argv[1]).artifact.id)"
     )
-    command = [sys.executable, "-c", code, str(folder)]
-    root = Path(__file__).resolve().parents[2]
-    runs = [subprocess.run(command, cwd=root, capture_output=True, text=True) for _ in range(2)]
+    anew = {**os.environ, "PYTHONHASHSEED": "1"}  # read when Python starts
+    runs = [warm.run_text(code, str(folder), cwd=warm.ROOT, env=env) for env in (None, anew)]
     assert runs[0].returncode == 0, runs[0].stderr
     assert runs[0].stdout == runs[1].stdout
     assert len(list(folder.iterdir())) == 1

@@ -20,21 +20,26 @@ from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
 from nkic.nki import modules, stubs
 from nkic.nki.names import OutsideKernel
+from tests.harness import warm
 from tests.unit.language.test_language_complete import PUBLIC
 
 PROJECT = Path(__file__).resolve().parents[2]
 NL, NISA = modules.built("nki.language"), modules.built("nki.isa")
 
 
-def python(code: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *args, *(["-c", code] if code else [])],
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        env={**os.environ, **environ},
-        check=False,
-    )
+def python(code: str, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return warm.run_text(code, *words, cwd=PROJECT, env={**os.environ, **environ})
+
+
+def nkic_runs(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run `python -m nkic` with these words."""
+    code = "import runpy; runpy.run_module('nkic', run_name='__main__', alter_sys=True)"
+    return python(code, *words, **environ)
+
+
+def fresh(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python, which has imported nothing."""
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, cwd=PROJECT)
 
 
 def test_every_public_name_of_the_language_is_there() -> None:
@@ -143,7 +148,7 @@ def test_install_makes_it_importable() -> None:
     lines = "import nkic; nkic.install(); import nki.isa as i, nki; print(nki.isa is i, nki.jit)"
     assert python(lines).stdout.startswith("True <function jit")
     names = ", ".join(name for name in modules.module_names())
-    assert python(f"import nkic; nkic.install(); import {names}").returncode == 0
+    assert fresh("-c", f"import nkic; nkic.install(); import {names}").returncode == 0
 
 
 def test_the_former_package_is_there_too() -> None:
@@ -161,7 +166,7 @@ def test_frameworks_are_not_imported() -> None:
         "from tests.api.drop_in import add; add(*[np.ones((128, 8), np.float32)] * 2);"
         "print(sorted({'torch', 'jax', 'pytest'} & set(sys.modules)))"
     )
-    assert python(lines).stdout == "[]\n"
+    assert fresh("-c", lines).stdout == "[]\n"
 
 
 def test_another_package_is_not_shadowed(tmp_path: Path) -> None:
@@ -214,18 +219,18 @@ def script(tmp_path: Path) -> Path:
 
 
 def test_a_script_runs_without_edit(script: Path) -> None:
-    found = python("", "-m", "nkic", str(script), "--size", "3")
+    found = fresh("-m", "nkic", str(script), "--size", "3")
     assert (found.stdout, found.stderr) == ("48.0 ['--size', '3']\n", "")
 
 
 def test_a_module_runs_without_edit(script: Path) -> None:
-    found = python("", "-m", "nkic", "-m", "script", "x", PYTHONPATH=str(script.parent))
+    found = nkic_runs("-m", "script", "x", PYTHONPATH=str(script.parent))
     assert found.stdout == "48.0 ['x']\n", found.stderr
 
 
 def test_an_error_is_a_diagnostic_and_no_traceback(script: Path) -> None:
     script.write_text(SCRIPT.format(buffer="shared_hmb"))
-    found = python("", "-m", "nkic", str(script))
+    found = nkic_runs(str(script))
     assert found.returncode == 1 and "Traceback" not in found.stderr
     assert "error[NKI" in found.stderr and "shared_hmb" in found.stderr
     *_, types, place = found.stderr.splitlines()
@@ -239,7 +244,7 @@ def test_an_error_is_a_diagnostic_and_no_traceback(script: Path) -> None:
     [([], "usage:"), (["--forc", "x.py"], "usage:"), (["nowhere.py"], "no file `nowhere.py`")],
 )
 def test_wrong_use(words: list[str], says: str) -> None:
-    found = python("", "-m", "nkic", *words)
+    found = nkic_runs(*words)
     assert found.returncode == 2 and says in found.stderr
 
 
@@ -248,8 +253,7 @@ def test_wrong_use(words: list[str], says: str) -> None:
 
 def test_modules_are_there_without_an_import_of_their_own() -> None:
     code = "import nkic; nkic.install(); import nki; print(nki.dtype.float32, nki.tensor)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.startswith("float32 <module 'nki.tensor'")
+    assert python(code).stdout.startswith("float32 <module 'nki.tensor'")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 
 from tests.harness import plugin
 
-ALONE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 PROJECT = Path(__file__).resolve().parents[2]
 TESTS = """
 import numpy as np
@@ -48,19 +47,16 @@ def pytest_of(
 ) -> tuple[int, str]:
     """Return the exit code and output of pytest on a file with `body`."""
     (folder / "test_it.py").write_text(TESTS + body)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    # Plugins of other packages would take most of the time.
-    command += plugin.options() if announced else ["-p", "nkic.pytest_plugin"]
     path = os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])
+    if not announced:
+        found = plugin.pytest_with_it(folder, *options, env={"PYTHONPATH": path, **environ})
+        return found.returncode, found.stdout + found.stderr
+    # All modules of a package that announces a plugin are looked at.
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    found = subprocess.run(
-        command,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env={**clean, **({} if announced else ALONE), "PYTHONPATH": path, **environ},
-        check=False,
-    )
+    environ = {**clean, "PYTHONPATH": path, **environ}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    command += plugin.options()
+    found = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environ)
     return found.returncode, found.stdout + found.stderr
 
 
@@ -190,7 +186,7 @@ def test_one(nki_check): nki_check(double, X)
 def test_two(nki_check): nki_check(into, X, X.copy())
 """
     options = ("--nkic", "--nkic-target", "trn3", "--junit-xml", "out.xml", *more)
-    code, said = pytest_of(tmp_path, body, *options, announced=True)  # and that of several workers
+    code, said = pytest_of(tmp_path, body, *options, announced=bool(more))
     assert code == 0 and "xunit2" not in said, said
     cases = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
     for case in cases:

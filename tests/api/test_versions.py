@@ -15,7 +15,7 @@ import pytest
 import nkic
 from nkic import api
 from nkic.artifact.info import info
-from tests.api.test_nki_modules import python
+from tests.api.test_nki_modules import nkic_runs
 
 HEAD = """\
 import nki
@@ -151,7 +151,7 @@ def test_a_script(tmp_path: Path, words: list[str]) -> None:
         "\nprint(info(made.data).flags['nki'])"
     )
     script.write_text(HEAD + call)
-    found = python("", "-m", "nkic", *words, str(script))
+    found = nkic_runs(*words, str(script))
     assert (found.stdout, found.stderr) == ("0.6\n", "")
 
 

@@ -142,7 +142,7 @@ def test_without_the_library_the_line_that_installs_it(
 ) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        "nkic.migrate.need.find_spec", lambda name: None if name == "libcst" else real(name)
+        "nkic.cli.nkic.carry_out.find_spec", lambda name: None if name == "libcst" else real(name)
     )
     ran = nkic("old.py", "--migrate")
     assert ran.code == 2

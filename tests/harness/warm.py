@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 IMPORTED = (
     *("nkic.cli.nkic.carry_out", "nkic.compiler.pipeline", "nkic.compiler.forms"),
     *("nkic.cli.nki_run.running", "nkic.cli.nki_run.carry_out", "nkic.cli.nki_run.inspecting"),
-    *("nkic.nki.modules", "nkic.api", "nkic.base.render.text", "nkic.base.limits"),
+    *("nkic.nki.modules", "nkic.api", "nkic.base.render.text", "nkic.base.limits", "pytest"),
 )
 # Of Python's variables, those that mean the same in the processes and here.
 EVERYWHERE = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
@@ -180,6 +180,8 @@ def _become(code: str, words: list[str], cwd: str, env: dict[str, str]) -> None:
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", 1, "utf-8", "backslashreplace", closefd=False)
     sys.argv, sys.path[0] = ["-c", *words], ""
+    paths = env.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [path for path in paths if path and path not in sys.path]
     exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
     sys.exit()
 

@@ -103,6 +103,7 @@ def test_what_was_evaluated_is_not_evaluated_again(
         {"time_only": False},
         {"orders": 0},
         {"sensitivity": True},
+        {"domain": True},
         {"candidate": Candidate.of_text(UNGUARDED)},
         {"candidate": Candidate.of_text(GOOD, "other.py")},
         {"task": task_of(task.toml + b"# other", task.files, folder)},

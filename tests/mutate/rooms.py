@@ -58,14 +58,7 @@ FILES = (
 )
 RULES = (
     f"{U}test_exact.py",
-    f"{U}machine/instructions/test_rules_shared.py",
-    f"{U}machine/instructions/test_rules_tensor.py",
-    f"{U}machine/instructions/test_rules_vector.py",
-    f"{U}machine/instructions/test_rules_select.py",
-    f"{U}machine/instructions/test_rules_scalar_gpsimd.py",
-    f"{U}machine/instructions/test_rules_dma.py",
-    f"{U}machine/instructions/test_rules_gather.py",
-    f"{U}machine/instructions/test_rules_mx.py",
+    f"{U}machine/instructions/test_rule_page.py",
     f"{U}machine/instructions/test_instructions.py",
     f"{U}machine/instructions/test_connectivity.py",
     f"{U}machine/test_patterns.py",

@@ -112,9 +112,7 @@ def _write_report(error: Exception, session: Session) -> Path:
 
 
 def _zipped(contents: dict[str, str]) -> bytes:
-    """Return an archive whose members are dated 1980, so that the same crash gives the same
-    bytes.
-    """
+    """Return an archive whose members are dated 1980, so that equal crashes give equal bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, text in contents.items():

@@ -87,9 +87,7 @@ def _attempt(command: click.Command, session: Session) -> int:
 
 
 def attempt(act: Callable[[], int], session: Session) -> int:
-    """Return the exit code of `act`, or of its failure, which is reported. Raises for a signal and
-    for a closed pipe.
-    """
+    """Return the exit code of `act`, or of its failure, which is reported; signals pass."""
     try:
         return act()
     except click.exceptions.Exit as leaving:

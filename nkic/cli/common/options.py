@@ -254,9 +254,7 @@ class Shared:
     help: bool = _help("--help", "Show this help.")
 
     def levels(self) -> Settings:
-        """Return the levels of warnings; `-Werror` and `-Werror=CODE` are values of -W. Raises
-        `UsageFailed`.
-        """
+        """Return the levels of warnings; `-Werror…` are values of -W. Raises `UsageFailed`."""
         settings = DEFAULT
         for value in self.warn:
             name, equals, code = value.partition("=")

@@ -22,17 +22,13 @@ if TYPE_CHECKING:
 
 
 def _no_source(path: str) -> SourceFile | None:
-    """Return no source, the default: a path in a diagnostic may come from an artifact, so it is not
-    opened.
-    """
+    """Return no source: a path in a diagnostic may come from an artifact, and is not opened."""
     return None
 
 
 @dataclass
 class Session:
-    """The state of a run; created by `run`, filled by the shared options, passed to the tool's
-    function.
-    """
+    """The state of a run, made by `run`, filled by the shared options, passed to the function."""
 
     tool: str
     argv: tuple[str, ...] = ()
@@ -164,9 +160,7 @@ class Session:
             _write(line)
 
     def close(self) -> None:
-        """Write the summary line for people, and the file for machines: SARIF if its name says
-        so.
-        """
+        """Write the summary line for people, and the file for machines."""
         has_location = any(d.primary for d in self._reported)  # usage errors need no summary
         if has_location and self.format == "human" and self.verbosity >= 0:
             text = "; ".join(

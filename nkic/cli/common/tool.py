@@ -266,9 +266,7 @@ def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
 
 
 def _near(error: click.NoSuchOption, command: Tool, tool: str) -> str:
-    """Return where an unknown option belongs: to a subcommand, to an option that takes it as a
-    value, or to the nearest name.
-    """
+    """Return where an unknown option belongs: a subcommand, an option's value, or another name."""
     name, word = error.option_name, error.option_name.lstrip("-")
     for other, subcommand in command.suite.commands.items():
         if name in _names(subcommand):

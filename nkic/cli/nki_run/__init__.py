@@ -57,10 +57,7 @@ _COMMANDS = {
         "Run a kernel and look inside: stop at lines, report changes of tensors, write them, "
         f"compare them with a reference, or run in other orders. {_TOO}",
     ),
-    "inspect": (
-        options.InspectLine,
-        "Describe, list or check a compiled kernel. Nothing is run.",
-    ),
+    "inspect": (options.InspectLine, "Describe, list or check a compiled kernel. Nothing is run."),
     "calibrate": (
         options.CalibrateLine,
         "Print the timing figures in use, or those that fit the profiles of another machine.",

@@ -77,7 +77,6 @@ def inspect(line: InspectLine, session: Session) -> int:
 
 
 def calibrate(line: CalibrateLine, session: Session) -> int:
-    """Print timing figures: known ones, or those of another machine."""
     refuse_by_table(rows(CalibrateLine), given_options(), line.print or "")
     if line.folder is None and line.print is None:
         advice = "for example `nki-run calibrate profiles`"

@@ -84,9 +84,7 @@ def lines_of(option: str, text: str) -> tuple[int, int]:
 
 
 def print_machine(line: CalibrateLine) -> None:
-    """Carry out --print machine: print every timing figure, with those of a machine file
-    applied.
-    """
+    """Carry out --print machine: every timing figure, with those of a machine file applied."""
     machine = load_machine(line.machine) if line.machine is not None else None
     if line.json:
         records = describe_machine.records(machine)

@@ -188,9 +188,7 @@ class CommandLine:
         "with +, relative to --baseline), or if an output has nan or inf: nan,inf (exit code 5).",
     )
     init_check: bool = _checks(
-        "--init-check/--no-init-check",
-        "Reading uninitialised bytes is an error.",
-        default=True,
+        "--init-check/--no-init-check", "Reading uninitialised bytes is an error.", default=True
     )
     race_check: bool = _checks(
         "--race-check",
@@ -235,14 +233,11 @@ class CommandLine:
 
     @property
     def input_files(self) -> list[str]:
-        """The paths of npz files in --inputs."""
         return [word for word in self.inputs if not is_named(word)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CompareLine:
-    """The words of `compare`."""
-
     before: str = option("A", "The first file.")
     after: str = option("B", "The second file.")
     fail_if: str | None = option(
@@ -264,8 +259,6 @@ class CompareLine:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EqualLine:
-    """The words of `equal`."""
-
     before: str = option("A.neff", "The first kernel.", reads=whole)
     after: str = option("B.neff", "The second kernel.", reads=whole)
     require_signature: str | None = _signed(group="Checks", common=True)
@@ -274,8 +267,6 @@ class EqualLine:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InspectLine:
-    """The words of `inspect`."""
-
     artifact: str = option("KERNEL.neff", "The compiled kernel.", modes="check")
     disasm: bool = _inspect("--disasm", "List the program, instead of describing it.")
     check: bool = _inspect(
@@ -297,8 +288,6 @@ class InspectLine:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrateLine:
-    """The words of `calibrate`."""
-
     folder: str | None = option(
         "[FOLDER]", "The folder of profiles, or rows.csv with kernels and their times.", modes=""
     )
@@ -391,8 +380,7 @@ def _refuse_sharing(line: CommandLine) -> None:
         location = real(path)
         if location in options:
             fail(
-                f"`{by}`: `{path}` is read by this run ({options[location]})",
-                "choose another file",
+                f"`{by}`: `{path}` is read by this run ({options[location]})", "choose another file"
             )
         options[location] = by
 

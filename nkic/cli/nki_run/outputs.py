@@ -57,9 +57,7 @@ class Writer:
     def write(
         self, outputs: Arrays, program: Callable[[], str], settings: ToleranceSettings
     ) -> None:
-        """Write all requested files. `program` returns the id of the program that made the
-        outputs.
-        """
+        """Write all requested files; `program` returns the id of what made the outputs."""
         for path in self.whole:
             self._npz(path, outputs, self.readable)
         for parameter in self.signature.outputs:

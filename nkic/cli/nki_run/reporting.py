@@ -151,9 +151,7 @@ def _window(part: str) -> lanes.Window:
 
 
 def _lanes(part: str, insight: Insight) -> str:
-    """Return the timeline, as wide as the terminal, in ASCII if the stream supports nothing
-    else.
-    """
+    """Return the timeline, as wide as the terminal, in ASCII if the stream has nothing else."""
     width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
     encoding = (sys.stdout.encoding or "").lower()
     blocks = lanes.BLOCKS if encoding.startswith("utf") else lanes.ASCII

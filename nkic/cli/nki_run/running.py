@@ -112,13 +112,9 @@ def _simulated(
 
 
 def _write(
-    jobs: Sequence[_RunCommand],
-    results: Sequence[Result],
-    observers: debugging.Debugging | None,
+    jobs: Sequence[_RunCommand], results: Sequence[Result], observers: debugging.Debugging | None
 ) -> list[Diagnostic]:
-    """Report the remarks of every rank, write its outputs, and return its divergences from
-    --expect-at.
-    """
+    """Report remarks, write the outputs, and return the divergences from --expect-at."""
     for job, result in zip(jobs, results, strict=True):
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):

@@ -6,13 +6,22 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from nkic.artifact import signature
 from nkic.base import files, levels, limits, watch
-from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed, bad_value, make
+from nkic.base.diagnostics import (
+    CompileFailed,
+    Diagnostic,
+    NkicError,
+    UsageFailed,
+    bad_value,
+    make,
+    not_installed,
+)
 from nkic.base.files import STANDARD, confined
 from nkic.base.source import SourceFile, Span
 from nkic.cli.common import Session, streams
@@ -37,11 +46,11 @@ from nkic.compiler.loader import MAX_BYTES, Loader
 from nkic.compiler.pipeline import ASSEMBLY, SCHEDULE
 from nkic.compiler.request import find_profile, parse_options, request_for
 from nkic.machine.machine_file import load_machine
-from nkic.migrate.need import need_library
 from nkic.report.resources import resources
 from nkic.specialise.request import RequestOptions
 
 STDIN_NAME = "<stdin>"
+REWRITER = "libcst"  # the package that a migration needs
 # How the text forms begin; no Python source does.
 _PRINTED_HEADS = {
     "program": re.compile(rb"program [^\s=]+ on \w+\s*$", re.MULTILINE),
@@ -50,10 +59,7 @@ _PRINTED_HEADS = {
 
 
 def carry_out(
-    line: CommandLine,
-    session: Session,
-    cached: CachedRun | None = None,
-    given: Given | None = None,
+    line: CommandLine, session: Session, cached: CachedRun | None = None, given: Given | None = None
 ) -> int:
     """Carry out the command line, cache the artifact in `cached`, and return the exit code.
 
@@ -139,7 +145,8 @@ class _CompileCommand:
         files.write(STANDARD, text)
 
     def migrate(self, version: str) -> int:
-        need_library()
+        if find_spec(REWRITER) is None:
+            raise not_installed("--migrate needs", REWRITER)
         from nkic.cli.nkic.rewriting import Migration  # libcst
 
         source = self.source()
@@ -223,9 +230,7 @@ class _CompileCommand:
     def keep(
         self, cached: CachedRun, path: str, compiled: Compiled, warnings: Sequence[Diagnostic]
     ) -> None:
-        """Cache the file written to `path` and its messages, with the file-system lookups it
-        depends on.
-        """
+        """Cache the file written to `path`, its messages, and the look-ups that it depends on."""
         probes, used = self.loader.probes, resources(compiled.executable)
         if compiled.program is not None:
             probes.contents.update(compiled.program.reads)

@@ -46,6 +46,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         suite.task if suite else read_task(line.task),
         secret=secret_of(line.secret),
         families=not line.no_families,
+        domain=line.domain,
         sensitivity=not line.no_sensitivity,
         results=Results(line.results) if line.results is not None else None,
         time_only=line.time_only,
@@ -143,6 +144,7 @@ def _row(evaluation: Evaluation) -> tuple[str, str, str, str]:
     differs = [result.inputs for result in evaluation.families if not result.passed]
     if evaluation.correct and differs:
         told.append(f"differs from the reference on inputs that are {', '.join(differs)}")
+    told += [limit["text"] for limit in evaluation.domain or ()]
     told += [flag.text for flag in evaluation.flags if not flag.cheat]
     if not told and evaluation.verdict:
         told = [evaluation.verdict[0]]

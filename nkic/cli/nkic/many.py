@@ -104,9 +104,7 @@ def _python_files(folder: Path) -> Iterator[Path]:
 
 
 def lines_for(line: CommandLine, found: Sequence[Found]) -> list[CommandLine]:
-    """Return the command line of each file. Raises `UsageFailed` for files that would overwrite
-    each other.
-    """
+    """Return each file's command line. Raises `UsageFailed` for files that overwrite each other."""
     given = filled(CommandLine, {})
     alone = replace(line, json=False, **{name: getattr(given, name) for name in OVER_FILES})
     if line.baseline is not None and line.fail_if is not None:

@@ -361,6 +361,9 @@ class EvaluateLine:
     no_families: bool = _judge(
         "--no-families", "Compare on the task's cases alone, not on unusual inputs."
     )
+    domain: bool = _judge(
+        "--domain", "Find from which size of inputs on a right candidate and its reference part."
+    )
     no_sensitivity: bool = _judge(
         "--no-sensitivity", "Do not time each program again under other figures of the clock."
     )

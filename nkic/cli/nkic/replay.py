@@ -47,9 +47,7 @@ class CachedRun:
         self.key = _key(line, session)
 
     def replay(self) -> bool:
-        """Write the cached file and its messages, and return whether there was an entry. Raises
-        `NkicError`.
-        """
+        """Write the cached file and its messages; False without an entry. Raises `NkicError`."""
         entry = self.store.read(self.key)
         if entry is None:
             return False
@@ -102,9 +100,7 @@ def tell_prints(session: Session, messages: Sequence[str]) -> None:
 def tell_written(
     session: Session, kind: str, path: str, data: bytes, used: tuple[str, Any] | None
 ) -> None:
-    """Report a written file; `used` is what an artifact uses of the machine, in words and as
-    JSON.
-    """
+    """Report a written file; `used` is an artifact's use of the machine, in words and as JSON."""
     facts: dict[str, object] = {"sha256": sha256(data).hexdigest(), "bytes": len(data)}
     if used is not None:
         summary, facts["resources"] = used

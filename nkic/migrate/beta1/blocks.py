@@ -45,9 +45,7 @@ _BUFFER = "buffer"
 
 
 def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str] = ()) -> cst.Call:
-    """Return a call that makes a tile, of the block whose indices are the names `block`, with its
-    address. Raises `NotSlices`.
-    """
+    """Return a call that makes a tile of a block, with its address. Raises `NotSlices`."""
     allocator = _allocator(sheet, old)
     if allocator is None:
         return new
@@ -117,9 +115,7 @@ def is_alias(sheet: Sheet, assignment: cst.Assign) -> bool:
 
 
 def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
-    """Rewrite `return sb_mod(base_addr=a, …)` in an allocator of the kernel's own to `return (0,
-    a)`.
-    """
+    """Rewrite `return sb_mod(base_addr=a, …)` in an allocator of the kernel to `return (0, a)`."""
     allocator = called(sheet, old)
     if allocator is None or allocator[1] != _MODULO or not is_plain(old):
         return None
@@ -129,9 +125,7 @@ def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression
 def _modulo(
     memory: Buffer, call: cst.Call, block: Sequence[str], tile: Callable[[], Number]
 ) -> str:
-    """Return the address that mod_alloc gives a block; `tile` returns the block's bytes per
-    partition.
-    """
+    """Return the address that mod_alloc gives a block; `tile` returns its bytes per partition."""
     args = {keyword_of(arg) or _BASES[n]: arg.value for n, arg in enumerate(call.args)}
     byte, bank, first = (number(args[n]) if n in args else 0 for n in _BASES)
     banks, partitions, free = (_number(args.get(name), block) for name in _COUNTS)
@@ -192,12 +186,7 @@ def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
 
 
 def _by_call(
-    sheet: Sheet,
-    old: cst.Call,
-    new: cst.Call,
-    memory: Buffer,
-    call: cst.Call,
-    block: Sequence[str],
+    sheet: Sheet, old: cst.Call, new: cst.Call, memory: Buffer, call: cst.Call, block: Sequence[str]
 ) -> str:
     """Return the address that the kernel's own function gives a block. Raises `NotSlices`."""
     shape = find(new, ("shape",), "shape")
@@ -261,9 +250,7 @@ def _loops(sheet: Sheet, use: cst.CSTNode, node: cst.CSTNode) -> list[cst.For]:
 
 
 def _dimension(loop: cst.For, uses: Sequence[cst.Subscript], count: int) -> int | None:
-    """Return the block dimension in which every use has the loop's counter, if nothing changes
-    that.
-    """
+    """Return the block dimension in which every use has the loop's counter."""
     name = loop.target.value if isinstance(loop.target, cst.Name) else ""
     if any(name in names_set(node) for node in walk(loop.body)):
         return None
@@ -377,9 +364,7 @@ class Blocks:
     def _place(
         self, node: cst.Assign, call: cst.Call, keys: Sequence[Key], count: int
     ) -> Place | None:
-        """Return the place inside the loops that count its blocks, if all uses of the tile are
-        there.
-        """
+        """Return the place inside the loops that count its blocks, if all of its uses are there."""
         uses = [use for use in self._by_key.get(keys[0], ()) if not self._is_set(use)]
         around = [next(self.sheet.parents(use)) for use in uses]
         indexed = [parent for parent in around if isinstance(parent, cst.Subscript)]
@@ -407,9 +392,7 @@ class Blocks:
                 self._kinds.update(dict.fromkeys(keys, kind))
 
     def _bytes(self, maker: Maker) -> int:
-        """Return the evaluated bytes per partition of a tensor that stays a tensor; 0 for
-        others.
-        """
+        """Return the evaluated bytes per partition of a tensor that stays one; 0 for others."""
         tensors = self.sheet.tensors(maker.call)
         kind = maker.kind
         if kind.is_list or len(kind.gone) == kind.count:
@@ -497,9 +480,7 @@ class Blocks:
         return False
 
     def _is_view(self, use: cst.CSTNode, count: int) -> bool:
-        """Whether the use is `t.view(dtype)[k, 0:128, 0:n]` with all of the last dimension, which a
-        type changes.
-        """
+        """Whether the use is `t.view(dtype)[k, 0:128, 0:n]` with all of the last dimension."""
         _, call, index, *_ = self.sheet.parents(use)
         if not isinstance(index, cst.Subscript) or _viewed(call) is not use:
             return False

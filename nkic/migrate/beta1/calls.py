@@ -62,9 +62,7 @@ def instruction(sheet: Sheet, call: cst.Call) -> Row | None:
 
 
 def copied(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """Rewrite `nisa.tensor_copy_dynamic_src(…)` to `nisa.tensor_copy(…)`; the tile's index carries
-    the rest.
-    """
+    """Rewrite `nisa.tensor_copy_dynamic_src(…)` to `nisa.tensor_copy(…)`."""
     module, _, name = sheet.name_of(old.func).rpartition(".")
     if module != "nki.isa" or name not in versions.DYNAMIC:
         return new
@@ -108,9 +106,7 @@ def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 
 def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """Rewrite `nl.atomic_rmw(t, value=v, op=np.add)` to `nisa.dma_compute(t, [v, t],
-    reduce_op=…)`.
-    """
+    """Rewrite `nl.atomic_rmw(t, value=v, op=np.add)` to `nisa.dma_compute(t, [v, t], …)`."""
     called, names, today = versions.COMBINED
     if sheet.function(old) != called:
         return new
@@ -277,9 +273,7 @@ def _shape(
     read: cst.BaseExpression,
     name: str,
 ) -> str:
-    """Return the shape of the target if it has two dimensions or more; else that of the operand
-    read, of the tensor `name`.
-    """
+    """Return the target's shape if it has two dimensions or more, else that of the operand read."""
     if isinstance(target, cst.Subscript):
         dims = [element for element in target.slice if _is_dimension(indices, element.slice)]
         return f"{TARGET}.shape" if len(dims) > 1 else ""

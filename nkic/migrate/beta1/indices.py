@@ -348,9 +348,7 @@ class Indices:
         return result
 
     def has_index(self, node: cst.CSTNode) -> bool:
-        """Whether a name in the expression is or may be an index; calls other than arange have
-        none.
-        """
+        """Whether a name in the expression may be an index; calls other than arange have none."""
         match node:
             case cst.Call(function):
                 return self.sheet.name_of(function) == ARANGE
@@ -385,9 +383,7 @@ class Indices:
         return definitions[id(reaching)] if reaching is not None else None
 
     def defined(self, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
-        """Return the only value of a name at its use, None if there may be several; and every
-        other expression itself.
-        """
+        """Return the only value of a name at its use, else None; other expressions themselves."""
         if not isinstance(node, cst.Name):
             return node
         definition = self.definition(node)
@@ -469,9 +465,7 @@ Assigned = tuple[cst.Name, int, cst.BaseExpression]
 
 
 def _assignments(tree: cst.Module) -> Iterator[Assigned]:
-    """Yield every name that a plain assignment sets: the name, its place in a tuple or -1, the
-    value.
-    """
+    """Yield every name that a plain assignment sets, its place in a tuple or -1, and the value."""
     for node in walk(tree):
         if isinstance(node, cst.Assign):
             for target in node.targets:

@@ -267,9 +267,7 @@ class Cutter:
         return frozenset({(2,) * max(axis.rank for axis in self.limits)})
 
     def part(self, shapes: frozenset[tuple[int, ...]]) -> str:
-        """Return the slices of a tile that the mask selects: "" for all of it. Raises
-        `NotSlices`.
-        """
+        """Return the slices of a tile that the mask selects: "" for all. Raises `NotSlices`."""
         if not self.limits:
             return ""
         ranks = {axis.rank for axis in self.limits}
@@ -303,50 +301,46 @@ BINARY = tuple(
 )
 
 
-class Wider:
-    def __init__(self, blocks: Blocks) -> None:
-        self.blocks = blocks
-        self.indices, self.sheet = blocks.indices, blocks.sheet
-
-    def written(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        if self.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
-            return new
-        first, second = (self._shape(arg.value) for arg in old.args[:2])
-        if not all(isinstance(arg.value, cst.Name) for arg in new.args[:2]):
-            return new
-        if len(first) != 2 or len(second) != 2 or first[0] == second[0]:
-            return new
-        operand = new.args[0 if first[0] == 1 else 1]
-        return self._broadcast(new, operand, tuple(map(max, first, second)))
-
-    def repeated(self, row: Row, old: cst.Call, new: cst.Call) -> cst.Call:
-        """Broadcast the operands of an instruction that Beta 1 broadcast along dimensions of one
-        element.
-        """
-        instructions = self.sheet.instructions(old)
-        for operand in REPEATED.get(row.name, ()):
-            values = (instruction.operand(operand) for instruction in instructions)
-            views = [value for value in values if isinstance(value, View)]
-            shapes = {view.shape for view in views}
-            arg = find(new, row.parameters[1:], operand)
-            if arg is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
-                continue
-            if not isinstance(arg.value, cst.Name | cst.Subscript) or "broadcast" in code(arg):
-                continue
-            new = self._broadcast(new, arg, shapes.pop())
+def widened(blocks: Blocks, old: cst.Call, new: cst.Call) -> cst.Call:
+    if blocks.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
         return new
+    first, second = (_shape(blocks, arg.value) for arg in old.args[:2])
+    if not all(isinstance(arg.value, cst.Name) for arg in new.args[:2]):
+        return new
+    if len(first) != 2 or len(second) != 2 or first[0] == second[0]:
+        return new
+    operand = new.args[0 if first[0] == 1 else 1]
+    return _broadcast(blocks, new, operand, tuple(map(max, first, second)))
 
-    def _broadcast(self, call: cst.Call, arg: cst.Arg, shape: tuple[int, ...]) -> cst.Call:
-        return with_value(call, arg, self.sheet.parsed("nl.broadcast_to({}, {})", arg.value, shape))
 
-    def _shape(self, value: cst.BaseExpression) -> tuple[int, ...]:
-        """Return the only shape of a tile of this name; () if there are several."""
-        if not isinstance(value, cst.Name):
-            return ()
-        calls = (expression for _, expression in self.indices.definitions(value))
-        evaluated = {tensor.shape for call in calls for tensor in self.sheet.tensors(call)}
-        shapes = evaluated or self.blocks.shapes.get(value.value, frozenset())
-        return next(iter(shapes)) if len(shapes) == 1 else ()
+def repeated(blocks: Blocks, row: Row, old: cst.Call, new: cst.Call) -> cst.Call:
+    """Broadcast an instruction's operands that Beta 1 broadcast along dimensions of one element."""
+    instructions = blocks.sheet.instructions(old)
+    for operand in REPEATED.get(row.name, ()):
+        values = (instruction.operand(operand) for instruction in instructions)
+        views = [value for value in values if isinstance(value, View)]
+        shapes = {view.shape for view in views}
+        arg = find(new, row.parameters[1:], operand)
+        if arg is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
+            continue
+        if not isinstance(arg.value, cst.Name | cst.Subscript) or "broadcast" in code(arg):
+            continue
+        new = _broadcast(blocks, new, arg, shapes.pop())
+    return new
+
+
+def _broadcast(blocks: Blocks, call: cst.Call, arg: cst.Arg, shape: tuple[int, ...]) -> cst.Call:
+    return with_value(call, arg, blocks.sheet.parsed("nl.broadcast_to({}, {})", arg.value, shape))
+
+
+def _shape(blocks: Blocks, value: cst.BaseExpression) -> tuple[int, ...]:
+    """Return the only shape of a tile of this name; () if there are several."""
+    if not isinstance(value, cst.Name):
+        return ()
+    calls = (expression for _, expression in blocks.indices.definitions(value))
+    evaluated = {tensor.shape for call in calls for tensor in blocks.sheet.tensors(call)}
+    shapes = evaluated or blocks.shapes.get(value.value, frozenset())
+    return next(iter(shapes)) if len(shapes) == 1 else ()
 
 
 def _is_repeated(view: View) -> bool:
@@ -372,9 +366,7 @@ class Stair(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The variables with the number of whole rows, and of elements in the row after them; set at
-    `line`.
-    """
+    """The variables set at `line`: the number of whole rows, and of elements in the next row."""
 
     whole: str
     rest: str
@@ -475,9 +467,7 @@ class Stairs:
     # ---- recognition -----------------------------------------------------------------------
 
     def _is_read_alike(self, tile: cst.Name, call: cst.Call) -> bool:
-        """Whether every reader of the tile has the same mask, so that unselected elements are never
-        used.
-        """
+        """Whether all readers of the tile have this mask, and none uses unselected elements."""
         scope = scope_of(self.sheet, tile)
         names = names_in(scope.body) if scope is not None else ()
         for use in (name for name in names if name.value == tile.value):

@@ -231,9 +231,7 @@ TARGET = "__target"  # in a tile's expression: what the statement assigns the ti
 
 
 class Pending(NamedTuple):
-    """A call that returns a tile: its old and new form, its result, and the expression that makes
-    the tile.
-    """
+    """A call that returns a tile: its old and new form, its result, and what makes the tile."""
 
     old: cst.Call
     new: cst.Call
@@ -274,8 +272,6 @@ class PendingCalls:
 
 
 class Hoisting:
-    """The lines of one statement."""
-
     def __init__(self, sheet: Sheet, pending: PendingCalls) -> None:
         self.sheet = sheet
         self.pending = pending
@@ -283,10 +279,7 @@ class Hoisting:
         self.names: dict[str, cst.BaseExpression] = {}
 
     def hoisted(self, statement: cst.SimpleStatementLine, condition: str = "") -> Any:
-        """Return the statement, or all the lines that replace it.
-
-        Under a condition, the tiles are made outside it.
-        """
+        """Return the lines that replace the statement; the tiles are made outside its condition."""
         names = [*self.pending.inside(statement)]
         if not names:
             return _under(condition, [], [statement]) if condition else statement

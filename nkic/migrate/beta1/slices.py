@@ -30,9 +30,7 @@ from nkic.migrate.sheet import walk
 
 
 class Dynamic(NamedTuple):
-    """A dimension whose index contains a tile's element: the dimension, the element as a tile, and
-    the rest of the sum.
-    """
+    """A dimension whose index is the element of a tile, given as a tile, plus `rest`."""
 
     dim: int
     element: str
@@ -298,10 +296,7 @@ PARTS = ("nki.language.ds", "nki.language.dslice")
 def pattern(
     indices: Indices, node: cst.Subscript, limits: Limits, order: Sequence[int] = ()
 ) -> str:
-    """Return `.ap([[step, count], …], offset=…)` of a whole tensor, its axes in `order` if given.
-
-    Raises `NotSlices`.
-    """
+    """Return `.ap([[step, count], …], offset=…)`, its axes in `order`. Raises `NotSlices`."""
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name):
         raise NotSlices("two axes are added in one dimension, or are in another order")

@@ -332,9 +332,7 @@ def _leave(sheet: Sheet, node: cst.CSTNode, dtype: DType) -> None:
 
 
 def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None:
-    """Return the type that an expression wrote, if today's result has another one and other bits;
-    else None.
-    """
+    """Return the type that an expression wrote, if today's result has another one and bits."""
     own = set(map(id, sheet.tensors(node)))
     instructions = sheet.instructions(node)
     if not instructions:
@@ -391,73 +389,68 @@ def is_traced(sheet: Sheet, loop: cst.For) -> bool:
     return isinstance(call, cst.Call) and sheet.name_of(call.func) in _TRACED
 
 
-class Carried:
-    def __init__(self, indices: Indices) -> None:
-        self.indices = indices
-        self.sheet = indices.sheet
+def restored(
+    indices: Indices, old: cst.For, new: cst.For
+) -> cst.FlattenSentinel[cst.BaseStatement]:
+    """Return the loop after copies of the loop-carried numbers, which its body restores."""
+    names = _carried(indices, old)
+    if not names or not isinstance(new.body, cst.IndentedBlock):
+        return cst.FlattenSentinel([new])
+    indices.sheet.done[CARRIED] += len(names)
+    copies = {name: indices.sheet.fresh(f"{name}_before") for name in names}
+    first, *lines = [cst.parse_statement(f"{copy} = {name}") for name, copy in copies.items()]
+    before = [first.with_changes(leading_lines=new.leading_lines), *lines]
+    back = [cst.parse_statement(f"{name} = {copy}") for name, copy in copies.items()]
+    body = new.body.with_changes(body=[*back, *new.body.body])
+    return cst.FlattenSentinel([*before, new.with_changes(body=body, leading_lines=())])
 
-    def written(self, old: cst.For, new: cst.For) -> cst.FlattenSentinel[cst.BaseStatement]:
-        """Return the loop, preceded by copies of the loop-carried numbers, which its body
-        restores.
-        """
-        names = self._names(old)
-        if not names or not isinstance(new.body, cst.IndentedBlock):
-            return cst.FlattenSentinel([new])
-        self.sheet.done[CARRIED] += len(names)
-        copies = {name: self.sheet.fresh(f"{name}_before") for name in names}
-        first, *lines = [cst.parse_statement(f"{copy} = {name}") for name, copy in copies.items()]
-        before = [first.with_changes(leading_lines=new.leading_lines), *lines]
-        back = [cst.parse_statement(f"{name} = {copy}") for name, copy in copies.items()]
-        body = new.body.with_changes(body=[*back, *new.body.body])
-        return cst.FlattenSentinel([*before, new.with_changes(body=body, leading_lines=())])
 
-    def _names(self, loop: cst.For) -> list[str]:
-        nodes = [*walk(loop.body)]
-        names = dict.fromkeys(n for node in nodes if isinstance(node, _SETS) for n in set_by(node))
-        uses = ((name, self._read_first(name, nodes)) for name in names)
-        return [name for name, use in uses if use and self._is_number(use, frozenset())]
+def _carried(indices: Indices, loop: cst.For) -> list[str]:
+    nodes = [*walk(loop.body)]
+    names = dict.fromkeys(n for node in nodes if isinstance(node, _SETS) for n in set_by(node))
+    uses = ((name, _read_first(indices, name, nodes)) for name in names)
+    return [name for name, use in uses if use and _is_number(indices, use, frozenset())]
 
-    def _read_first(self, name: str, nodes: Sequence[cst.CSTNode]) -> cst.Name | None:
-        """Return a place in a loop's body that may read the name before the body sets it."""
-        setters = [node for node in nodes if name in set_by(node)]
-        for use in nodes:
-            if not isinstance(use, cst.Name) or use.value != name:
-                continue
-            around = next(self.sheet.parents(use))
-            is_word = isinstance(around, cst.Arg) and around.keyword is use
-            is_field = isinstance(around, cst.Attribute) and around.attr is use
-            is_read = not isinstance(around, cst.AssignTarget) and not is_word and not is_field
-            if is_read and not any(self.indices.flow.dominates(s, use) for s in setters):
-                return use
-        return None
 
-    def _is_number(self, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
-        """Whether the value is a Python number; a tile keeps the value of the previous
-        iteration.
-        """
-        match node:
-            case cst.Name(name):
-                return name in seen or self._is_set_to_numbers(node, seen | {name})
-            case cst.Attribute(attr=cst.Name(name)):
-                return name in _SIZES
-            case cst.Subscript(cst.Attribute() as owner):
-                return self._is_number(owner, seen)
-            case cst.Call(function, args):
-                plain = any(self.sheet.is_builtin(function, name) for name in _PURE)
-                return plain and all(self._is_number(arg.value, seen) for arg in args)
-        inside = [child for child in children(node) if isinstance(child, cst.BaseExpression)]
-        return isinstance(node, _PLAIN) and all(self._is_number(value, seen) for value in inside)
+def _read_first(indices: Indices, name: str, nodes: Sequence[cst.CSTNode]) -> cst.Name | None:
+    """Return a place in a loop's body that may read the name before the body sets it."""
+    setters = [node for node in nodes if name in set_by(node)]
+    for use in nodes:
+        if not isinstance(use, cst.Name) or use.value != name:
+            continue
+        around = next(indices.sheet.parents(use))
+        is_word = isinstance(around, cst.Arg) and around.keyword is use
+        is_field = isinstance(around, cst.Attribute) and around.attr is use
+        is_read = not isinstance(around, cst.AssignTarget) and not is_word and not is_field
+        if is_read and not any(indices.flow.dominates(s, use) for s in setters):
+            return use
+    return None
 
-    def _is_set_to_numbers(self, name: cst.Name, seen: frozenset[str]) -> bool:
-        """Whether every value assigned to the name in its function is a number; a loop's counter
-        is.
-        """
-        scope = scope_of(self.sheet, name)
-        setters = [node for node in walk(scope or self.sheet.tree) if name.value in set_by(node)]
-        values = [value for _, value in self.indices.definitions(name)]
-        values += [setter.value for setter in setters if isinstance(setter, cst.AugAssign)]
-        counted = any(isinstance(setter, cst.For) for setter in setters)
-        return (counted or bool(values)) and all(self._is_number(value, seen) for value in values)
+
+def _is_number(indices: Indices, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
+    """Whether the value is a Python number; a tile keeps the value of the last iteration."""
+    match node:
+        case cst.Name(name):
+            return name in seen or _is_set_to_numbers(indices, node, seen | {name})
+        case cst.Attribute(attr=cst.Name(name)):
+            return name in _SIZES
+        case cst.Subscript(cst.Attribute() as owner):
+            return _is_number(indices, owner, seen)
+        case cst.Call(function, args):
+            plain = any(indices.sheet.is_builtin(function, name) for name in _PURE)
+            return plain and all(_is_number(indices, arg.value, seen) for arg in args)
+    inside = [child for child in children(node) if isinstance(child, cst.BaseExpression)]
+    return isinstance(node, _PLAIN) and all(_is_number(indices, value, seen) for value in inside)
+
+
+def _is_set_to_numbers(indices: Indices, name: cst.Name, seen: frozenset[str]) -> bool:
+    """Whether every value of the name in its function is a number; a loop's counter is."""
+    scope = scope_of(indices.sheet, name)
+    setters = [node for node in walk(scope or indices.sheet.tree) if name.value in set_by(node)]
+    values = [value for _, value in indices.definitions(name)]
+    values += [setter.value for setter in setters if isinstance(setter, cst.AugAssign)]
+    counted = any(isinstance(setter, cst.For) for setter in setters)
+    return (counted or bool(values)) and all(_is_number(indices, value, seen) for value in values)
 
 
 _SETS = cst.Assign | cst.AugAssign
@@ -561,9 +554,7 @@ class Hidden:
         self._conditions[id(part)] = condition
 
     def condition(self, part: cst.BaseSmallStatement) -> str:
-        """Return the condition on which a statement's inputs exist, if it was skipped in some
-        iteration; else "".
-        """
+        """Return the condition on which a statement's inputs exist, if any was skipped, or ""."""
         names = {name.value: name for name in _read(part)}
         conditions = {self._of_tile(name, part) for name in names.values()} - {""}
         return conditions.pop() if len(conditions) == 1 else ""
@@ -653,9 +644,7 @@ LEAVING = "a return in a loop"
 def without_return(
     sheet: Sheet, old: cst.For, new: cst.For
 ) -> tuple[cst.For, cst.SimpleStatementLine | None]:
-    """Return the loop, and the `return` at its end, which belongs after it; other returns are
-    left.
-    """
+    """Return the loop, and the `return` at its end for after it; other returns are left."""
     line: cst.SimpleStatementLine | None = None
     match new.body:
         case cst.IndentedBlock((*others, cst.SimpleStatementLine((cst.Return(),)) as line)):

@@ -15,7 +15,7 @@ from nkic.migrate.beta1 import blocks, calls, statements
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, is_never_called
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Indices, code, index_values, number
-from nkic.migrate.beta1.masks import Cutter, Stairs, Wider, mask_of
+from nkic.migrate.beta1.masks import Cutter, Stairs, mask_of, repeated, widened
 from nkic.migrate.beta1.results import (
     Hoisting,
     NoResult,
@@ -36,7 +36,6 @@ from nkic.migrate.beta1.slices import (
     viewed,
 )
 from nkic.migrate.beta1.statements import (
-    Carried,
     Hidden,
     added_product,
     folded,
@@ -44,6 +43,7 @@ from nkic.migrate.beta1.statements import (
     is_traced,
     loops_of,
     moved,
+    restored,
     stored,
     under,
     without_return,
@@ -76,8 +76,6 @@ class Writer(cst.CSTTransformer):
         self.indices = Indices(sheet)
         self.blocks = Blocks(self.indices)
         self.pending = PendingCalls()
-        self.wider = Wider(self.blocks)
-        self.carried = Carried(self.indices)
         self.hidden = Hidden(self.blocks)
         self.stairs = Stairs(self.blocks)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes were moved to the end
@@ -268,7 +266,7 @@ class Writer(cst.CSTTransformer):
             instructions = self.sheet.instructions(old)
             try:
                 new = calls.rewritten(self.indices, row, old, new, instructions)
-                new = self.wider.repeated(row, old, new)
+                new = repeated(self.blocks, row, old, new)
             except NotSlices as failure:
                 self.sheet.leave(old, f"no pattern expresses this: {failure}", _PATTERNS)
                 return new
@@ -302,7 +300,7 @@ class Writer(cst.CSTTransformer):
         if product is not new:
             return product
         new = shared_outputs(self.sheet, old, new) or new
-        return statements.typed(self.sheet, old, self.wider.written(old, new))
+        return statements.typed(self.sheet, old, widened(self.blocks, old, new))
 
     def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         new = calls.unfilled(self.sheet, old, unmarked(self.sheet, old, new))
@@ -400,11 +398,9 @@ class Writer(cst.CSTTransformer):
         return is_one or None
 
     def _for(self, old: cst.For, new: cst.For) -> Any:
-        """Rewrite a loop whose body was traced once: returns move after it, numbers are
-        restored.
-        """
+        """Rewrite a loop traced once: returns move after it, numbers are restored."""
         if not is_traced(self.sheet, old):
             return new
         loop, last = without_return(self.sheet, old, new)
-        statements = self.carried.written(old, loop)
+        statements = restored(self.indices, old, loop)
         return statements if last is None else cst.FlattenSentinel([*statements, last])

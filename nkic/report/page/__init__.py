@@ -269,7 +269,6 @@ _PLACE = re.compile(r"[^\s,;()]+:\d+")
 
 
 def escaped(text: object) -> str:
-    """Escape any text for HTML."""
     return escape(clean(str(text), keep="\t"))
 
 
@@ -443,9 +442,7 @@ def _cells(texts: Sequence[str]) -> str:
 
 
 def by_iteration(insight: Insight) -> list[tuple[tuple[str, str, str], int]]:
-    """Return the critical path's time in picoseconds by line, loop iterations and use, greatest
-    first.
-    """
+    """Return the path's picoseconds by line, loop iterations and use, greatest first."""
     times: Counter[tuple[str, str, str]] = Counter()
     for segment in insight.path:
         event = insight.trace.events[segment.event]
@@ -468,7 +465,6 @@ def resources(run: RunReport) -> str:
 
 
 def changed(changes: Changes) -> str:
-    """Return the changes against another run."""
     tables = [
         table(title, (title, "before", "after", "change"), (row.cells() for row in rows), (1, 2, 3))
         for title, rows in changes.tables()

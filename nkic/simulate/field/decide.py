@@ -21,6 +21,17 @@ from nkic.machine.operands import Register
 from nkic.machine.targets import Engine, Target
 from nkic.simulate.beside import DST, SRC, Follower, Resolved, values_of
 from nkic.simulate.compare import Comparison, ToleranceSettings, compare
+from nkic.simulate.field.domain import (
+    Cause,
+    Fills,
+    Limit,
+    Look,
+    cause_in_function,
+    cause_in_kernel,
+    distance_of,
+    limits_of,
+    looked,
+)
 from nkic.simulate.field.elements import (
     BITS,
     INFINITE,
@@ -299,7 +310,8 @@ class Equality:
     field, but no input was found at which they differ by more than rounding; "undecided" if the
     field has no meaning for `lines`, or lacks axioms of functions that they use. `bits`: the
     probability that the programs are not equal is below 2^-bits. `casts` names the lines that
-    round, by program.
+    round, by program. `limits` are sizes of inputs from which on equal programs part: one
+    overflows, say.
     """
 
     verdict: Verdict
@@ -309,6 +321,8 @@ class Equality:
     casts: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     counterexample: Counterexample | None = None
+    limits: tuple[Limit, ...] = ()
+    sides: tuple[str, str] = ("the first kernel", "the second kernel")
 
     def __bool__(self) -> bool:
         return self.verdict == "equal"
@@ -327,8 +341,12 @@ class Equality:
         if self.given and self.verdict == "equal":
             texts.append(f"for these values of integer inputs: {', '.join(map(clean, self.given))}")
         texts += self.casts
+        texts += [limit.text(self.sides) for limit in self.limits[:MOST_LINES]]
         if self.verdict == "equal":
-            texts.append("not looked at: rounding, overflow, and where functions are not defined")
+            found_none = (
+                "" if self.limits else ", and no input was found at which one overflows alone"
+            )
+            texts.append(f"not looked at: rounding{found_none}")
         return "".join(f"{text}\n" for text in texts if text)
 
     def as_json(self) -> dict[str, Any]:
@@ -340,6 +358,7 @@ class Equality:
             "lines": list(self.lines),
             "casts": list(self.casts),
             "given": list(self.given),
+            "limits": [limit.as_json() for limit in self.limits],
             "counterexample": {"fill": found.fill, "output": found.comparison.name}
             if found
             else None,
@@ -367,12 +386,16 @@ class Trial(Protocol):
 class Side(Protocol):
     """One of the two functions that are compared."""
 
+    role: str
+
     @property
     def inputs(self) -> Sequence[ArrayParameter]: ...
     @property
     def outputs(self) -> Sequence[ArrayParameter]: ...
     def trial(self, arrays: Arrays, names: Mapping[str, str], seed: int) -> Trial: ...
-    def run(self, arrays: Arrays) -> Mapping[str, Numbers]: ...
+    def run(self, arrays: Arrays, precise: bool = False) -> Mapping[str, Numbers]: ...
+    def cause(self, good: Arrays, bad: Arrays) -> Cause: ...
+    def digits_lost(self, arrays: Arrays) -> bool | None: ...
     def line(self, place: int) -> str: ...
     def casts(self, trial: Any) -> str: ...
 
@@ -380,8 +403,8 @@ class Side(Protocol):
 class Kernel:
     """A compiled kernel, which follows an ordinary run."""
 
-    def __init__(self, program: Executable) -> None:
-        self.program, signature = program, signature_of(program)
+    def __init__(self, program: Executable, role: str) -> None:
+        self.role, self.program, signature = role, program, signature_of(program)
         self.inputs: Sequence[ArrayParameter] = signature.inputs
         self.outputs: Sequence[ArrayParameter] = signature.outputs
 
@@ -396,9 +419,15 @@ class Kernel:
         simulate_ranks(self.program, [arrays], options, follow=follow)
         return fields[0]
 
-    def run(self, arrays: Arrays) -> dict[str, Numbers]:
-        found = simulate(self.program, arrays, RunOptions(precise=False)).outputs
+    def run(self, arrays: Arrays, precise: bool = False) -> dict[str, Numbers]:
+        found = simulate(self.program, arrays, RunOptions(precise=precise)).outputs
         return {p.name: numbers(found[p.name], p.dtype) for p in self.outputs}
+
+    def cause(self, good: Arrays, bad: Arrays) -> Cause:
+        return cause_in_kernel(self.program, good, bad)
+
+    def digits_lost(self, arrays: Arrays) -> bool | None:
+        return None
 
     def line(self, place: int) -> str:
         span = source_of(self.program, place)
@@ -419,6 +448,8 @@ class Kernel:
 
 class Reference:
     """A function of NumPy arrays, for inputs like those of a kernel."""
+
+    role = "the function"
 
     def __init__(self, function: Callable[..., Any], like: Sequence[ArrayParameter]) -> None:
         self.function, self.wholly, self.places = function, set[int](), Places()
@@ -453,10 +484,26 @@ class Reference:
             for p in self.inputs
         }
 
-    def run(self, arrays: Arrays) -> dict[str, Numbers]:
+    def run(self, arrays: Arrays, precise: bool = False) -> dict[str, Numbers]:
         with np.errstate(all="ignore"):
             found = [np.asarray(x, np.float32) for x in self._called(self._natural(arrays))]
         return {f"output_{n}": x.astype(np.float64) for n, x in enumerate(found)}
+
+    def cause(self, good: Arrays, bad: Arrays) -> Cause:
+        return cause_in_function(lambda: self._called(self._natural(bad)))
+
+    def digits_lost(self, arrays: Arrays) -> bool | None:
+        """Return whether float32 gives other results than float64."""
+        exact = {
+            n: np.asarray(a, a.dtype.type if a.dtype.kind != "f" else float)
+            for n, a in self._natural(arrays).items()
+        }
+        with np.errstate(all="ignore"):
+            found = zip(self.run(arrays).values(), self._called(exact), strict=True)
+            return any(
+                distance_of(one, np.asarray(other, float), FLOAT32) > CAUTION
+                for one, other in found
+            )
 
     def trial(self, arrays: Arrays, names: Mapping[str, str], seed: int) -> Reference:
         given: dict[str, Any] = self._natural(arrays)
@@ -495,8 +542,12 @@ def equal(
     `given` has the values of integer inputs, by the first's names. Raises `UsageFailed` if they
     have different inputs or outputs, and what their runs raise.
     """
-    kernel = Kernel(first)
-    other = Kernel(second) if isinstance(second, Executable) else Reference(second, kernel.inputs)
+    kernel = Kernel(first, "the first kernel")
+    other: Side = (
+        Kernel(second, "the second kernel")
+        if isinstance(second, Executable)
+        else Reference(second, kernel.inputs)
+    )
     return _Comparing(kernel, other, given or {}, seed).answer()
 
 
@@ -524,7 +575,9 @@ class _Comparing:
         integers = tuple(p.first.name for p in self.inputs if not p.first.dtype.is_float)
         answer = Equality("equal", bits, trials, casts=tuple(filter(None, casts)), given=integers)
         if not (self.undecided or self.differs):
-            return answer
+            return replace(
+                answer, limits=self._limits(), sides=(self.sides[0].role, self.sides[1].role)
+            )
         lines = (lacking,) if lacking else tuple(self._lines(found))
         example = self._counterexample()
         verdict: Verdict = "unconfirmed" if self.is_firm and not self.undecided else "undecided"
@@ -572,7 +625,33 @@ class _Comparing:
             if differ.any() and not is_firm.any():
                 places |= {int(n) - 1 for n in np.unique(elements.loose[differ]) if n}
 
-    def _arrays(self, fill: Generator, number: int) -> dict[str, NDArray[Any]]:
+    def _limits(self) -> tuple[Limit, ...]:
+        """Return where the functions, which are equal, part on numbers of float32."""
+
+        def cause(side: int | None, good: Fills, bad: Fills) -> tuple[int | None, Cause]:
+            places = (0, 1) if side is None else (side,)
+            found = {
+                n: self.sides[n].cause(self._arrays(good, n), self._arrays(bad, n)) for n in places
+            }
+            if side is not None:
+                return side, found[side]
+            made = [n for n in places if found[n].place]
+            if len(made) == 1:
+                return made[0], found[made[0]]
+            lost = self.sides[1].digits_lost(self._arrays(bad, 1))
+            return (None if lost is None else int(lost)), Cause("", "digits are lost")
+
+        floats = [p.first._replace(dtype=p.narrow) for p in self.inputs if p.first.dtype.is_float]
+        return limits_of(floats, self._look, cause)
+
+    def _look(self, fills: Fills) -> Look:
+        runs = [s.run(self._arrays(fills, n), precise=True) for n, s in enumerate(self.sides)]
+        return looked(
+            (runs[0][pair.first.name], runs[1][pair.second.name], pair.narrow)
+            for pair in self.outputs
+        )
+
+    def _arrays(self, fill: Generator | Fills, number: int) -> dict[str, NDArray[Any]]:
         """Return the inputs of one program, the same numbers as of the other."""
         arrays = {}
         for pair in self.inputs:
@@ -580,7 +659,8 @@ class _Comparing:
             if name in self.given:
                 values = numbers(self.given[name], pair.first.dtype)
             else:
-                source = fill if dtype.is_float else _INDICES
+                own = fill if isinstance(fill, Generator) else fill.get(name, _INDICES)
+                source = own if dtype.is_float else _INDICES
                 values = numbers(source.array(name, dtype, pair.first.shape), dtype)
             arrays[pair[number].name] = to_storage(values, pair[number].dtype)
         return arrays

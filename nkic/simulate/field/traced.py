@@ -34,7 +34,7 @@ from nkic.simulate.field.elements import (
 )
 
 Shape = tuple[int, ...]
-_HERE = (__file__, str(Path(np.__file__).parent))
+HERE = (__file__, str(Path(np.__file__).parent))
 
 
 class Untraceable(Exception):
@@ -49,7 +49,7 @@ class Places:
 
     def here(self, what: str) -> int:
         frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
             frame = frame.f_back
         return self.known.setdefault(
             (what, frame.f_code.co_filename, frame.f_lineno), len(self.known)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.compiler.remarks import MIN_WAIT_PS, Issue, _union, _waits
+from nkic.compiler.allocate import joined
+from nkic.compiler.remarks import MIN_WAIT_PS, Issue, _waits
 from nkic.machine.targets import Engine
 from nkic.program.program import Edge, Instruction
 from tests.programs import code, declare, op, program
@@ -25,7 +26,7 @@ A, B = "%0[0+128, 0; 1x4]", "%1[0+128, 0; 1x4]"
 def test_times_at_work_are_counted_once(
     spans: list[tuple[int, int]], union: list[tuple[int, int]]
 ) -> None:
-    assert _union(spans) == union
+    assert joined(spans) == union
 
 
 @pytest.mark.parametrize(

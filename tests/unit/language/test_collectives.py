@@ -17,11 +17,10 @@ from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
 from nkic.language import collectives
 from nkic.machine.instructions import ROWS
-from nkic.machine.targets import TRN1, TRN3, Target
+from nkic.machine.targets import Target
 from nkic.simulate import Result, simulate_ranks
 from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
-from tests.unit.instances import Case, tile
 
 Array = NDArray[Any]
 RANKS = 4
@@ -276,127 +275,6 @@ def test_both_cores_ask_for_the_same() -> None:
     body = "ncc.all_reduce([src], [dst], groups, nl.maximum if nl.program_id(0) else nl.add)"
     with pytest.raises(CompileFailed, match="`op` is add on core 0 and maximum on core 1"):
         run(body, lnc=2)
-
-
-WORDS = tile("uint32[3, 4] hbm")
-RULES = [
-    Case(
-        "all_reduce",
-        {"replica_group": ((0, 1), (1, 2))},
-        "a rank appears twice in `replica_group`; groups must not overlap",
-        "collective",
-    ),
-    Case(
-        "all_reduce",
-        {"replica_group": ((0, 1), (2,))},
-        "the groups of `replica_group` have 2, 1 ranks; they must have the same size",
-        "collective",
-    ),
-    Case("all_reduce", {"replica_group": ()}, "`replica_group` has no ranks", "collective"),
-    Case(
-        "all_reduce",
-        {"replica_group": ((-1, 0),)},
-        "`replica_group` has the rank -1; ranks are numbered from 0",
-        "collective",
-    ),
-    Case(
-        "all_reduce",
-        {"src": tile("float32[128, 512]")},
-        "`dst` in hbm, `src` in sbuf: all must be in HBM, or all in SBUF",
-        "collective",
-    ),
-    Case(
-        "all_reduce",
-        {"priority": 1},
-        "`priority` is 1, which needs trn3; the target is trn2",
-        "needs-newer-target",
-    ),
-    Case("all_reduce", {"priority": 1}, target=TRN3),
-    Case("all_reduce", {}, target=TRN1),
-    Case(
-        "all_gather",
-        {"dst": tile("float32[128, 512]"), "src": tile("float32[32, 512]"), "collective_dim": 1},
-        "`dst` is [128, 512], but must be [32, 2048]",
-        "element-count-mismatch",
-    ),
-    Case(
-        "reduce_scatter",
-        {"replica_group": ((0, 1, 2),)},
-        "`src` has 65536 parts, which cannot be divided equally among 3 ranks",
-        "collective",
-    ),
-    Case(
-        "collective_permute",
-        {"source_target_pairs": ((0, 1), (0, 2))},
-        "a rank appears twice as a source or as a target in `source_target_pairs`",
-        "collective",
-    ),
-    Case(
-        "collective_permute",
-        {"source_target_pairs": ((0, 1, 2),)},
-        "`source_target_pairs` must be a list of pairs (source, target)",
-        "collective",
-    ),
-    Case(
-        "collective_permute",
-        {"source_target_pairs": ((0, -1),)},
-        "`source_target_pairs` has a negative rank",
-        "collective",
-    ),
-    Case(
-        "collective_permute_implicit",
-        {"channel_id": 4},
-        "the channel is 4; channels are 0 to 3",
-        "collective",
-    ),
-    Case(
-        "all_to_all_v",
-        {"metadata_tensor": tile("uint32[3, 5] hbm")},
-        "`metadata_tensor` is [3, 5], but must be [3, 4]",
-        "collective",
-    ),
-    Case(
-        "all_to_all_v",
-        {"has_rdispls": True, "metadata_tensor": tile("uint32[4, 4] hbm")},
-        "`has_rdispls` needs trn3; the target is trn2",
-        "needs-newer-target",
-    ),
-    Case(
-        "all_to_all_v",
-        {"has_rdispls": True, "metadata_tensor": tile("uint32[4, 4] hbm")},
-        target=TRN3,
-    ),
-    Case(
-        "all_gather_v",
-        {"has_rdispls": True, "metadata_tensor": tile("uint32[4, 4] hbm")},
-        "`has_rdispls=True` is not supported by all_gather_v",
-        "collective",
-    ),
-    Case(
-        "all_gather_v",
-        {"replica_group": ((0, 1),), "metadata_tensor": tile("uint32[3, 2] hbm")},
-        "a group has 2 ranks; all_gather_v needs exactly 4",
-        "collective",
-    ),
-    Case(
-        "all_gather_v",
-        {"dst": tile("float32[13] hbm")},
-        "`dst` has 13 elements, which cannot be divided into 4 equal slots",
-        "collective",
-    ),
-    Case(
-        "collective_permute_implicit_current_processing_rank_id",
-        {"iteration_id": -1},
-        "`iteration_id` is -1, but must not be negative",
-        "collective",
-    ),
-    Case("rank_id", {}),
-]
-
-
-@pytest.mark.parametrize("case", RULES, ids=str)
-def test_rules(case: Case) -> None:
-    case.holds()
 
 
 def test_every_function_is_tried_here() -> None:

@@ -15,11 +15,10 @@ from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from nkic.base.source import SourceFile
 from nkic.compiler.compiled import CompileOptions
 from nkic.compiler.pipeline import compile_source
-from nkic.machine.targets import TRN1, TRN2
+from nkic.machine.targets import TRN2
 from nkic.simulate import Result, RunOptions, simulate
 from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
-from tests.unit.instances import Case, tile
 
 KERNEL = """\
 import nki
@@ -305,47 +304,6 @@ def _to_itself(stream: StreamRecord) -> StreamRecord:
         for item in stream.items
     ]
     return stream._replace(items=tuple(items))
-
-
-RULES = [
-    Case(
-        "core_barrier",
-        {"cores": (1, 0)},
-        "`cores` is (1, 0), but only (0, 1) is supported",
-        "core-meeting",
-    ),
-    Case(
-        "core_barrier",
-        {"data": tile("float32[128, 512] hbm")},
-        "`data` is in hbm, but must be in shared_hbm",
-        "buffer-not-allowed",
-    ),
-    Case("core_barrier", {}, "needs trn2 or newer; the target is trn1", "needs-newer-target", TRN1),
-    Case(
-        "sendrecv",
-        {"send_to_rank": 2},
-        "`send_to_rank` is 2, but must be 0 or 1",
-        "core-meeting",
-    ),
-    Case("sendrecv", {"pipe_id": -1}, "`pipe_id` is -1, but must not be negative", "core-meeting"),
-    Case(
-        "sendrecv",
-        {"dma_engine": "gpsimd_dma"},
-        "`src` has 2,048 bytes per partition; gpsimd_dma swaps at most 1,024 for float32",
-        "core-meeting",
-    ),
-    Case(
-        "sendrecv",
-        {"src": tile("bfloat16[128, 512]")},
-        "`src` is bfloat16 and `dst` is float32; they must be equal",
-        "dtype-mismatch",
-    ),
-]
-
-
-@pytest.mark.parametrize("case", RULES, ids=str)
-def test_rules(case: Case) -> None:
-    case.holds()
 
 
 PADDED = """\

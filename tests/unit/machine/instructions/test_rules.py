@@ -1,7 +1,7 @@
 """Test how a row is checked: the order of errors, errors that are reported together, and no
 exceptions.
 
-The rules themselves are tested in test_rules_*.py, one file for each family.
+The rules themselves are tested in test_rule_page.py.
 """
 
 from __future__ import annotations

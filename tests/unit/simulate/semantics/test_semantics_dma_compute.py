@@ -13,13 +13,10 @@ from nkic.machine.operands import Facts
 from nkic.machine.targets import TRN2
 from tests.harness.instruction import call, run, run_one, tile
 from tests.harness.reference import numpy_type, stored
-from tests.unit.instances import Case, T, facts_of
-from tests.unit.instances import tile as fact
+from tests.unit.instances import facts_of
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(17)
-GATHERED = fact("float32[128, 512] hbm", indexed=True, dynamic=True)
-PLAIN = fact("float32[128, 512] hbm")
 SHAPES = ((6, 20), (120, 1), (3, 40), (6, 4, 5), (5, 3, 8))
 TYPES = ("float32", "bfloat16", "float16", "int8", "uint8", "int32")
 
@@ -72,101 +69,6 @@ def test_dst_may_lie_across_a_source() -> None:
     left, right = row.over(dims=((1, 8),)), row.over(dims=((1, 8),), offset=3)
     found = run_one("dma_compute", engine="dma", dst=right, src0=left, src1=right, reduce_op="add")
     np.testing.assert_array_equal(found, total(before[:, :8], before[:, 3:11]))
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        Case("dma_compute", {}),
-        Case("dma_compute", {"scales": (1, 1.0), "unique_indices": False}),
-        Case(
-            "dma_compute",
-            {"oob_mode": "skip"},
-            "`oob_mode` is skip, but no source has a `vector_offset` that could be out of bounds",
-            "dma-mode",
-        ),
-        Case(
-            "dma_compute",
-            {"scales": (1.0, 0.5)},
-            "`scales` has 0.5; each must be 1.0",
-            "dma-mode",
-        ),
-        Case(
-            "dma_compute",
-            {"scales": (1.0,)},
-            "`scales` has 1 number and `srcs` has 2 tiles",
-            "dma-mode",
-        ),
-        Case(
-            "dma_compute",
-            {"scales": (1.0, float("nan"))},
-            "`scales` is a tuple, but must be a tuple of numbers or None",
-            "argument-kind",
-        ),
-        Case(
-            "dma_compute",
-            {"reduce_op": "maximum"},
-            "`reduce_op` is maximum, but must be add",
-            "operator-not-supported",
-        ),
-        Case(
-            "dma_compute",
-            {"src2": fact("float32[128, 256]")},
-            "`src2` has 32768 elements [128, 256] and `dst` has 65536 [128, 512]; they must be "
-            "equal",
-            "element-count-mismatch",
-        ),
-        Case(
-            "dma_compute",
-            {"src1": T._replace(dynamic=True)},
-            "`src1` has a run-time offset, but the addresses must be known at compile time",
-            "dma-mode",
-        ),
-        Case(
-            "dma_compute",
-            {"src1": GATHERED},
-            "with a `vector_offset` adds to the former content of `dst`: one of the sources must "
-            "be `dst`",
-            "dma-mode",
-        ),
-        Case("dma_compute", {"src0": GATHERED, "src1": T, "dst": T}),
-        Case("dma_compute", {"src0": GATHERED, "src1": T, "dst": GATHERED}),
-        Case("dma_compute", {"src0": GATHERED, "src1": T, "dst": T, "oob_mode": "skip"}),
-        Case(
-            "dma_compute",
-            {"src0": GATHERED, "src1": T, "src2": T, "dst": T},
-            "takes 2 sources with a `vector_offset`, not 3",
-            "dma-mode",
-        ),
-        Case(
-            "dma_compute",
-            {"src0": GATHERED, "src1": T, "dst": T, "unique_indices": False},
-            "needs unique_indices=True with a `vector_offset`",
-            "dma-mode",
-        ),
-        Case(
-            "dma_compute",
-            {"src0": GATHERED, "src1": GATHERED, "dst": T},
-            "takes a `vector_offset` on exactly one of the sources",
-            "dma-mode",
-        ),
-        Case(
-            "dma_compute",
-            {"src0": GATHERED, "src1": PLAIN, "dst": PLAIN},
-            "needs `dst` in sbuf, the other side of a gather",
-            "dma-mode",
-        ),
-        Case(
-            "dma_compute",
-            {"src1": fact("float32[128, 512] psum")},
-            "`src1` is in psum, but must be in hbm or sbuf",
-            "buffer-not-allowed",
-        ),
-    ],
-    ids=str,
-)
-def test_rule(case: Case) -> None:
-    case.holds()
 
 
 def test_the_cost_is_that_of_a_copy_per_source() -> None:
