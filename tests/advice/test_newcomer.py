@@ -327,3 +327,40 @@ def kernel(x, w, index):
     (error,) = said(wrong)
     assert help in error.help
     assert said(right) == []
+
+
+BLOCKS = """@nki.jit
+def kernel(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    first = nl.program_id(0) * 128
+    nl.store(out[first : first + 128, :], nl.load(x[first : first + 128, :]))
+    return out
+"""
+
+
+def test_a_kernel_for_a_grid_that_gets_none_is_told_of_the_grid() -> None:
+    source = SourceFile("k.py", HEAD.format(args="") + BLOCKS)
+    types = {"x": "f32[256,512]"}
+    with pytest.raises(nkic.CompileError) as caught:
+        nkic.compile(source, name="kernel", inputs=types)
+    (error,) = (one for one in caught.value.diagnostics if one.level is Level.ERROR)
+    assert (
+        error.code.slug == "output-partly-written"
+        and "give the kernel one with `--grid N`" in error.help
+    )
+    x = np.arange(256 * 512, dtype=np.float32).reshape(256, 512)
+    compiled = nkic.compile(source, name="kernel", inputs=types, grid=2)
+    (out,) = nkic.run(compiled, {"x": x}).outputs.values()
+    assert np.array_equal(out, x)
+
+
+def test_an_error_of_several_iterations_names_the_first() -> None:
+    args = '# x = "f32[128,512]"\n'
+    text = f"""{HEAD.format(args=args)}@nki.jit
+def kernel(x):
+    for i in range(4):
+        nl.load(x[:, i * 512 : (i + 2) * 512])
+    return x
+"""
+    found = next(one for one in compile_text(text) if one.count > 1)
+    assert found.labels[-1].text == "first where `i` is 0"
