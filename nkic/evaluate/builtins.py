@@ -301,6 +301,7 @@ def _getattr(m: Machine, *args: Any, **named: Any) -> Any:
         return attributes.get(m, args[0], name)
     except Exception as error:
         if len(args) == 3 and exceptions.is_a(m, error, "AttributeError"):
+            error.__traceback__ = None  # its frames would live on: no collector runs
             return args[2]
         raise
 
@@ -312,6 +313,7 @@ def _hasattr(m: Machine, obj: Any, name: Any, /) -> bool:
         attributes.get(m, obj, attribute)
     except Exception as error:
         if exceptions.is_a(m, error, "AttributeError"):
+            error.__traceback__ = None
             return False
         raise
     return True

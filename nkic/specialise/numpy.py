@@ -31,6 +31,7 @@ from nkic.language.views import volume
 from nkic.machine.dtypes import DTYPES, DType
 from nkic.source.bindings import words
 
+STEPS_PER_CALL = 200  # of NumPy, however small its arrays
 STEPS_PER_ELEMENT = 4  # an element has at most 8 bytes, and most functions make a copy on the way
 _STEPS_PER_LIST = 16
 _STEPS_PER_TEXT = 16
@@ -268,7 +269,7 @@ def computed(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
 
 def pay(elements: int) -> None:
     """Spend the steps of an array of this size before it is made."""
-    active().charge(STEPS_PER_ELEMENT * max(elements, 0))
+    active().charge(STEPS_PER_CALL + STEPS_PER_ELEMENT * max(elements, 0))
 
 
 def quietly(function: Callable[..., Any], *args: Any, **named: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -108,3 +109,32 @@ def test_unknown_limits_are_refused_by_both() -> None:
         compiled("pass", limits={"memorry": 5})
     with pytest.raises(nkic.RunError, match="no limit"):
         nkic.run(compiled("pass"), {}, limits={"memorry": 5})
+
+
+@pytest.mark.parametrize(
+    "lookup", ["hasattr(t, 'shap')", "getattr(t, 'shap', None)", "getattr(nl, 'addd', None)"]
+)
+def test_a_lookup_that_fails_keeps_nothing(lookup: str) -> None:
+    def peak(times: int) -> int:
+        tracemalloc.start()
+        try:
+            compiled(f"for _ in range({times}): {lookup}")
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1)
+    assert peak(1001) - peak(1) < MIB // 4
+
+
+def test_numbers_of_numpy_are_paid_for() -> None:
+    body = "x = {np.int64(i) for i in range(COUNT)}"
+    text = KERNEL.replace("import nki\n", "import nki\nimport numpy as np\n", 1)
+    for count, fits in ((100, True), (600, False)):
+        source = SourceFile("k.py", text.replace("BODY", body.replace("COUNT", str(count))))
+        options: dict[str, Any] = {"inputs": {"a": "f32[128,64]"}, "evaluate": "closed"}
+        if fits:
+            nkic.compile(source, limits={"steps": 100_000}, **options)
+            continue
+        with pytest.raises(nkic.CompileError, match="within 100,000 steps"):
+            nkic.compile(source, limits={"steps": 100_000}, **options)
