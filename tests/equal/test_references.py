@@ -58,6 +58,22 @@ def in_halves(x: Any, w: Any) -> Any:
     return out
 
 
+def by_stores(x: Any, w: Any) -> Any:
+    out, order = np.empty((32, 32), np.float32), np.zeros(32, np.int64)
+    for i in range(32):
+        order[i] = i
+        row = np.array([np.dot(x[:, i], w[:, j]) for j in range(16)])
+        out[i, :16] = row
+        out[i, 16:] = np.asarray(x[:, i] @ w[:, 16:], dtype=np.float32)
+    return out[order]
+
+
+def by_wrong_stores(x: Any, w: Any) -> Any:
+    out = np.zeros((32, 32), dtype=np.float32)
+    out[:31] = x.T[:31] @ w
+    return out
+
+
 @pytest.mark.parametrize(
     ("body", "function"),
     [
@@ -91,6 +107,14 @@ def test_another_function_is_told_with_inputs(body: str, function: Callable[...,
     found = nkic.equal(compiled(body), function)
     assert found.verdict == "different", found.text
     assert "with --fill" in found.text
+
+
+def test_a_reference_may_store_into_arrays_that_it_makes() -> None:
+    found = nkic.equal(compiled(PRODUCT), by_stores)
+    assert found.verdict == "equal", found.text
+    assert by_stores.__globals__["np"] is np  # as it was
+    other = nkic.equal(compiled(PRODUCT), by_wrong_stores)
+    assert other.verdict == "different", other.text
 
 
 def test_what_elements_do_not_have_is_named() -> None:

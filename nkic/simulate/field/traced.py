@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import log as natural_log
 from math import prod
 from pathlib import Path
@@ -39,6 +40,10 @@ HERE = (__file__, str(Path(np.__file__).parent))
 
 class Untraceable(Exception):
     """The function does something that elements do not have; the text says what, and where."""
+
+
+class Stored(Untraceable):
+    """It stores elements into an array of numbers, or converts them to one."""
 
 
 class Places:
@@ -149,7 +154,7 @@ class Traced(NDArrayOperatorsMixin):
         return lambda *args, **options: function(self, *args, **options)
 
     def __array__(self, *args: Any, **options: Any) -> Any:
-        self.refuse("conversion to an array of numbers")
+        raise Stored(f"conversion to an array of numbers at {self._here}")
 
     def __bool__(self) -> bool:
         self.refuse("a decision by an element")
@@ -157,8 +162,12 @@ class Traced(NDArrayOperatorsMixin):
     def __float__(self) -> float:
         self.refuse("conversion to a number")
 
+    @property
+    def _here(self) -> str:
+        return self.places.line(self.places.here("here"))
+
     def refuse(self, what: str) -> NoReturn:
-        raise Untraceable(f"{what} at {self.places.line(self.places.here(what))}")
+        raise Untraceable(f"{what} at {self._here}")
 
     def of(self, value: Any) -> Traced:
         """Return a value as elements; numbers count as the float32 nearest to them."""
@@ -177,7 +186,7 @@ class Traced(NDArrayOperatorsMixin):
         if into is not None:  # x += y
             found = self.__array_ufunc__(ufunc, method, *inputs, **options)
             if not isinstance(into, Traced):
-                self.refuse("conversion to an array of numbers")
+                raise Stored(f"conversion to an array of numbers at {self._here}")
             into[...] = found
             return into
         name, given = ufunc.__name__, {k: v for k, v in options.items() if v is not None}
@@ -294,6 +303,49 @@ class Traced(NDArrayOperatorsMixin):
         stacked = join([p.at(np.s_[None]) for p in products], 0)
         whole = Traced.new(stacked, tuple(sizes[x] for x in labels), self.places)
         return whole._moved(lambda x: x.transpose([labels.index(x_) for x_ in out]))
+
+
+class NumPy:
+    """NumPy for a function that stores elements into arrays which it makes itself.
+
+    NumPy makes arrays of numbers, and asks nobody. So here the functions that make them, and those
+    that only convert, give elements.
+    """
+
+    def __init__(self, trace: Traced) -> None:
+        self._trace = trace
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(np, name)
+        if name in ("array", "asarray", "ascontiguousarray"):
+            return lambda x, *args, **options: self._converted(found, x, args, options)
+        if name in ("zeros", "ones", "full", "empty", "eye"):
+            function = np.zeros if name == "empty" else found
+            return lambda *args, **options: self._made(function(*args, **options))
+        return found
+
+    def _made(self, array: NDArray[Any]) -> Any:
+        return self._trace.of(array) if array.dtype.kind == "f" else array
+
+    def _converted(
+        self, convert: Callable[..., Any], x: Any, args: Sequence[Any], options: Mapping[str, Any]
+    ) -> Any:
+        if isinstance(x, list | tuple) and any(isinstance(each, Traced) for each in x):
+            x = np.stack([self._trace.of(each) for each in x])
+        dtype = args[0] if args else options.get("dtype", np.float32)
+        return x.astype(dtype) if isinstance(x, Traced) else convert(x, *args, **options)
+
+
+@contextmanager
+def storing(function: Callable[..., Any], trace: Traced) -> Iterator[None]:
+    """Let a function, and those beside it in its file, store elements into arrays."""
+    names: dict[str, Any] = getattr(function, "__globals__", {})
+    own = [name for name, value in names.items() if value is np]
+    names.update(dict.fromkeys(own, NumPy(trace)))
+    try:
+        yield
+    finally:
+        names.update(dict.fromkeys(own, np))
 
 
 def flat(array: Traced) -> Elements:
