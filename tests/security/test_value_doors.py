@@ -51,6 +51,7 @@ REVIEWED = {
     ("evaluate/library/dataclasses.py", "call"): "the name of an attribute, a string",
     ("evaluate/library/enums.py", "_subclass"): "names of a class body",
     ("evaluate/library/enums.py", "_functional"): KEYS,
+    ("evaluate/library/enums.py", "one_more"): "integers, paid for before",
     ("evaluate/library/enums.py", "_show_boundary"): "the name of a shared object",
     ("evaluate/library/maths.py", "_bits"): "integers",
     ("evaluate/library/records.py", "_field_values"): KEYS,
