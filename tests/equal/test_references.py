@@ -68,6 +68,13 @@ def by_stores(x: Any, w: Any) -> Any:
     return out[order]
 
 
+def by_ndarray(x: Any, w: Any) -> Any:
+    out = np.ndarray((32, 32), dtype=np.float32)
+    assert isinstance(out, np.ndarray)
+    out[:] = x.T @ w
+    return out
+
+
 def by_wrong_stores(x: Any, w: Any) -> Any:
     out = np.zeros((32, 32), dtype=np.float32)
     out[:31] = x.T[:31] @ w
@@ -112,6 +119,7 @@ def test_another_function_is_told_with_inputs(body: str, function: Callable[...,
 def test_a_reference_may_store_into_arrays_that_it_makes() -> None:
     found = nkic.equal(compiled(PRODUCT), by_stores)
     assert found.verdict == "equal", found.text
+    assert nkic.equal(compiled(PRODUCT), eval("lambda x, w: stores(x, w)", {"stores": by_ndarray}))
     assert by_stores.__globals__["np"] is np  # as it was
     other = nkic.equal(compiled(PRODUCT), by_wrong_stores)
     assert other.verdict == "different", other.text

@@ -55,7 +55,7 @@ from nkic.simulate.field.rules import (
     rule_of,
     why_undecided,
 )
-from nkic.simulate.field.traced import Places, Stored, Traced, Untraceable, flat, storing
+from nkic.simulate.field.traced import Places, Traced, Untraceable, flat, followed
 from nkic.simulate.inputs import (
     ArrayParameter,
     Generator,
@@ -513,11 +513,7 @@ class Reference:
                 given[p.name] = Traced.variable(state, p.shape, self.places)
         first = next(x for x in given.values() if isinstance(x, Traced))
         with np.errstate(all="ignore"):
-            try:
-                found = self._called(given)
-            except Stored:
-                with storing(self.function, first):
-                    found = self._called(given)
+            found = followed(lambda: self._called(given), first)
             self._found = [first.of(x) for x in found]
         if [x.shape for x in self._found] != [p.shape for p in self.outputs]:
             raise Untraceable("results of other shapes over the field")

@@ -10,11 +10,11 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from math import log as natural_log
 from math import prod
 from pathlib import Path
-from typing import Any, NoReturn
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -43,7 +43,21 @@ class Untraceable(Exception):
 
 
 class Stored(Untraceable):
-    """It stores elements into an array of numbers, or converts them to one."""
+    """It stores elements into an array of numbers, or converts them to one; `names` are the names
+    of the file that does.
+    """
+
+    def __init__(self, text: str, names: dict[str, Any]) -> None:
+        super().__init__(text)
+        self.names = names
+
+
+def outside() -> FrameType:
+    """Return the frame of the function that is followed."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
+        frame = frame.f_back
+    return frame
 
 
 class Places:
@@ -53,9 +67,7 @@ class Places:
         self.known: dict[tuple[str, str, int], int] = {}
 
     def here(self, what: str) -> int:
-        frame = sys._getframe(1)
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
-            frame = frame.f_back
+        frame = outside()
         return self.known.setdefault(
             (what, frame.f_code.co_filename, frame.f_lineno), len(self.known)
         )
@@ -154,7 +166,7 @@ class Traced(NDArrayOperatorsMixin):
         return lambda *args, **options: function(self, *args, **options)
 
     def __array__(self, *args: Any, **options: Any) -> Any:
-        raise Stored(f"conversion to an array of numbers at {self._here}")
+        self._refuse_numbers()
 
     def __bool__(self) -> bool:
         self.refuse("a decision by an element")
@@ -162,12 +174,13 @@ class Traced(NDArrayOperatorsMixin):
     def __float__(self) -> float:
         self.refuse("conversion to a number")
 
-    @property
-    def _here(self) -> str:
-        return self.places.line(self.places.here("here"))
+    def _refuse_numbers(self) -> NoReturn:
+        what = "conversion to an array of numbers"
+        place = self.places.line(self.places.here(what))
+        raise Stored(f"{what} at {place}", outside().f_globals)
 
     def refuse(self, what: str) -> NoReturn:
-        raise Untraceable(f"{what} at {self._here}")
+        raise Untraceable(f"{what} at {self.places.line(self.places.here(what))}")
 
     def of(self, value: Any) -> Traced:
         """Return a value as elements; numbers count as the float32 nearest to them."""
@@ -186,7 +199,9 @@ class Traced(NDArrayOperatorsMixin):
         if into is not None:  # x += y
             found = self.__array_ufunc__(ufunc, method, *inputs, **options)
             if not isinstance(into, Traced):
-                raise Stored(f"conversion to an array of numbers at {self._here}")
+                raise Stored(
+                    f"conversion to an array of numbers at {self._here}", outside().f_globals
+                )
             into[...] = found
             return into
         name, given = ufunc.__name__, {k: v for k, v in options.items() if v is not None}
@@ -319,6 +334,8 @@ class NumPy:
         found = getattr(np, name)
         if name in ("array", "asarray", "ascontiguousarray"):
             return lambda x, *args, **options: self._converted(found, x, args, options)
+        if name == "ndarray":
+            return _Arrays(self)
         if name in ("zeros", "ones", "full", "empty", "eye"):
             function = np.zeros if name == "empty" else found
             return lambda *args, **options: self._made(function(*args, **options))
@@ -336,16 +353,38 @@ class NumPy:
         return x.astype(dtype) if isinstance(x, Traced) else convert(x, *args, **options)
 
 
-@contextmanager
-def storing(function: Callable[..., Any], trace: Traced) -> Iterator[None]:
-    """Let a function, and those beside it in its file, store elements into arrays."""
-    names: dict[str, Any] = getattr(function, "__globals__", {})
-    own = [name for name, value in names.items() if value is np]
-    names.update(dict.fromkeys(own, NumPy(trace)))
+class _Arrays:
+    """`numpy.ndarray` for such a function: it makes arrays, and tells what is one."""
+
+    def __init__(self, own: NumPy) -> None:
+        self._own = own
+
+    def __call__(self, shape: Any, dtype: Any = float) -> Any:
+        return self._own.zeros(shape, dtype)
+
+    def __instancecheck__(self, value: object) -> bool:
+        return isinstance(value, np.ndarray | Traced)
+
+
+Found = TypeVar("Found")
+
+
+def followed(call: Callable[[], Found], trace: Traced) -> Found:
+    """Call a function; the files that store elements into arrays of numbers get `NumPy` for it."""
+    given = list[tuple[dict[str, Any], str]]()
     try:
-        yield
+        while True:
+            try:
+                return call()
+            except Stored as error:
+                own = [name for name, value in error.names.items() if value is np]
+                if not own:
+                    raise
+                given += [(error.names, name) for name in own]
+                error.names.update(dict.fromkeys(own, NumPy(trace)))
     finally:
-        names.update(dict.fromkeys(own, np))
+        for names, name in given:
+            names[name] = np
 
 
 def flat(array: Traced) -> Elements:
