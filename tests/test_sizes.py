@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_428, 22),
     "prove": (2_898, 9),
     "artifact": (5_505, 17),
-    "simulate": (15_801, 42),
+    "simulate": (15_803, 42),
     "report": (6_593, 20),
     "migrate": (6_334, 17),
     "api": (3_229, 12),

@@ -11,7 +11,7 @@ import pytest
 import nkic
 from nkic.cli.common import run
 from nkic.cli.nki_run import command
-from tests.equal.kernels import compiled
+from tests.equal.kernels import answer, compiled
 
 GATHER = """
     index = nl.ndarray((24, 32), dtype=nl.uint32, buffer=nl.sbuf)
@@ -34,6 +34,11 @@ def test_the_command_answers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     record = json.loads(capfd.readouterr().out)
     assert (record["schema"], record["verdict"]) == (1, "different")
     assert record["counterexample"] == {"fill": "randn(1)", "output": "output_0"}
+
+
+def test_kernels_without_floating_point_inputs_have_no_limits() -> None:
+    found = answer("out = x + w", "out = w + x", "int32[24,32]", "int32[24,32]")
+    assert found and not found.limits
 
 
 def test_integer_inputs_are_taken_as_given() -> None:

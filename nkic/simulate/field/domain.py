@@ -195,6 +195,8 @@ def limits_of(
     `inputs` are those of floating-point types. `look` runs both functions; `cause` tells why a side
     fails at the second of two fills and not at the first, and which does if that is not known.
     """
+    if not inputs:
+        return ()
     names = tuple(p.name for p in inputs)
     starts = {low: look(Way(names, (), "within", low).at(1.0)) for low in (-1.0, 0.0)}
     low = max(starts, key=lambda each: (starts[each].finite, each < 0))
