@@ -24,7 +24,7 @@ BUDGET = {
     "source": (6_157, 14),
     "program": (1_755, 6),
     "evaluate": (16_313, 52),
-    "language": (13_078, 41),
+    "language": (13_079, 41),
     "specialise": (4_416, 13),
     "stdlib": (981, 7),
     "compiler": (9_428, 22),

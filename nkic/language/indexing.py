@@ -553,7 +553,8 @@ def _as_int(view: View, axis: int, item: Any) -> int:
     hint = hints.get(type(item), "use ints, slices, `...` or nl.ds; `select` takes a tensor")
     indices = getattr(item, "_access", None)
     if isinstance(indices, View) and prod(indices.shape) > 1:
-        hint = gathering(indices.shape)
+        is_mask = indices.shape == view.shape and indices.shape[-1] > 1
+        hint = hints[bool] if is_mask else gathering(indices.shape)
     raise ViewError(
         "bad-index",
         f"dimension {axis} cannot be indexed by {brief(item)}; shape is {view.shape}",

@@ -304,6 +304,7 @@ SCALED = "nisa.tensor_scalar(dst=t, data=t, op0={}, operand0=2.0)"
             GATHERED.format("x.ap([[512, 128], [1, 512]], vector_offset=i, indirect_dim=0)"),
         ),
         (GATHERED.format("x.select(0, i)"), "vector_offset=indices", ""),
+        ("t[t < 0] = 0", "masks are not indices; use nl.where", "t = nl.where(t < 0, 0, t)"),
         ("nisa.tensor_scalar(t, t, nl.add, 2.0, nl.add, 1.0)", "pass nl.add by its", ""),
         (SCALED.format("'mult'"), "write nl.multiply", SCALED.format("nl.multiply")),
         ("for _ in range(512 / 128): pass", "`//`", "for _ in range(512 // 128): pass"),
