@@ -199,9 +199,7 @@ class Traced(NDArrayOperatorsMixin):
         if into is not None:  # x += y
             found = self.__array_ufunc__(ufunc, method, *inputs, **options)
             if not isinstance(into, Traced):
-                raise Stored(
-                    f"conversion to an array of numbers at {self._here}", outside().f_globals
-                )
+                self._refuse_numbers()
             into[...] = found
             return into
         name, given = ufunc.__name__, {k: v for k, v in options.items() if v is not None}
