@@ -293,30 +293,28 @@ def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
     return any(m.nested(_is_subclass, m, cls, member) for member in kinds)
 
 
+def _attribute_or(m: Machine, obj: Any, name: str, default: Any) -> Any:
+    try:
+        return attributes.get(m, obj, name)
+    except Exception as error:
+        if exceptions.is_a(m, error, "AttributeError"):
+            error.__traceback__ = None  # its frames would live on: no collector runs
+            return default
+        raise
+
+
 @builtin("getattr", _FUNCTIONS)
 def _getattr(m: Machine, *args: Any, **named: Any) -> Any:
     check_call("getattr", args, named, 2, 3)
     name = attribute_name(m, args[1])
-    try:
-        return attributes.get(m, args[0], name)
-    except Exception as error:
-        if len(args) == 3 and exceptions.is_a(m, error, "AttributeError"):
-            error.__traceback__ = None  # its frames would live on: no collector runs
-            return args[2]
-        raise
+    if len(args) == 3:
+        return _attribute_or(m, args[0], name, args[2])
+    return attributes.get(m, args[0], name)
 
 
 @builtin("hasattr", _FUNCTIONS)
 def _hasattr(m: Machine, obj: Any, name: Any, /) -> bool:
-    attribute = attribute_name(m, name)
-    try:
-        attributes.get(m, obj, attribute)
-    except Exception as error:
-        if exceptions.is_a(m, error, "AttributeError"):
-            error.__traceback__ = None
-            return False
-        raise
-    return True
+    return _attribute_or(m, obj, attribute_name(m, name), UNSET) is not UNSET
 
 
 @builtin("setattr", _FUNCTIONS)

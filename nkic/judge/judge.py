@@ -283,12 +283,10 @@ class Judge:
         if results is not None:
             task.must_be_as_read()
         self.reference = Reference(task)
-        if domain and not self.reference.has_families:
-            text = "`domain` needs a reference that is a function or a kernel"
-            raise bad_value(text, "an npz, and a function of `inputs`, say what the inputs are")
-        if task.required and not self.reference.has_families:
-            text = "`required_families` needs a reference that is a function or a kernel"
-            raise bad_value(text, "an npz, and a function of `inputs`, say what the inputs are")
+        for wish, is_wanted in (("domain", domain), ("required_families", task.required)):
+            if is_wanted and not self.reference.has_families:
+                text = f"`{wish}` needs a reference that is a function or a kernel"
+                raise bad_value(text, "an npz, and a function of `inputs`, say what the inputs are")
         self.families = (
             tuple(dict.fromkeys((*task.required, *(task.families if families else ()))))
             if self.reference.has_families
