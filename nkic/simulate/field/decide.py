@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, source_of
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.text import clean, grouped, plural
 from nkic.machine.dtypes import FLOAT32, DType
@@ -30,6 +30,7 @@ from nkic.simulate.field.domain import (
     cause_in_kernel,
     distance_of,
     limits_of,
+    line_of,
     looked,
 )
 from nkic.simulate.field.elements import (
@@ -430,8 +431,7 @@ class Kernel:
         return None
 
     def line(self, place: int) -> str:
-        span = source_of(self.program, place)
-        return f"{clean(span.path)}:{span.line}" if span is not None else clean(self.program.name)
+        return line_of(self.program, place)
 
     def casts(self, trial: Field) -> str:
         """Return which lines round what depends on inputs."""

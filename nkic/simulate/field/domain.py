@@ -197,10 +197,18 @@ def limits_of(
     """
     if not inputs:
         return ()
+    looks: dict[frozenset[tuple[str, Generator]], Look] = {}
+
+    def once(fills: Fills) -> Look:  # at the size 1, many ways are one
+        key = frozenset(fills.items())
+        if key not in looks:
+            looks[key] = look(fills)
+        return looks[key]
+
     names = tuple(p.name for p in inputs)
-    starts = {low: look(Way(names, (), "within", low).at(1.0)) for low in (-1.0, 0.0)}
+    starts = {low: once(Way(names, (), "within", low).at(1.0)) for low in (-1.0, 0.0)}
     low = max(starts, key=lambda each: (starts[each].finite, each < 0))
-    searching = _Searching(look, cause, starts[low].distance)
+    searching = _Searching(once, cause, starts[low].distance)
     for way, sizes in _ways(inputs, low):
         searching.go(way, sizes)
     return tuple(searching.found.values())
@@ -333,6 +341,12 @@ class Making(Observer):
                     return
 
 
+def line_of(program: Executable, place: int) -> str:
+    """Return the file and line of an instruction, or the program's name if it has none."""
+    span = source_of(program, place)
+    return f"{clean(span.path)}:{span.line}" if span is not None else clean(program.name)
+
+
 def cause_in_kernel(program: Executable, good: Arrays, bad: Arrays) -> Cause:
     """Return which instruction fails at `bad`, and what it reads at `good`, where it does not."""
     making = Making()
@@ -343,9 +357,11 @@ def cause_in_kernel(program: Executable, good: Arrays, bad: Arrays) -> Cause:
     watching = Making(made.place)
     simulate_ranks(program, [good], observers=[watching])
     ranges = [f"`{clean(n)}` beyond [{a:.4g}, {b:.4g}]" for n, (a, b) in watching.read.items()]
-    span = source_of(program, made.place)
-    where = f"{clean(span.path)}:{span.line}" if span is not None else clean(program.name)
-    return Cause(where, f"{made.name} makes {made.what} of numbers", " or ".join(ranges))
+    return Cause(
+        line_of(program, made.place),
+        f"{made.name} makes {made.what} of numbers",
+        " or ".join(ranges),
+    )
 
 
 def cause_in_function(call: Callable[[], object]) -> Cause:
