@@ -5,6 +5,7 @@ NKIC_BLESS=1 writes the output into the page.
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
 import sys
@@ -64,6 +65,8 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     before = nkic.nki.installed()
     for name in ("displayhook", "excepthook"):
         monkeypatch.setattr(sys, name, getattr(sys, name))
+    for name in ("display", "__IPYTHON__"):  # which a shell adds to Python's own names
+        monkeypatch.setattr(builtins, name, None, raising=False)
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     settings = Config({"HistoryManager": {"enabled": False}})
     shell = InteractiveShell.instance(config=settings, colors="nocolor")
