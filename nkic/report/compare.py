@@ -151,7 +151,7 @@ def _number(value: Any) -> float:
 # two runs.
 
 # Calibrated so that 90 % of the pairs of published candidates that are told apart are in the
-# device's order (tests/timing/trusted.py, docs/timing.md).
+# device's order (tests/timing/left_out.py, docs/timing.md).
 FLOOR = 0.08  # of two runs with equal shares
 TOLD = 0.005  # error of a ratio by a figure that is named
 WIDEST = 20.0  # exp of it is a number, whatever errors a profile states

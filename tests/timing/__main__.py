@@ -98,11 +98,11 @@ def instruction(seen: Seen) -> Iterable[Found]:
 
 
 def rank_correlation(found: Sequence[Found]) -> float:
-    """Return Spearman's rank correlation."""
-    orders = [
-        np.argsort(np.argsort([getattr(f, name) for f in found]))
-        for name in ("measured", "predicted")
-    ]
+    """Return Spearman's rank correlation; equal times share the mean of their ranks."""
+    orders = []
+    for name in ("measured", "predicted"):
+        times = np.array([getattr(one, name) for one in found])[:, None]
+        orders.append((times > times.T).sum(axis=1) + (times >= times.T).sum(axis=1))
     return float(np.corrcoef(orders[0], orders[1])[0, 1])
 
 

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nkic.machine.targets import TARGETS
 from nkic.report.critical import trusted
+from tests.timing import left_out
 from tests.timing.__main__ import OVERVIEWS, Found, overview, predicted, rank_correlation
 from tests.timing.cases import CASES, Case
 from tests.timing.trusted import kept, name_of
@@ -50,6 +53,19 @@ def test_scans_are_as_near_as_the_report_says_and_in_order() -> None:
     found = [predicted(case) for case in SCANS]
     assert all(abs(f.error) < stated(case) for f, case in zip(found, SCANS, strict=True))
     assert rank_correlation(found) > 0.9
+
+
+def test_the_page_has_the_table_of_all_kernels() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "timing.md").read_text("utf-8")
+    assert "\n".join(left_out.table()) in page, "python -m tests.timing.left_out prints it"
+    assert page.count("| bmm_softmax | 11 |") == 1  # no second, older table
+
+
+def test_candidates_of_equal_times_share_ranks_and_the_pick() -> None:
+    found = [Found(measured, 10.0) for measured in (1.0, 1.2, 1.7)]
+    assert rank_correlation([*found, Found(3.0, 20.0)]) == pytest.approx(0.775, abs=0.001)
+    assert rank_correlation([*found[::-1], Found(3.0, 20.0)]) == pytest.approx(0.775, abs=0.001)
+    assert left_out.picked([*found, Found(2.0, 11.0)]) == "100.0 % | 30.0 %"
 
 
 def test_rank_correlation() -> None:
