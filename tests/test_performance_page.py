@@ -63,10 +63,9 @@ def test_the_page(
         PAGE.write_text(made, "utf-8")
     runs = [one.said for one in ran if one.words[0] == "nki-run"]
     assert "less time: declare a, b (matmul.py:10, 11) inside the loop" in runs[0]
-    assert "less time: load lhsT and rhs once and keep them in SBUF" in runs[1]
-    assert "less time: multiply bfloat16, not float32" in runs[2]
+    assert all("less time: multiply bfloat16, not float32" in text for text in runs[1:3])
     slow, own, once, fast = (int(_cycles(text)) for text in runs[:4])
-    assert slow > 2.5 * own and own > once > 1.5 * fast and slow > 6 * fast
+    assert slow > 3.5 * own and once < 1.05 * own and once > 1.5 * fast and slow > 6 * fast
     same_results()
 
 

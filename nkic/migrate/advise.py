@@ -32,6 +32,10 @@ Edit = tuple[Span, str]  # a part of the text, and what replaces it
 def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
     """Yield the texts that follow an advice, the likeliest first; none if only a person can."""
     kind, _, place = answer.name.partition(":")
+    if kind == "load-once":
+        if {line.path for line in answer.loads} == {source.path}:
+            yield from _Text(source).loaded_once([line.number for line in answer.loads])
+        return
     path, _, numbers = place.removeprefix(f"{source.path}:").rpartition(f"{source.path}:")
     if path or not place.startswith(f"{source.path}:"):
         return
@@ -46,6 +50,23 @@ def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
     elif kind == "fuse":
         first, _, second = numbers.partition(":")
         yield from text.fused(int(first), int(second))
+
+
+@dataclass(frozen=True)
+class _Load:
+    """A transfer into a tile that is declared in the same loop, and the loops around it."""
+
+    statement: nodes.Expr
+    declared: nodes.Assign
+    tile: str
+    loops: list[nodes.For]
+
+
+def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
+    """Return what a statement assigns."""
+    if isinstance(node, nodes.Assign):
+        return node.targets
+    return (node.target,) if isinstance(node, nodes.For | nodes.AugAssign) else ()
 
 
 class _Text:
@@ -158,6 +179,86 @@ class _Text:
     def _around(self, span: Span, kind: type[nodes.FunctionDef]) -> nodes.FunctionDef | None:
         found = [node for node in self.all if isinstance(node, kind) and node.span.covers(span)]
         return max(found, key=lambda node: node.span.line, default=None)
+
+    # Loads
+
+    def loaded_once(self, lines: Sequence[int]) -> Iterator[str]:
+        """Keep the tiles that these lines load: in front of the outermost loop, or of one in it."""
+        loads = [self._load(line) for line in lines]
+        if not all(loads):
+            return
+        found = [load for load in loads if load is not None]
+        for depth in range(min(len(load.loops) for load in found)):
+            edits = [edit for load in found for edit in self._kept(load, depth)]
+            yield self.replaced(self._joined(edits))
+
+    def _load(self, line: int) -> _Load | None:
+        """Return the only transfer of a line, if it fills a tile declared beside it in a loop."""
+        calls = [(s, call) for s, call in self._statements(line) if self._name(call) == TRANSFER]
+        if len(calls) != 1:
+            return None
+        statement, call = calls[0]
+        values = {each.arg: each.value for each in call.keywords if each.arg}
+        tile = values.get("dst")
+        loops = [n for n in self.all if isinstance(n, nodes.For) and n.span.covers(statement.span)]
+        loops.sort(key=lambda loop: loop.span[1:3])
+        if not isinstance(tile, nodes.Name) or not loops or statement not in loops[-1].body:
+            return None
+        function = self._around(statement.span, nodes.FunctionDef)
+        made = [
+            n
+            for n in self._assignments()
+            if self.of(n.targets[0].span) == tile.id
+            if function is None or function.span.covers(n.span)
+        ]
+        declared = [n for n in made if n in loops[-1].body and n.span.line < line]
+        is_alone = len(made) == len(declared) == 1
+        return _Load(statement, declared[0], tile.id, loops) if is_alone else None
+
+    def _kept(self, load: _Load, depth: int) -> Iterator[Edit]:
+        """Yield the edits that keep a tile from the loop of this depth on.
+
+        Those that differ between iterations are in a dictionary, by the names that tell them apart.
+        """
+        around, declared = load.loops[depth], load.declared
+        set_inside = {
+            name.id
+            for loop in load.loops[depth:]
+            for node in walk(loop)
+            for target in _targets(node)
+            for name in walk(target)
+            if isinstance(name, nodes.Name)
+        }
+        read = [n.id for n in walk(load.statement) if isinstance(n, nodes.Name)]
+        read += [n.id for n in walk(declared.value) if isinstance(n, nodes.Name)]
+        key = ", ".join(dict.fromkeys(n for n in read if n in set_inside and n != load.tile))
+        shape, move = self.of(declared.value.span), self.of(load.statement.span)
+        outer, inner = self._indent(around.span), self._indent(load.statement.span)
+        start = Span(around.span.path, around.span.line, 1, around.span.line, 1)
+        yield self._line(declared.span), ""
+        if not key:
+            yield start, f"{outer}{load.tile} = {shape}\n{outer}{move}\n"
+            yield self._line(load.statement.span), ""
+            return
+        kept = f"{load.tile}_kept"
+        while any(isinstance(n, nodes.Name) and n.id == kept for n in self.all):
+            kept += "_"
+        known = f"({key})" if "," in key else key
+        move = move.replace("\n", "\n    ")
+        yield start, f"{outer}{kept} = {{}}\n"
+        yield (
+            self._line(load.statement.span),
+            f"{inner}if {known} not in {kept}:\n{inner}    {load.tile} = {shape}\n"
+            f"{inner}    {move}\n{inner}    {kept}[{key}] = {load.tile}\n"
+            f"{inner}{load.tile} = {kept}[{key}]\n",
+        )
+
+    def _indent(self, span: Span) -> str:
+        return self.lines[span.line - 1][: span.column - 1]
+
+    def _line(self, span: Span) -> Span:
+        """Return the whole lines of a statement."""
+        return Span(span.path, span.line, 1, span.end_line + 1, 1)
 
     # Fused instructions
 

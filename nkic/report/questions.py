@@ -105,8 +105,7 @@ def _once(subject: Subject, sets: Sequence[_Loads]) -> Question:
         f"load {' and '.join(names)} once and keep {'it' if len(names) == 1 else 'them'} in "
         f"SBUF ({size(sum(loads.bytes for loads in sets))}): {_again(subject, events)}"
     )
-    line = subject.line(subject.trace.events[min(events)])
-    return subject.timed(f"load-once:{','.join(names)}", text, events, line)
+    return _not_again(subject, ",".join(names), text, events)
 
 
 def _once_for_each(subject: Subject, loads: _Loads, free: int) -> Iterator[Question]:
@@ -128,8 +127,14 @@ def _once_for_each(subject: Subject, loads: _Loads, free: int) -> Iterator[Quest
         f"load {loads.name} once for each {loop} and keep it in SBUF "
         f"({size(max(kept.values()))}): {_again(subject, events)}"
     )
-    line = subject.line(subject.trace.events[min(events)])
-    yield subject.timed(f"load-once:{loads.name}", text, events, line)
+    yield _not_again(subject, loads.name, text, events)
+
+
+def _not_again(subject: Subject, names: str, text: str, events: Mapping[int, Timing]) -> Question:
+    """Return the advice to keep inputs, so that these transfers need not load them again."""
+    lines = tuple(sorted({subject.line(subject.trace.events[number]) for number in events}))
+    first = subject.line(subject.trace.events[min(events)])
+    return replace(subject.timed(f"load-once:{names}", text, events, first), loads=lines)
 
 
 def _outermost(subject: Subject, number: int) -> Group:

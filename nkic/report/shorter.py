@@ -39,7 +39,8 @@ class Question:
     `weight` is the part of the critical path that it concerns, in picoseconds. The answer is valid
     only if the run with `given` takes as long as the original. `code` is the related compiler
     warning. `estimated`: the run is not that of the kernel with the advice, but an approximation.
-    `adds` are keywords to add to the line's call, if that is all.
+    `adds` are keywords to add to the line's call, if that is all; `loads` are the lines whose
+    transfers it would not repeat.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Question:
     code: str = ""
     estimated: bool = False
     adds: str = ""
+    loads: tuple[Line, ...] = ()
 
 
 def timed_change(events: Mapping[int, Timing]) -> Change:

@@ -14,7 +14,7 @@ from nkic.base.collector import without_collector
 from nkic.base.text import clean, decimal, size
 from nkic.machine.targets import PARTITIONS, SHORT_NAMES, Buffer, Engine
 from nkic.report.costs import Accounts, LiveRange, live_ranges, peak
-from nkic.report.critical import TRIGGERS, Segment, critical_path, spending
+from nkic.report.critical import TRIGGERS, Line, Segment, critical_path, spending
 from nkic.report.questions import questions
 from nkic.report.resources import resources
 from nkic.report.shorter import Question
@@ -43,7 +43,8 @@ class Answer:
     """The effect of a change: `time_ps` is the time of the run with it, `gain` the share saved.
 
     `code` is the related compiler warning (-W 06), if any. `estimated`: the run is an approximation
-    of the changed kernel's. `adds` are keywords to add to the call, if that is all there is to do.
+    of the changed kernel's. `adds` are keywords to add to the call, if that is all there is to do;
+    `loads` are the lines of the transfers that are not repeated.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Answer:
     code: str = ""
     estimated: bool = False
     adds: str = ""
+    loads: tuple[Line, ...] = ()
 
     @property
     def words(self) -> str:
@@ -245,7 +247,7 @@ def _unbeaten(answers: Sequence[Answer], answer: Answer) -> Answer:
 
 def _answer(question: Question, time: int, end: int) -> Answer:
     q, gain = question, max(0.0, 1 - time / end)
-    return Answer(q.name, q.text, time, gain, q.is_advice, q.code, q.estimated, q.adds)
+    return Answer(q.name, q.text, time, gain, q.is_advice, q.code, q.estimated, q.adds, q.loads)
 
 
 def _limits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.migrate.advise import Step, advise, edited
+from nkic.report.critical import Line
 from nkic.report.verdict import Answer
 from tests.advice.ladders import GATING_STEPS, NORM_STEPS, own_tiles
-from tests.harness.traced import HEAD
+from tests.harness.traced import HEAD, SAMPLES
 
 NORM = HEAD + NORM_STEPS[0].text
 ARGS = ("--arg", "x=float32[1024,2048]", "--arg", "w=float32[2048]")
@@ -52,7 +54,7 @@ def compiled(text: str) -> tuple[SourceFile, Executable]:
 def test_the_newcomers_norm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Tiles move into the loop, and the activation adds up its squares."""
+    """Tiles move into the loop, the activation adds up its squares, and the weights stay."""
     monkeypatch.chdir(tmp_path)
     written(tmp_path, NORM)
     assert run(command, "nkic", ["k.py", *ARGS, "--advise"]) == 0
@@ -62,8 +64,9 @@ def test_the_newcomers_norm(
     assert "+        t = nl.ndarray((128, d), dtype=x.dtype, buffer=nl.sbuf)\n" in out
     assert "+        nisa.activation(dst=square, op=nl.square, data=t, reduce_op=nl.add, " in out
     assert "-        nisa.tensor_reduce(dst=total, op=nl.add, data=square, axis=1)\n" in out
-    assert err.count("us after (-") == 2 and err.count("same bits") == 2
-    assert "left to you: 25% less time: load w once" in err
+    assert "+    nisa.dma_copy(dst=weight, src=w.reshape((1, d)).broadcast(0, 128))\n" in out
+    assert err.count("us after (-") == 3 and err.count("same bits") == 3
+    assert "left to you" not in err
 
 
 def test_the_new_file_is_as_fast_as_it_says(
@@ -73,7 +76,7 @@ def test_the_new_file_is_as_fast_as_it_says(
     words = [path, *ARGS, "--advise", "-o", new]
     assert run(command, "nkic", [*words, "--message-format", "json"]) == 0
     steps = [each for each in reported(capfd.readouterr().err) if each["type"] == "advised"]
-    assert [step["name"].partition(":")[0] for step in steps] == ["buffers", "fuse"]
+    assert [step["name"].partition(":")[0] for step in steps] == ["buffers", "fuse", "load-once"]
     inputs = {"x": "float32[1024,2048]", "w": "float32[2048]"}
     times = [nkic.run(nkic.compile(p, inputs=inputs), fill="randn(0)").time_ns for p in (path, new)]
     assert times == pytest.approx([steps[0]["before_ns"], steps[-1]["after_ns"]])
@@ -129,6 +132,96 @@ def test_a_tile_of_an_inner_loop_moves_there() -> None:
     (inner, outer) = edited(SourceFile("k.py", text), answer(f"buffers:k.py:{line}"))
     assert "range(0, d, 128):\n            left = nl.ndarray" in inner
     assert "range(0, tokens, 128):\n        left = nl.ndarray" in outer
+
+
+def kept(text: str, *lines: int) -> list[str]:
+    """Return the texts in which these lines of k.py load once."""
+    given = replace(answer("load-once:x"), loads=tuple(Line("k.py", line) for line in lines))
+    return [*edited(SourceFile("k.py", text), given)]
+
+
+LOOPS = """\
+for i in r:
+    for j in r:
+        t = nl.ndarray(s)
+        nisa.dma_copy(dst=t, src=x[PART])
+        f(t)
+"""
+
+
+def test_a_load_is_kept_by_what_tells_it_apart() -> None:
+    whole, rows = kept(LOOPS.replace("PART", "j"), 4)
+    assert whole == (
+        "t_kept = {}\n"
+        "for i in r:\n"
+        "    for j in r:\n"
+        "        if j not in t_kept:\n"
+        "            t = nl.ndarray(s)\n"
+        "            nisa.dma_copy(dst=t, src=x[j])\n"
+        "            t_kept[j] = t\n"
+        "        t = t_kept[j]\n"
+        "        f(t)\n"
+    )
+    assert rows.startswith("for i in r:\n    t_kept = {}\n    for j in r:\n        if j not in")
+    both, _ = kept(LOOPS.replace("PART", "i, j"), 4)
+    assert "if (i, j) not in t_kept:" in both and "t = t_kept[i, j]" in both
+
+
+def test_a_load_that_is_always_the_same_moves_out_of_the_loops() -> None:
+    before, inside = kept(LOOPS.replace("PART", "0"), 4)
+    moved = "t = nl.ndarray(s)\nnisa.dma_copy(dst=t, src=x[0])\n"
+    assert before == f"{moved}for i in r:\n    for j in r:\n        f(t)\n"
+    assert inside.startswith("for i in r:\n    t = nl.ndarray(s)\n    nisa.dma_copy(")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "t = nl.ndarray(s)\nfor i in r:\n    nisa.dma_copy(dst=t, src=x[i])\n",  # one tile for all
+        "for i in r:\n    t = g()\n    nisa.dma_copy(dst=t[0], src=x)\n",  # a part of a tile
+        "t = nl.ndarray(s)\n\nnisa.dma_copy(dst=t, src=x)\n",  # no loop
+        "for i in r:\n    t = a(); t = b()\n    nisa.dma_copy(dst=t, src=x)\n",  # two tiles
+    ],
+)
+def test_what_is_not_kept(text: str) -> None:
+    assert kept(text, 3) == []
+
+
+def test_a_tile_that_changes_is_loaded_again() -> None:
+    """The kernel doubles the row in place: kept, it would be doubled again, and bits differ."""
+    text = HEAD + (
+        "def doubled(x, w):\n"
+        "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "    for r in range(0, 512, 128):\n"
+        "        t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "        weight = nl.ndarray((128, 2048), dtype=w.dtype, buffer=nl.sbuf)\n"
+        "        nisa.dma_copy(dst=t, src=x[r : r + 128, :])\n"
+        "        nisa.dma_copy(dst=weight, src=w.reshape((1, 2048)).broadcast(0, 128))\n"
+        "        nisa.tensor_scalar(dst=weight, data=weight, op0=nl.multiply, operand0=2.0)\n"
+        "        nisa.tensor_tensor(dst=t, data1=t, data2=weight, op=nl.multiply)\n"
+        "        nisa.dma_copy(dst=out[r : r + 128, :], src=t)\n"
+        "    return out\n"
+    )
+    advised = advise(text, compiled)
+    (step,) = (step for step in advised.steps if step.answer.name == "load-once:w")
+    assert not step.taken and step.verdict == "different"
+
+
+def test_a_naive_product_is_nearly_as_fast_as_the_best() -> None:
+    """Operands of the sample's tiled product are kept, and several engines trigger their loads."""
+    path = SAMPLES / "06_matmul" / "kernel.py"
+    side = dict.fromkeys(("lhsT", "rhs"), "bfloat16[1024,1024]")
+
+    def product(text: str) -> tuple[SourceFile, Executable]:
+        source = SourceFile(path.name, text)
+        return source, nkic.compile(source, name="matmul_tiled", inputs=side).executable
+
+    steps = advise(path.read_text("utf-8"), product).steps
+    first, last = steps[0], [step for step in steps if step.taken][-1]
+    assert first.answer.name == "load-once:lhsT,rhs" and first.verdict == "bits"
+    assert first.gain > first.answer.gain > 0.5
+    best = nkic.compile(str(path), name="matmul_fully_blocked", inputs=side)
+    assert last.after_ns < 1.1 * nkic.run(best, fill="zeros").time_ns
 
 
 CALLS = {
