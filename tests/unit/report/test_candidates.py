@@ -345,6 +345,25 @@ def test_the_bound_and_the_what_ifs_agree(case: Case) -> None:
         assert all(freed >= answer.gain for answer in told(verdict, "trigger-"))
 
 
+LIMITS = {
+    "free-triggers": ("trigger-",),
+    "free-memory": ("buffers:",),
+    "free-PE": ("bf16", "swap:"),
+    "free-DVE": ("accumulate:", "fuse:"),
+    "free-DMA": ("load-once:", "block:", "whole-rows:", "long-rows:", "fewer-transfers:"),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=named)
+def test_no_advice_beats_what_would_be_free(case: Case) -> None:
+    """What a change of one part of the machine gains is less than that part without cost."""
+    for _, verdict in (slow_of(case), fast_of(case)):
+        free = {answer.name: answer.gain for answer in verdict.answers if not answer.is_advice}
+        for limit, kinds in LIMITS.items():
+            gains = [a.gain for a in verdict.advice if a.name.startswith(kinds)]
+            assert max(gains, default=0.0) <= free.get(limit, 1.0)
+
+
 def test_engines_are_those_that_can_trigger() -> None:
     result, _ = ran(SCALAR, tuple(MATRICES.items()))
     by = {event.triggered_by for event in recorded(result).trace.events if event.trigger}
