@@ -5,6 +5,8 @@ is kept.
 from __future__ import annotations
 
 import io
+import itertools
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +34,11 @@ Edit = tuple[Span, str]  # a part of the text, and what replaces it
 def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
     """Yield the texts that follow an advice, the likeliest first; none if only a person can."""
     kind, _, place = answer.name.partition(":")
-    if kind == "load-once":
+    if answer.loads:
         if {line.path for line in answer.loads} == {source.path}:
-            yield from _Text(source).loaded_once([line.number for line in answer.loads])
+            text, lines = _Text(source), [line.number for line in answer.loads]
+            blocks = dict(part.split("*") for part in place.split(",")) if kind == "block" else {}
+            yield from text.blocked(lines, blocks) if blocks else text.loaded_once(lines)
         return
     path, _, numbers = place.removeprefix(f"{source.path}:").rpartition(f"{source.path}:")
     if path or not place.startswith(f"{source.path}:"):
@@ -67,6 +71,21 @@ def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
     if isinstance(node, nodes.Assign):
         return node.targets
     return (node.target,) if isinstance(node, nodes.For | nodes.AugAssign) else ()
+
+
+def _name(node: nodes.Node) -> str:
+    """Return the identifier of a name; of other expressions, nothing."""
+    return node.id if isinstance(node, nodes.Name) else ""
+
+
+def _dedented(lines: Sequence[str]) -> list[str]:
+    return textwrap.dedent("".join(lines)).splitlines()
+
+
+def _nested(loops: Sequence[str], depth: int, body: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of nested loops around a body."""
+    for number, line in enumerate([*loops, *body]):
+        yield "    " * (depth + min(number, len(loops))) + line
 
 
 class _Text:
@@ -184,13 +203,19 @@ class _Text:
 
     def loaded_once(self, lines: Sequence[int]) -> Iterator[str]:
         """Keep the tiles that these lines load: in front of the outermost loop, or of one in it."""
-        loads = [self._load(line) for line in lines]
-        if not all(loads):
-            return
-        found = [load for load in loads if load is not None]
-        for depth in range(min(len(load.loops) for load in found)):
-            edits = [edit for load in found for edit in self._kept(load, depth)]
-            yield self.replaced(self._joined(edits))
+        loads = self._loads(lines)
+        for depth in range(min((len(load.loops) for load in loads), default=0)):
+            yield self.keeping([(load, depth) for load in loads])
+
+    def keeping(self, loads: Sequence[tuple[_Load, int]]) -> str:
+        """Keep the tile of each load from the loop of a depth on."""
+        edits = [edit for load, depth in loads for edit in self._kept(load, depth)]
+        return self.replaced(self._joined(edits))
+
+    def _loads(self, lines: Sequence[int]) -> list[_Load]:
+        """Return the loads of these lines; none if one cannot be kept."""
+        loads = [load for line in lines if (load := self._load(line)) is not None]
+        return loads if len(loads) == len(lines) else []
 
     def _load(self, line: int) -> _Load | None:
         """Return the only transfer of a line, if it fills a tile declared beside it in a loop."""
@@ -240,9 +265,7 @@ class _Text:
             yield start, f"{outer}{load.tile} = {shape}\n{outer}{move}\n"
             yield self._line(load.statement.span), ""
             return
-        kept = f"{load.tile}_kept"
-        while any(isinstance(n, nodes.Name) and n.id == kept for n in self.all):
-            kept += "_"
+        kept = self._fresh(f"{load.tile}_kept")
         known = f"({key})" if "," in key else key
         move = move.replace("\n", "\n    ")
         yield start, f"{outer}{kept} = {{}}\n"
@@ -252,6 +275,109 @@ class _Text:
             f"{inner}    {move}\n{inner}    {kept}[{key}] = {load.tile}\n"
             f"{inner}{load.tile} = {kept}[{key}]\n",
         )
+
+    def _fresh(self, name: str) -> str:
+        """Return a name that the source does not use."""
+        while any(isinstance(n, nodes.Name) and n.id == name for n in self.all):
+            name += "_"
+        return name
+
+    # Blocks of loops
+
+    def blocked(self, lines: Sequence[int], blocks: Mapping[str, str]) -> Iterator[str]:
+        """Open the results of a block of iterations at once, so that they share what they load.
+
+        A tile that does not depend on an inner one of these loops is kept for all its blocks, or,
+        if memory is short, like the others until the loop around the products goes on.
+        """
+        loads = self._loads(lines)
+        nest = self._nest(loads, blocks)
+        if not nest:
+            return
+        text = _Text(SourceFile(self.source.path, self._reordered(nest, blocks)))
+        tiles = {load.tile for load in loads}
+        moved = [
+            load
+            for line in range(1, len(text.lines) + 1)
+            if (load := text._load(line)) is not None and load.tile in tiles
+        ]
+        if len(moved) != len(loads):
+            return
+        outer = loads[0].loops.index(nest[0])
+        short = outer + len(nest) + 1
+        wide = {}
+        for load in moved:
+            read = {n.id for n in walk(load.statement) if isinstance(n, nodes.Name)}
+            free = [i for i, loop in enumerate(nest) if i and _name(loop.target) not in read]
+            wide[load.tile] = outer + free[0] if free else short
+        yield text.keeping([(load, wide[load.tile]) for load in moved])
+        yield text.keeping([(load, short) for load in moved])
+
+    def _nest(self, loads: Sequence[_Load], blocks: Mapping[str, str]) -> list[nodes.For]:
+        """Return the loops of these names, each the only statement of the one around it, if another
+        loop in the innermost one has all loads.
+        """
+        loops = [loop for load in loads[:1] for loop in load.loops]
+        nest = [loop for loop in loops if _name(loop.target) in blocks]
+        if len(nest) != len(blocks):
+            return []
+        is_nest = all(a.body == (b,) for a, b in itertools.pairwise(nest))
+        within = [node for node in nest[-1].body if isinstance(node, nodes.For)]
+        has_loads = len(within) == 1 and all(
+            within[0].span.covers(load.statement.span) for load in loads
+        )
+        return nest if is_nest and has_loads and all(map(self._range, nest)) else []
+
+    def _whole(self, statements: Sequence[nodes.Statement], after: int) -> list[str]:
+        """Return the lines of statements, with comments after a line, and without their indent."""
+        return _dedented(self.lines[after : statements[-1].span.end_line]) if statements else []
+
+    def _range(self, loop: nodes.For) -> tuple[str, str, str] | None:
+        """Return the start, stop and step of a loop over `range`."""
+        call = loop.iter
+        if not isinstance(call, nodes.Call) or _name(call.func) != "range" or loop.orelse:
+            return None
+        words = [self.of(each.span) for each in call.args]
+        if len(words) == 1:
+            words = ["0", *words]
+        return (words[0], words[1], words[2] if len(words) == 3 else "1") if words else None
+
+    def _reordered(self, nest: Sequence[nodes.For], blocks: Mapping[str, str]) -> str:
+        """Return the text with a loop over blocks for each loop, and loops over each block around
+        what comes before the loop in the innermost of them, in it, and after it.
+        """
+        body, names = nest[-1].body, [_name(loop.target) for loop in nest]
+        (at,) = (i for i, node in enumerate(body) if isinstance(node, nodes.For))
+        inner = body[at]
+        assert isinstance(inner, nodes.For)
+        indent = self._indent(nest[0].span)
+        outer, loops = [], []
+        for name, loop in zip(names, nest, strict=True):
+            start, stop, step = self._range(loop) or ("", "", "")
+            factor, first = blocks[name], self._fresh(f"{name}_block")
+            size = f"{factor} * {step if step.isidentifier() or step.isdigit() else f'({step})'}"
+            size = factor if step == "1" else size
+            outer.append(f"for {first} in range({start}, {stop}, {size}):")
+            loops.append(f"for {name} in range({first}, {first} + {size}, {step}):")
+        made = [t for n in body[:at] for node in walk(n) for t in _targets(node)]
+        saved = ", ".join(dict.fromkeys(_name(t) for t in made if _name(t)))
+        kept = f"{self._fresh('opened')}[{', '.join(names)}]"
+        deep, head = len(nest), self.lines[inner.span.line - 1 : inner.iter.span.end_line]
+        before = self._whole(body[:at], nest[-1].iter.span.end_line)
+        after = self._whole(body[at + 1 :], inner.span.end_line)
+        again = [f"{saved} = {kept}"] if saved else []
+        if saved:
+            opened = [f"{kept.partition('[')[0]} = {{}}"]
+            before.append(f"{kept} = {saved}")
+        parts = [
+            *_nested(outer, 0, opened if saved else []),
+            *(_nested(loops, deep, before) if before else []),
+            *_nested([], deep, _dedented(head)),
+            *_nested(loops, deep + 1, [*again, *self._whole(inner.body, inner.iter.span.end_line)]),
+            *(_nested(loops, deep, [*again, *after]) if after else []),
+        ]
+        text = "".join(f"{indent}{line}".rstrip() + "\n" for line in parts)
+        return self.replaced([(self._line(nest[0].span), text)])
 
     def _indent(self, span: Span) -> str:
         return self.lines[span.line - 1][: span.column - 1]

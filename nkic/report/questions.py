@@ -207,8 +207,9 @@ def _blocked(subject: Subject, found: Sequence[_Loads]) -> Iterator[Question]:
     )
     line = subject.line(subject.trace.events[min(shares)])
     blocks = ",".join(f"{loop.name}*{block}" for loop, block in chosen)
+    lines = tuple(sorted({subject.line(subject.trace.events[number]) for number in shares}))
     change, weight = _shared(shares, prod(best)), subject.weight(shares)
-    yield Question(f"block:{blocks}", text, change, True, weight, line, estimated=True)
+    yield Question(f"block:{blocks}", text, change, True, weight, line, estimated=True, loads=lines)
 
 
 def _moved(subject: Subject, loops: Sequence[_Loop], way: Sequence[int]) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import nkic
@@ -21,6 +22,7 @@ from nkic.report.critical import Line
 from nkic.report.verdict import Answer
 from tests.advice.ladders import GATING_STEPS, NORM_STEPS, own_tiles
 from tests.harness.traced import HEAD, SAMPLES
+from tests.unit.report.test_candidates import TILED
 
 NORM = HEAD + NORM_STEPS[0].text
 ARGS = ("--arg", "x=float32[1024,2048]", "--arg", "w=float32[2048]")
@@ -205,6 +207,110 @@ def test_a_tile_that_changes_is_loaded_again() -> None:
     advised = advise(text, compiled)
     (step,) = (step for step in advised.steps if step.answer.name == "load-once:w")
     assert not step.taken and step.verdict == "different"
+
+
+BLOCKS = """\
+def f():
+    for m in range(0, M, T):
+        for n in range(N):
+            # one sum
+            psum = nl.ndarray(s)
+            for k in range(8):
+                a = nl.ndarray(s)
+                b = nl.ndarray(s)
+                nisa.dma_copy(dst=a, src=x[k, m])
+                nisa.dma_copy(dst=b, src=y[k, n])
+                nisa.nc_matmul(dst=psum, stationary=a, moving=b)
+            store(m, n, psum)
+    return out
+"""
+
+
+def blocks(text: str, ways: str = "m*4,n*2") -> list[str]:
+    loads = tuple(Line("k.py", line) for line in (9, 10))
+    given = replace(answer(f"block:{ways}"), loads=loads)
+    return [*edited(SourceFile("k.py", text), given)]
+
+
+def test_loops_are_blocked() -> None:
+    wide, short = blocks(BLOCKS)
+    head = """\
+def f():
+    for m_block in range(0, M, 4 * T):
+        a_kept = {}
+        for n_block in range(0, N, 2):
+            opened = {}
+            for m in range(m_block, m_block + 4 * T, T):
+                for n in range(n_block, n_block + 2, 1):
+                    # one sum
+                    psum = nl.ndarray(s)
+                    opened[m, n] = psum
+            for k in range(8):
+                b_kept = {}
+                for m in range(m_block, m_block + 4 * T, T):
+                    for n in range(n_block, n_block + 2, 1):
+                        psum = opened[m, n]
+                        if (k, m) not in a_kept:
+"""
+    tail = """\
+                        nisa.nc_matmul(dst=psum, stationary=a, moving=b)
+            for m in range(m_block, m_block + 4 * T, T):
+                for n in range(n_block, n_block + 2, 1):
+                    psum = opened[m, n]
+                    store(m, n, psum)
+    return out
+"""
+    assert wide.startswith(head) and wide.endswith(tail) and short.endswith(tail)
+    assert "if n not in b_kept:" in wide
+    assert "            for k in range(8):\n                a_kept = {}\n" in short
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("for n in range(N):", "for n in tiles:"),  # no range
+        ("    for n in range(N):", "    g(m)\n        for n in range(N):"),  # no nest
+        ("            store(m", "            for i in r:\n                store(m"),  # two loops
+        ("dst=b, src", "dst=b[0], src"),  # no tile of its own
+        ("for m in range(0, M, T):", "for i in range(0, M, T):"),  # another loop
+    ],
+)
+def test_what_is_not_blocked(old: str, new: str) -> None:
+    text = BLOCKS.replace(old, new)
+    assert text != BLOCKS and blocks(text) == []
+
+
+def test_a_blocked_product_computes_the_same_in_less_time() -> None:
+    side = dict.fromkeys(("lhsT", "rhs"), "bfloat16[512,2048]")
+    lines = [i for i, line in enumerate((HEAD + TILED).splitlines(), 1) if "src=" in line][:2]
+    given = answer("block:m*4,n*2")
+    given = replace(given, loads=tuple(Line("k.py", line) for line in lines))
+    texts = [HEAD + TILED, *edited(SourceFile("k.py", HEAD + TILED), given)]
+    runs = [
+        nkic.run(nkic.compile(SourceFile("k.py", t), inputs=side), fill="randn(0)") for t in texts
+    ]
+    for after in runs[1:]:
+        assert after.time_ns < 0.6 * runs[0].time_ns
+        np.testing.assert_array_equal(after.outputs["output_0"], runs[0].outputs["output_0"])
+
+
+@pytest.mark.slow
+def test_a_large_naive_product_is_nearly_as_fast_as_the_best() -> None:
+    """4096 x 4096 x 4096, whose operands do not fit into SBUF, by advice alone."""
+    path = SAMPLES / "06_matmul" / "kernel.py"
+    side = dict.fromkeys(("lhsT", "rhs"), "bfloat16[4096,4096]")
+
+    def product(text: str) -> tuple[SourceFile, Executable]:
+        source = SourceFile(path.name, text)
+        return source, nkic.compile(source, name="matmul_tiled", inputs=side).executable
+
+    steps = advise(path.read_text("utf-8"), product).steps
+    assert next(s.answer.name for s in steps if s.taken) == "block:m*4,n*2"
+    best = min(
+        float(nkic.compile(str(path), name=name, inputs=side).executable.meta["estimate_ns"])
+        for name in ("matmul_blocked_free", "matmul_fully_blocked")
+    )
+    assert steps[-1].after_ns < 1.1 * best
 
 
 def test_a_naive_product_is_nearly_as_fast_as_the_best() -> None:
