@@ -58,12 +58,20 @@ def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Load:
-    """A transfer into a tile that is declared in the same loop, and the loops around it."""
+    """The statements of one loop that make a tile and load it, and the loops around them.
 
-    statement: nodes.Expr
-    declared: nodes.Assign
+    They are a declaration and a transfer, or the call of a function that loads.
+    """
+
+    made: tuple[nodes.Statement, ...]
     tile: str
     loops: list[nodes.For]
+
+    @property
+    def read(self) -> list[str]:
+        """The names that tell what is loaded."""
+        names = (node for each in self.made for node in walk(each) if isinstance(node, nodes.Name))
+        return [*dict.fromkeys(node.id for node in names if node.id != self.tile)]
 
 
 def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
@@ -218,34 +226,48 @@ class _Text:
         return loads if len(loads) == len(lines) else []
 
     def _load(self, line: int) -> _Load | None:
-        """Return the only transfer of a line, if it fills a tile declared beside it in a loop."""
+        """Return what makes the only tile that a line loads, if it is in a loop."""
+        called = [
+            n
+            for n in self._assignments()
+            if n.span.line == line and isinstance(n.value, nodes.Call)
+        ]
+        if len(called) == 1:
+            return self._made((called[0],), _name(called[0].targets[0]))
         calls = [(s, call) for s, call in self._statements(line) if self._name(call) == TRANSFER]
         if len(calls) != 1:
             return None
         statement, call = calls[0]
-        values = {each.arg: each.value for each in call.keywords if each.arg}
-        tile = values.get("dst")
-        loops = [n for n in self.all if isinstance(n, nodes.For) and n.span.covers(statement.span)]
+        tile = next((_name(each.value) for each in call.keywords if each.arg == "dst"), "")
+        declared = [n for n in self._assignments() if self._is_of(n, tile, statement)]
+        return self._made((declared[0], statement), tile) if len(declared) == 1 else None
+
+    def _key(self, load: _Load) -> tuple[str, str, int]:
+        """Return what tells a load from others, wherever it is."""
+        function = self._around(load.made[-1].span, nodes.FunctionDef)
+        return function.name if function is not None else "", load.tile, len(load.made)
+
+    def _made(self, made: tuple[nodes.Statement, ...], tile: str) -> _Load | None:
+        """Return these statements, if they are of one loop and nothing else assigns the tile."""
+        last = made[-1]
+        loops = [n for n in self.all if isinstance(n, nodes.For) and n.span.covers(last.span)]
         loops.sort(key=lambda loop: loop.span[1:3])
-        if not isinstance(tile, nodes.Name) or not loops or statement not in loops[-1].body:
-            return None
-        function = self._around(statement.span, nodes.FunctionDef)
-        made = [
-            n
-            for n in self._assignments()
-            if self.of(n.targets[0].span) == tile.id
-            if function is None or function.span.covers(n.span)
-        ]
-        declared = [n for n in made if n in loops[-1].body and n.span.line < line]
-        is_alone = len(made) == len(declared) == 1
-        return _Load(statement, declared[0], tile.id, loops) if is_alone else None
+        others = [n for n in self._assignments() if self._is_of(n, tile, last) and n not in made]
+        is_one = loops and not others and all(each in loops[-1].body for each in made)
+        return _Load(made, tile, loops) if is_one and made[0].span <= last.span else None
+
+    def _is_of(self, node: nodes.Assign, name: str, beside: nodes.Statement) -> bool:
+        """Return whether a statement assigns a name in the function that has another one."""
+        function = self._around(beside.span, nodes.FunctionDef)
+        is_inside = function is None or function.span.covers(node.span)
+        return is_inside and _name(node.targets[0]) == name
 
     def _kept(self, load: _Load, depth: int) -> Iterator[Edit]:
         """Yield the edits that keep a tile from the loop of this depth on.
 
         Those that differ between iterations are in a dictionary, by the names that tell them apart.
         """
-        around, declared = load.loops[depth], load.declared
+        around = load.loops[depth]
         set_inside = {
             name.id
             for loop in load.loops[depth:]
@@ -254,26 +276,26 @@ class _Text:
             for name in walk(target)
             if isinstance(name, nodes.Name)
         }
-        read = [n.id for n in walk(load.statement) if isinstance(n, nodes.Name)]
-        read += [n.id for n in walk(declared.value) if isinstance(n, nodes.Name)]
-        key = ", ".join(dict.fromkeys(n for n in read if n in set_inside and n != load.tile))
-        shape, move = self.of(declared.value.span), self.of(load.statement.span)
-        outer, inner = self._indent(around.span), self._indent(load.statement.span)
+        key = ", ".join(name for name in load.read if name in set_inside)
+        *before, last = load.made
+        made = [self.of(each.span) for each in load.made]
+        outer, inner = self._indent(around.span), self._indent(last.span)
         start = Span(around.span.path, around.span.line, 1, around.span.line, 1)
-        yield self._line(declared.span), ""
+        for each in before:
+            yield self._line(each.span), ""
         if not key:
-            yield start, f"{outer}{load.tile} = {shape}\n{outer}{move}\n"
-            yield self._line(load.statement.span), ""
+            yield start, "".join(f"{outer}{text}\n" for text in made)
+            yield self._line(last.span), ""
             return
         kept = self._fresh(f"{load.tile}_kept")
         known = f"({key})" if "," in key else key
-        move = move.replace("\n", "\n    ")
+        made = [text.replace("\n", "\n    ") for text in (*made, f"{kept}[{key}] = {load.tile}")]
         yield start, f"{outer}{kept} = {{}}\n"
         yield (
-            self._line(load.statement.span),
-            f"{inner}if {known} not in {kept}:\n{inner}    {load.tile} = {shape}\n"
-            f"{inner}    {move}\n{inner}    {kept}[{key}] = {load.tile}\n"
-            f"{inner}{load.tile} = {kept}[{key}]\n",
+            self._line(last.span),
+            f"{inner}if {known} not in {kept}:\n"
+            + "".join(f"{inner}    {text}\n" for text in made)
+            + f"{inner}{load.tile} = {kept}[{key}]\n",
         )
 
     def _fresh(self, name: str) -> str:
@@ -295,20 +317,16 @@ class _Text:
         if not nest:
             return
         text = _Text(SourceFile(self.source.path, self._reordered(nest, blocks)))
-        tiles = {load.tile for load in loads}
-        moved = [
-            load
-            for line in range(1, len(text.lines) + 1)
-            if (load := text._load(line)) is not None and load.tile in tiles
-        ]
+        known = {self._key(load) for load in loads}
+        made = (text._load(line) for line in range(1, len(text.lines) + 1))
+        moved = [each for each in made if each and text._key(each) in known]
         if len(moved) != len(loads):
             return
         outer = loads[0].loops.index(nest[0])
         short = outer + len(nest) + 1
         wide = {}
         for load in moved:
-            read = {n.id for n in walk(load.statement) if isinstance(n, nodes.Name)}
-            free = [i for i, loop in enumerate(nest) if i and _name(loop.target) not in read]
+            free = [i for i, loop in enumerate(nest) if i and _name(loop.target) not in load.read]
             wide[load.tile] = outer + free[0] if free else short
         yield text.keeping([(load, wide[load.tile]) for load in moved])
         yield text.keeping([(load, short) for load in moved])
@@ -324,7 +342,7 @@ class _Text:
         is_nest = all(a.body == (b,) for a, b in itertools.pairwise(nest))
         within = [node for node in nest[-1].body if isinstance(node, nodes.For)]
         has_loads = len(within) == 1 and all(
-            within[0].span.covers(load.statement.span) for load in loads
+            within[0].span.covers(load.made[-1].span) for load in loads
         )
         return nest if is_nest and has_loads and all(map(self._range, nest)) else []
 

@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 from nkic.artifact.events import Cause, Event, Trace
 from nkic.artifact.pace import Clock
-from nkic.artifact.records import Executable, InstructionRecord, StreamRecord, span_of, user_place
+from nkic.artifact.records import (
+    Executable,
+    InstructionRecord,
+    StreamRecord,
+    frames,
+    is_shipped,
+    span_of,
+    user_place,
+)
 from nkic.base.text import clean
 from nkic.machine.targets import SHORT_NAMES, Engine, Target, likely_error
 from nkic.machine.timing import Timing
@@ -52,6 +60,12 @@ class Lines:
         if line is None:
             line = self._known[place] = self._at(user_place(self.executable, place))
         return line
+
+    def outer(self, place: int) -> Line:
+        """Return the line of the kernel itself, which calls what the user wrote elsewhere."""
+        chain = frames(self.executable, place)
+        user = [each for each in chain if not is_shipped(self.executable, each)]
+        return self._at(user[-1] if user else place)
 
     def inner(self, place: int) -> Line | None:
         """Return the line inside nkic's library if `place` is there; else None."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
@@ -132,9 +132,15 @@ def _once_for_each(subject: Subject, loads: _Loads, free: int) -> Iterator[Quest
 
 def _not_again(subject: Subject, names: str, text: str, events: Mapping[int, Timing]) -> Question:
     """Return the advice to keep inputs, so that these transfers need not load them again."""
-    lines = tuple(sorted({subject.line(subject.trace.events[number]) for number in events}))
+    lines = _lines(subject, events)
     first = subject.line(subject.trace.events[min(events)])
     return replace(subject.timed(f"load-once:{names}", text, events, first), loads=lines)
+
+
+def _lines(subject: Subject, events: Iterable[int]) -> tuple[Line, ...]:
+    """Return the lines of the kernel that make these transfers, or call what makes them."""
+    places = {subject.trace.events[number].record.place for number in events}
+    return tuple(sorted({subject.accounts.lines.outer(place) for place in places}))
 
 
 def _outermost(subject: Subject, number: int) -> Group:
@@ -207,7 +213,7 @@ def _blocked(subject: Subject, found: Sequence[_Loads]) -> Iterator[Question]:
     )
     line = subject.line(subject.trace.events[min(shares)])
     blocks = ",".join(f"{loop.name}*{block}" for loop, block in chosen)
-    lines = tuple(sorted({subject.line(subject.trace.events[number]) for number in shares}))
+    lines = _lines(subject, shares)
     change, weight = _shared(shares, prod(best)), subject.weight(shares)
     yield Question(f"block:{blocks}", text, change, True, weight, line, estimated=True, loads=lines)
 

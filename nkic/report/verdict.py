@@ -179,7 +179,11 @@ class Verdict:
         """Return the verdict for programs; empty parts are left out."""
         told = {answer.name for answer in self.told}
         record = asdict(self)
-        record["answers"] = [each for each in record["answers"] if each["name"] in told]
+        record["answers"] = [
+            {**each, "loads": [str(line) for line in each["loads"]]}
+            for each in record["answers"]
+            if each["name"] in told
+        ]
         for name in ("spilled", "limits"):
             if not record[name]:
                 del record[name]

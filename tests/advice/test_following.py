@@ -169,6 +169,16 @@ def test_a_load_is_kept_by_what_tells_it_apart() -> None:
     assert "if (i, j) not in t_kept:" in both and "t = t_kept[i, j]" in both
 
 
+def test_what_a_function_loads_is_kept_by_its_caller() -> None:
+    text = "for i in r:\n    for j in r:\n        t = load(x[j])\n        f(t)\n"
+    whole, _ = kept(text, 3)
+    assert (
+        "        if j not in t_kept:\n            t = load(x[j])\n            t_kept[j] = t\n"
+        in whole
+    )
+    assert kept(text.replace("f(t)", "t = g()"), 3) == []  # another tile of that name
+
+
 def test_a_load_that_is_always_the_same_moves_out_of_the_loops() -> None:
     before, inside = kept(LOOPS.replace("PART", "0"), 4)
     moved = "t = nl.ndarray(s)\nnisa.dma_copy(dst=t, src=x[0])\n"
@@ -295,36 +305,42 @@ def test_a_blocked_product_computes_the_same_in_less_time() -> None:
 
 
 @pytest.mark.slow
-def test_a_large_naive_product_is_nearly_as_fast_as_the_best() -> None:
+@pytest.mark.parametrize(
+    ("name", "advice"), [("matmul_tiled", "m*4,n*2"), ("matmul_hoisted", "m*8")]
+)
+def test_a_large_naive_product_is_nearly_as_fast_as_the_best(name: str, advice: str) -> None:
     """4096 x 4096 x 4096, whose operands do not fit into SBUF, by advice alone."""
     path = SAMPLES / "06_matmul" / "kernel.py"
     side = dict.fromkeys(("lhsT", "rhs"), "bfloat16[4096,4096]")
 
     def product(text: str) -> tuple[SourceFile, Executable]:
         source = SourceFile(path.name, text)
-        return source, nkic.compile(source, name="matmul_tiled", inputs=side).executable
+        return source, nkic.compile(source, name=name, inputs=side).executable
 
     steps = advise(path.read_text("utf-8"), product).steps
-    assert next(s.answer.name for s in steps if s.taken) == "block:m*4,n*2"
+    assert next(s.answer.name for s in steps if s.taken) == f"block:{advice}"
     best = min(
-        float(nkic.compile(str(path), name=name, inputs=side).executable.meta["estimate_ns"])
-        for name in ("matmul_blocked_free", "matmul_fully_blocked")
+        float(nkic.compile(str(path), name=each, inputs=side).executable.meta["estimate_ns"])
+        for each in ("matmul_blocked_free", "matmul_fully_blocked")
     )
     assert steps[-1].after_ns < 1.1 * best
 
 
-def test_a_naive_product_is_nearly_as_fast_as_the_best() -> None:
-    """Operands of the sample's tiled product are kept, and several engines trigger their loads."""
+@pytest.mark.parametrize(
+    ("name", "advice"), [("matmul_tiled", "lhsT,rhs"), ("matmul_hoisted", "rhs")]
+)
+def test_a_naive_product_is_nearly_as_fast_as_the_best(name: str, advice: str) -> None:
+    """Operands of the samples' products are kept, and several engines trigger their loads."""
     path = SAMPLES / "06_matmul" / "kernel.py"
     side = dict.fromkeys(("lhsT", "rhs"), "bfloat16[1024,1024]")
 
     def product(text: str) -> tuple[SourceFile, Executable]:
         source = SourceFile(path.name, text)
-        return source, nkic.compile(source, name="matmul_tiled", inputs=side).executable
+        return source, nkic.compile(source, name=name, inputs=side).executable
 
     steps = advise(path.read_text("utf-8"), product).steps
     first, last = steps[0], [step for step in steps if step.taken][-1]
-    assert first.answer.name == "load-once:lhsT,rhs" and first.verdict == "bits"
+    assert first.answer.name == f"load-once:{advice}" and first.verdict == "bits"
     assert first.gain > first.answer.gain > 0.5
     best = nkic.compile(str(path), name="matmul_fully_blocked", inputs=side)
     assert last.after_ns < 1.1 * nkic.run(best, fill="zeros").time_ns
