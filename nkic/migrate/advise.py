@@ -56,6 +56,9 @@ def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
         yield from text.fused(int(first), int(second))
 
 
+TRACED = ("affine_range", "sequential_range")
+
+
 @dataclass(frozen=True)
 class _Load:
     """The statements of one loop that make a tile and load it, and the loops around them.
@@ -72,6 +75,19 @@ class _Load:
         """The names that tell what is loaded."""
         names = (node for each in self.made for node in walk(each) if isinstance(node, nodes.Name))
         return [*dict.fromkeys(node.id for node in names if node.id != self.tile)]
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether Beta 1 traces a loop around it once: then it runs no `if` for each iteration."""
+        calls = [loop.iter.func for loop in self.loops if isinstance(loop.iter, nodes.Call)]
+        return any(isinstance(each, nodes.Attribute) and each.attr in TRACED for each in calls)
+
+    def key(self, depth: int) -> list[str]:
+        """Return the names that tell what is loaded apart, from the loop of a depth on."""
+        within = (node for loop in self.loops[depth:] for node in walk(loop))
+        targets = (name for node in within for target in _targets(node) for name in walk(target))
+        assigned = {_name(each) for each in targets}
+        return [name for name in self.read if name in assigned]
 
 
 def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
@@ -213,7 +229,8 @@ class _Text:
         """Keep the tiles that these lines load: in front of the outermost loop, or of one in it."""
         loads = self._loads(lines)
         for depth in range(min((len(load.loops) for load in loads), default=0)):
-            yield self.keeping([(load, depth) for load in loads])
+            if not any(load.key(depth) and load.is_traced for load in loads):
+                yield self.keeping([(load, depth) for load in loads])
 
     def keeping(self, loads: Sequence[tuple[_Load, int]]) -> str:
         """Keep the tile of each load from the loop of a depth on."""
@@ -267,16 +284,7 @@ class _Text:
 
         Those that differ between iterations are in a dictionary, by the names that tell them apart.
         """
-        around = load.loops[depth]
-        set_inside = {
-            name.id
-            for loop in load.loops[depth:]
-            for node in walk(loop)
-            for target in _targets(node)
-            for name in walk(target)
-            if isinstance(name, nodes.Name)
-        }
-        key = ", ".join(name for name in load.read if name in set_inside)
+        around, key = load.loops[depth], ", ".join(load.key(depth))
         *before, last = load.made
         made = [self.of(each.span) for each in load.made]
         outer, inner = self._indent(around.span), self._indent(last.span)
@@ -314,7 +322,7 @@ class _Text:
         """
         loads = self._loads(lines)
         nest = self._nest(loads, blocks)
-        if not nest:
+        if not nest or any(load.is_traced for load in loads):
             return
         text = _Text(SourceFile(self.source.path, self._reordered(nest, blocks)))
         known = {self._key(load) for load in loads}

@@ -283,6 +283,7 @@ def f():
         ("            store(m", "            for i in r:\n                store(m"),  # two loops
         ("dst=b, src", "dst=b[0], src"),  # no tile of its own
         ("for m in range(0, M, T):", "for i in range(0, M, T):"),  # another loop
+        ("for k in range(8):", "for k in nl.affine_range(8):"),  # traced once by Beta 1
     ],
 )
 def test_what_is_not_blocked(old: str, new: str) -> None:
@@ -344,6 +345,43 @@ def test_a_naive_product_is_nearly_as_fast_as_the_best(name: str, advice: str) -
     assert first.gain > first.answer.gain > 0.5
     best = nkic.compile(str(path), name="matmul_fully_blocked", inputs=side)
     assert last.after_ns < 1.1 * nkic.run(best, fill="zeros").time_ns
+
+
+BETA_1 = """\
+import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(lhsT, rhs):
+    (K, M), (_, N) = lhsT.shape, rhs.shape
+    out = nl.ndarray((M, N), dtype=lhsT.dtype, buffer=nl.shared_hbm)
+    for m in nl.affine_range(M // 128):
+        for n in nl.affine_range(N // 512):
+            sums = nl.zeros((128, 512), nl.float32, buffer=nl.psum)
+            for k in nl.affine_range(K // 128):
+                a = nl.load(lhsT[k * 128 : k * 128 + 128, m * 128 : m * 128 + 128])
+                b = nl.load(rhs[k * 128 : k * 128 + 128, n * 512 : n * 512 + 512])
+                sums += nl.matmul(a, b, transpose_x=True)
+            c = nl.copy(sums, dtype=out.dtype)
+            nl.store(out[m * 128 : m * 128 + 128, n * 512 : n * 512 + 512], value=c)
+    return out
+"""
+
+
+def test_a_product_of_beta_1() -> None:
+    """Loops that Beta 1 traces once run no `if` for each iteration; unrolled ones do."""
+    side = dict.fromkeys(("lhsT", "rhs"), "bfloat16[1024,1024]")
+
+    def product(text: str) -> tuple[SourceFile, Executable]:
+        source = SourceFile("k.py", text)
+        return source, nkic.compile(source, inputs=side).executable
+
+    assert not [step for step in advise(BETA_1, product).steps if step.taken]
+    unrolled = BETA_1.replace("affine_range", "static_range")
+    (step,) = advise(unrolled, product).steps
+    assert step.answer.name == "load-once:lhsT,rhs" and step.verdict == "bits"
+    assert step.gain > step.answer.gain > 0.4
 
 
 CALLS = {
