@@ -19,10 +19,10 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_620, 17),
+    "base": (3_660, 17),
     "machine": (10_050, 31),
     "source": (6_157, 14),
-    "program": (1_755, 6),
+    "program": (1_765, 6),
     "evaluate": (16_311, 52),
     "language": (13_079, 41),
     "specialise": (4_416, 13),
@@ -30,14 +30,14 @@ BUDGET = {
     "compiler": (9_428, 22),
     "prove": (2_898, 9),
     "artifact": (5_505, 17),
-    "simulate": (15_817, 42),
-    "report": (6_627, 20),
+    "simulate": (15_819, 42),
+    "report": (6_631, 20),
     "migrate": (6_587, 17),
-    "api": (3_229, 12),
-    "judge": (3_096, 10),
+    "api": (3_231, 12),
+    "judge": (3_097, 10),
     "serve": (1_899, 7),
     "nki": (2_390, 12),
-    "cli": (6_519, 28),
+    "cli": (6_549, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

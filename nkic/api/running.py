@@ -33,6 +33,7 @@ from nkic.base.diagnostics import (
     make,
 )
 from nkic.base.levels import DEFAULT, Settings
+from nkic.base.text import whole_number
 from nkic.machine.operators import ORDERS
 from nkic.machine.targets import TARGETS
 from nkic.report import run_report, timeline
@@ -119,10 +120,11 @@ def _as_list(names: str | Sequence[str] | None) -> list[str]:
 
 def _tap(text: str) -> Tap:
     name, at, line = text.rpartition("@")
-    if not at or not name or not line.isdigit():
+    number = whole_number(line)
+    if not at or not name or number is None:
         message = f"dump={text!r}: expected 'NAME@LINE' or 'all'"
         raise bad_value(message, "for example dump='acc@12'")
-    return Tap(name, int(line))
+    return Tap(name, number)
 
 
 def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:

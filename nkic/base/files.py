@@ -187,16 +187,44 @@ def replacing(path: str) -> Iterator[BinaryIO]:
     formats that seek while writing, such as zip, cannot do so there.
     """
     with _refusals(path):
-        if "\0" in path:
-            raise OSError(None, "a path cannot contain a null character")
-        target = real(path)
-        if target.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP).lower())
+        target = _target(path)
         if target.is_dir():
             raise IsADirectoryError(None, "it is a folder")
         special = target.exists() and not target.is_file()
         with _at_the_end(target) if special else in_place_of(target) as stream:
             yield stream
+
+
+def _target(path: str) -> Path:
+    """Return the file that is written for `path`. Raises `OSError`."""
+    if "\0" in path:
+        raise OSError(None, "a path cannot contain a null character")
+    target = real(path)
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP).lower())
+    return target
+
+
+def refuse_unwritable(path: str) -> None:
+    """Raise `UsageFailed` for a file that the system will not let this process write, before the
+    work whose result would be lost.
+    """
+    if path in ("", STANDARD):
+        return
+    with _refusals(path):
+        target = _target(path)
+        place = target if target.exists() else target.parent
+        place.stat()
+        if not place.is_dir() and place != target:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR).lower())
+        if not os.access(place, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES).lower())
+
+
+def make_folder(path: str | Path) -> None:
+    """Make a folder and those above it. Raises `UsageFailed`."""
+    with _refusals(str(path)):
+        Path(path).mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager

@@ -49,6 +49,18 @@ def grouped(number: int) -> str:
 _MOST_BITS = 13_000  # Python formats at most 4,300 digits
 
 
+def whole_number(text: str, most: int = 999_999_999) -> int | None:
+    """Return the number from 0 to `most` that ASCII digits write, or None.
+
+    `int` itself takes digits of other scripts, and raises for some that `isdigit` counts as digits
+    and for numbers of thousands of digits.
+    """
+    if not (text.isascii() and text.isdigit()) or len(text.lstrip("0")) > len(str(most)):
+        return None
+    number = int(text.lstrip("0") or "0")
+    return number if number <= most else None
+
+
 def plural(number: int, noun: str, nouns: str = "") -> str:
     """Format `1 error`, `2 errors`; `nouns` is an irregular plural."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"

@@ -21,6 +21,7 @@ import msgpack
 
 import nkic
 from nkic.base.diagnostics import UsageFailed, bad_value
+from nkic.base.text import whole_number
 from nkic.judge.evaluation import Evaluation
 from nkic.judge.judge import Candidate, Judge
 from nkic.judge.pool import Pool
@@ -66,13 +67,13 @@ class ClusterPool(Pool):
         with ExitStack() as stack:
             where: Any = address
             if address.startswith(LOCAL):
-                number = address.removeprefix(LOCAL)
-                if not number.isdecimal() or not 0 < int(number) <= 1024:
+                number = whole_number(address.removeprefix(LOCAL), 1024)
+                if not number:
                     text = f"--cluster: `{address}` has no number of workers"
                     raise bad_value(text, "use local:2")
                 dask.config.set(SETTINGS)
                 where = distributed.LocalCluster(
-                    n_workers=int(number), threads_per_worker=1, dashboard_address=None
+                    n_workers=number, threads_per_worker=1, dashboard_address=None
                 )
                 stack.callback(where.close)
             try:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
-from nkic.base.text import clean
+from nkic.base.text import clean, whole_number
 from nkic.machine.dtypes import DTYPES, DType
 from nkic.machine.operands import Register
 from nkic.machine.patterns import DYNAMIC_KINDS, Dims, RunTimeOffset
@@ -149,10 +149,10 @@ class Scanner:
     def numbered(self, letter: str) -> int:
         """Consume a name made of `letter` and a number: s12."""
         written = self.name()
-        digits = written[1:]
-        if written[0] != letter or not digits.isdigit() or len(digits) > 10:
+        number = whole_number(written[1:], 9_999_999_999)
+        if written[0] != letter or number is None:
             self.fail(f"`{clean(written[:20])}`", f"{letter} and a number")
-        return int(digits)
+        return number
 
     def setting(self, name: str, mark: str = "") -> int:
         """Consume an integer after `name` and `mark`."""

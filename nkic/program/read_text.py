@@ -167,12 +167,13 @@ class _Reader:
                 continue
             number, waits, signals = self.matched(_SLOT, "a place in a stream").groups()
             pairs = (pair.split("x") for pair in (waits or "").split(", ") if pair)
+            awaited = tuple(Wait(_integer(one), _integer(amount)) for one, amount in pairs)
+            if len({wait.semaphore for wait in awaited}) < len(awaited):
+                raise Misread(f"line {self.at}: two waits for one semaphore")
             items.append(
                 Slot(
                     by_number[_integer(number)] if number else None,
-                    tuple(
-                        Wait(_integer(semaphore), _integer(amount)) for semaphore, amount in pairs
-                    ),
+                    awaited,
                     tuple(_integer(s) for s in (signals or "").split(", ") if s),
                 )
             )
@@ -286,9 +287,11 @@ class _Reader:
             return AccessPattern(storage, dtype, *window, dynamic)
         offset = scanner.setting("{")
         scanner.expect(";")
-        shape = scanner.value()
+        shape = _integers(scanner)
         scanner.expect(";")
-        strides = scanner.value()
+        strides = _integers(scanner)
+        if len(strides) != len(shape):
+            scanner.fail(f"{len(strides)} strides", f"{len(shape)}, one for each size")
         scanner.expect("}")
         return View(storage, shape, strides, offset, *self.kind(scanner, storage))
 
@@ -296,6 +299,13 @@ class _Reader:
         """Parse what may follow a pattern: another type than its tensor's, a run-time offset."""
         dtype = scanner.dtype() if scanner.accept(":") else storage.dtype
         return dtype, scanner.dynamic(self.operand)
+
+
+def _integers(scanner: Scanner) -> tuple[int, ...]:
+    value = scanner.value()
+    if not isinstance(value, tuple) or not all(type(part) is int for part in value):
+        scanner.fail(f"`{clean(repr(value)[:30])}`", "a tuple of integers")
+    return value
 
 
 def _check(program: Program) -> None:

@@ -12,6 +12,7 @@ from nkic.artifact.disassemble import source_place
 from nkic.artifact.records import Executable
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
+from nkic.base.text import whole_number
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import Engine
 from nkic.report.critical import trust_of
@@ -38,10 +39,11 @@ def blas_threads(environ: Mapping[str, str]) -> int:
     Raises `UsageFailed`.
     """
     value = environ.get(THREADS_VARIABLE, "") or "1"
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value[:5]) <= MAX_THREADS:
+    threads = whole_number(value, MAX_THREADS)
+    if not threads:
         text = f"{THREADS_VARIABLE}={value} in the environment: expected 1 to {MAX_THREADS}"
         raise bad_value(text, f"unset {THREADS_VARIABLE}")
-    return int(value)
+    return threads
 
 
 # What a user calls the options of a run, in `nki-run` and in `nkic.run`.

@@ -11,7 +11,7 @@ from typing import Any
 from nkic.artifact.records import Executable, InstructionRecord, LoopRecord, PatternRecord
 from nkic.base.diagnostics import Kind, Remark
 from nkic.base.source import NOWHERE
-from nkic.base.text import clean, decimal, grouped, share
+from nkic.base.text import clean, decimal, grouped, share, whole_number
 from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, SHORT_NAMES, TARGETS, Engine, Target
 
 # The order of the line: compute first, in the order of the architecture guides.
@@ -107,7 +107,7 @@ def executions(executable: Executable) -> int | None:
 def _note(executable: Executable, name: str) -> int:
     """Return a number from the build notes, which are for people: 0 if it is malformed."""
     text = executable.meta.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    return whole_number(text, 10**18) or 0
 
 
 def _instructions(executable: Executable) -> Iterator[tuple[Engine, InstructionRecord, int]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from nkic.artifact.events import Change, Event, Trace
 from nkic.artifact.records import InstructionRecord, OperandRecord, PatternRecord, StreamRecord
-from nkic.base.text import size
+from nkic.base.text import size, whole_number
 from nkic.machine.instructions.combined import (
     PRODUCT,
     TRIGGERS,
@@ -132,7 +132,9 @@ class Subject:
             text = self.trace.executable.iterations[index] if index >= 0 else ""
             pairs = (part.partition("=") for part in text.split())
             self._iterations[index] = {
-                name: int(value) for name, _, value in pairs if value.lstrip("-").isdigit()
+                name: number if value[:1] != "-" else -number
+                for name, _, value in pairs
+                if (number := whole_number(value.removeprefix("-"))) is not None
             }
         return self._iterations[index]
 

@@ -17,7 +17,7 @@ from nkic.artifact.archive import Opened, opened
 from nkic.artifact.arrays import Offer, natural, offer_npy, offer_raw, read_npz
 from nkic.artifact.records import Executable, ParameterRecord
 from nkic.base.diagnostics import Diagnostic, InputFailed, Level, UsageFailed, did_you_mean, make
-from nkic.base.text import clean, grouped, width
+from nkic.base.text import clean, grouped, whole_number, width
 from nkic.machine import codecs, dtypes
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DType
@@ -357,8 +357,8 @@ def _raw(text: str, where: str) -> RawFile:
     match = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
     if match is None or not path:
         _refuse(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
-    sizes = [int(word) for word in re.findall(r"\d+", match["sizes"])]
-    if not all(0 < size <= _MAX_SIZE for size in sizes):
+    sizes = [whole_number(word, _MAX_SIZE) or 0 for word in re.findall(r"\d+", match["sizes"])]
+    if 0 in sizes:
         _refuse(f"{where}: every size must be from 1 to {_MAX_SIZE}")
     name = match["dtype"].removeprefix("nl.")
     dtype = dtypes.find(name)

@@ -198,7 +198,7 @@ class Observed(Hook):
 
 # ---- Every write of a run, with its writer and its place in the source --------------------------
 
-_ITERATION = re.compile(r"=(-?\d+)")
+_ITERATION = re.compile(r"=(-?\d{1,18})")
 Region = tuple[tuple[int, int], ...]  # start and end, by dimension
 
 

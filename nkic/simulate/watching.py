@@ -12,7 +12,7 @@ import numpy as np
 
 from nkic.artifact.records import InstructionRecord, PatternRecord, TensorRecord
 from nkic.base.diagnostics import LimitHit, bad_value, make, suggestion
-from nkic.base.text import clean, grouped, plural, size
+from nkic.base.text import clean, grouped, plural, size, whole_number
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import MEMORIES
 from nkic.simulate.compare import Stats, stats_of
@@ -65,8 +65,9 @@ def breakpoint_of(text: str) -> Breakpoint:
     if match is None or match[3] == "0":
         help = "for example kernel.py:12, 12, or kernel.py:12:3 for its third instruction to run"
         raise bad_value(f"`{clean(text)}` is not a breakpoint", help)
-    if match[1] is not None and match[1].isdigit() and match[3] is None:
-        return Breakpoint("", int(match[1]), int(match[2]))  # LINE:TIME
+    line = whole_number(match[1] or "")
+    if line is not None and match[3] is None:
+        return Breakpoint("", line, int(match[2]))  # LINE:TIME
     return Breakpoint(match[1] or "", int(match[2]), int(match[3]) if match[3] else None)
 
 
@@ -574,10 +575,11 @@ def chosen(debugger: Debugger, stop: Execution, text: str) -> tuple[Part, int]:
         names = [clean(known) for known in stop.scene.tensors.named if known]
         raise bad_value(f"there is no tensor `{clean(name)}`", suggestion(name, names, "there are"))
     if mark:
-        if not ordinal.isdigit() or not 0 < int(ordinal) <= len(numbers):
+        number = whole_number(ordinal, len(numbers))
+        if not number:
             text = f"there are {len(numbers)} tensors `{clean(name)}`, and no #{clean(ordinal)}"
             raise bad_value(text, f"write {clean(name)}#1 to {clean(name)}#{len(numbers)}")
-        return wanted, numbers[int(ordinal) - 1]
+        return wanted, numbers[number - 1]
     operands = stop.item.record.operands
     accessed = [o.tensor for o in operands if isinstance(o, PatternRecord) and o.tensor in numbers]
     if accessed:

@@ -35,6 +35,8 @@ WORDS = (
         "-inf",
         "0x7f",
         "1_0",
+        "\u00b2",  # a digit to isdigit, and no number to int
+        "\u0663",  # 3, in Arabic digits
         "'",
         '"',
         "%0",

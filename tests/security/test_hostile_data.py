@@ -10,6 +10,7 @@ import io
 import json
 import os
 import random
+import re
 import sys
 import zipfile
 from collections.abc import Callable
@@ -351,6 +352,60 @@ def test_a_wrong_block_is_refused_at_its_line(line: str, place: Place) -> None:
     assert "b.py:" in ended.said
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("nkic k.py --message-file F", "nkic k.py --junit F", "nkic k.py --report resources=F"),
+        *("nkic k.py --report remarks=F.json", "nki-run k.neff --fill zeros --message-file F"),
+        *("nki-run k.neff --inputs in.npz -o F", "nki-run k.neff --inputs in.npz --bless F"),
+        *("nki-run k.neff --fill zeros -o a=@F", "nki-run profile k.neff --report html=F"),
+        *(
+            "nki-run equal k.neff k.neff --message-file F",
+            "nki-run inspect k.neff --message-file F",
+        ),
+        *("nkic evaluate task.toml k.py --jsonl F", "nkic tune k.py task.toml --write F"),
+    ],
+)
+def test_what_is_written_can_be_written_and_is_not_read(words: str, place: Place) -> None:
+    """Both are refused before any work, and nothing is lost."""
+    place.write("task.toml", "")
+    place.write("k.neff.json", "")
+    made = {path: path.read_bytes() for path in place.folder.iterdir()}
+    tool, *rest = words.split()
+    (place.folder / "file").write_text("")
+    for target in ("no/x", "file/x", "x" * 300, *(["in.npz"] if "in.npz" in words else [])):
+        ended = place.ends(tool, *(word.replace("F", target) for word in rest))
+        assert ended.code == 2
+        assert "read by this run" in ended.said if target == "in.npz" else "NKI0006" in ended.said
+    for name in {word for word in rest if (place.folder / word).is_file()}:
+        ended = place.ends(
+            tool, *(word.replace("F.json", name).replace("F", name) for word in rest)
+        )
+        assert ended.code == 2
+        assert "is read by this run" in ended.said
+    assert {path: path.read_bytes() for path in made} == made
+
+
+def test_options_are_read_before_the_run(place: Place) -> None:
+    """A wrong option loses neither the time of a run nor the outputs of an earlier one."""
+    place.write("o.npz", "earlier")
+    for words in (
+        *(
+            ["debug", *RUN, "--fuzz-order", order]
+            for order in ("x", "0", "1:x", "\u00b2", "9" * 5000)
+        ),
+        *(["profile", *RUN, "--against", path] for path in ("no", "k.py", ".")),
+    ):
+        assert place.ends("nki-run", *words, "-o", "o.npz").code == 2
+        assert place.read("o.npz") == "earlier"
+
+
+@pytest.mark.parametrize("path", ["k.py", "k.py/x", "/dev/null"])
+def test_a_folder_that_cannot_be_made(path: str, place: Place) -> None:
+    words = ["k.py", *ARG, "-o", "m.neff", "--bug-report", path]
+    assert "NKI00" in place.ends("nkic", *words).said
+
+
 ARRAYS = bindings.words("""
     np.eye(-5,5) np.zeros(6).reshape((-2,-3)) np.ones((1,)*9) np.zeros((-1,4))
     np.identity(-1) np.zeros((0,5)) np.array(5) np.full((2,-1),1) np.arange(5,0)
@@ -371,6 +426,25 @@ def test_truths_are_no_sizes_as_in_numpy(size: str, place: Place) -> None:
     text = BODY.replace("np.ones((128, 16)", f"np.ones(({size}, 16)").replace("dst=d", "dst=d[0:1]")
     ended = place.ends("nkic", place.write("c.py", text), *ARG, "-o", "c.neff")
     assert ended.code == 1 and "an integer is required" in ended.said
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "said"),
+    [
+        ("ir", "(128, 16); (16, 1)", "(128, None); (16, 1)", "a tuple of integers"),
+        ("ir", "(128, 16); (16, 1)", "(128, 16); 16", "a tuple of integers"),
+        ("ir", "(128, 16); (16, 1)", "(128, 16); (16,)", "2, one for each size"),
+        ("sched", r" wait (\d+)x1, \d+x1", r" wait \1x1, \1x1", "two waits for one semaphore"),
+    ],
+)
+def test_a_printed_program_that_was_changed(
+    kind: str, old: str, new: str, said: str, place: Place
+) -> None:
+    text = place.read(f"k.{kind}")
+    changed = re.sub(old if "wait" in old else re.escape(old), new, text, count=1)
+    assert changed != text
+    ended = place.ends("nkic", place.write(f"m.{kind}", changed), "-o", "m.neff")
+    assert ended.code != 0 and said in ended.said
 
 
 def test_what_follows_a_printed_program_is_refused(place: Place) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from nkic.base import diagnostics, levels
+from nkic.base import diagnostics, files, levels
 from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.levels import DEFAULT, Settings, Wish
 from nkic.base.render import FORMATS
@@ -167,6 +167,31 @@ def named(value: str) -> str:
         return value
     what = value.partition("=")[2]
     return what if what == "-" else what.rpartition("@")[2] if "@" in what else ""
+
+
+def paths(line: Any, use: str) -> Iterator[tuple[str, str]]:
+    """Yield the options that read (`reads`) or write (`writes`) files, each with its path."""
+    for name, row in rows(type(line)).items():
+        path_in = getattr(row, use)
+        if path_in is None:
+            continue
+        value = getattr(line, name)
+        for text in value if isinstance(value, tuple) else filter(None, [value]):
+            by = row.name if row.name.startswith("-") else "the kernel"
+            by += f" {text.partition('=')[0].partition('@')[0]}" if name == "report" else ""
+            yield by, path_in(text)
+
+
+def refuse_losses(line: Any, writer: Any) -> None:
+    """Refuse, before any work, what `writer` writes if it cannot, or if it is what `line` reads.
+
+    Raises `UsageFailed`.
+    """
+    read = {files.real(path): by for by, path in paths(line, "reads") if "\0" not in path}
+    for by, path in paths(writer, "writes"):
+        files.refuse_unwritable(path)
+        if path != files.STANDARD and (reader := read.get(files.real(path))):
+            fail(f"`{by}`: `{path}` is read by this run ({reader})", "choose another file")
 
 
 def is_named(value: str) -> bool:

@@ -20,7 +20,7 @@ from nkic import __version__
 from nkic.base import levels
 from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, did_you_mean, make
 from nkic.cli.common import streams
-from nkic.cli.common.options import Option, Shared, filled, parameters
+from nkic.cli.common.options import Option, Shared, filled, parameters, refuse_losses
 from nkic.cli.common.session import Session
 
 REFUSED = "!"
@@ -176,7 +176,13 @@ class Tool(click.Command):
         return ctx.get_help() if shared.help else None
 
     def invoke(self, ctx: click.Context) -> int:
-        return self.act(filled(self.line, ctx.params), ctx.ensure_object(Session)) or 0
+        line = filled(self.line, ctx.params)
+        session = ctx.ensure_object(Session)
+        message_file, session.message_file = session.message_file, None
+        refuse_losses(line, filled(Shared, ctx.params))  # which is not said in that file
+        session.message_file = message_file
+        refuse_losses(line, line)
+        return self.act(line, session) or 0
 
     # ---- help ----------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from nkic.artifact.records import Executable
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic, NkicError, UsageFailed, bad_value
 from nkic.base.files import STANDARD
-from nkic.base.text import clean, plural
+from nkic.base.text import clean, plural, whole_number
 from nkic.cli.common import Session
 from nkic.cli.nki_run.inspecting import lines_of
 from nkic.cli.nki_run.options import CommandLine
@@ -119,8 +119,8 @@ class Prompt(cmd.Cmd):
         return stop or line == "EOF"
 
     def _number(self, text: str) -> int | None:
-        if not text or (text.isdecimal() and len(text) < 10 and int(text)):
-            return int(text or 1)
+        if number := whole_number(text or "1"):
+            return number
         self._show([f"error: `{clean(text)}` is not a number of repetitions"])
         return None
 
@@ -220,8 +220,8 @@ class WantedDumps(NamedTuple):
             if name == EVERYTHING and wanted.folder is None:
                 by = lines_of("--dump", lines) if lines is not None else None
                 wanted = wanted._replace(folder=path, lines=by)
-            elif name != EVERYTHING and lines is not None and lines.isdigit() and len(lines) < 10:
-                wanted.files.append((Tap(name, int(lines)), path))
+            elif name != EVERYTHING and (line := whole_number(lines or "")) is not None:
+                wanted.files.append((Tap(name, line), path))
             else:
                 raise _malformed(text)
         return wanted
@@ -260,10 +260,7 @@ def _npz(session: Session, path: str, groups: dict[str, Dump | list[Dump]]) -> N
 def _folder(session: Session, folder: str, dumps: Sequence[Dump]) -> None:
     """Write a file per tensor name with an array per write; the index is written last."""
     directory = Path(folder)
-    try:
-        directory.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UsageFailed([files.cannot_write(folder, error)]) from error
+    files.make_folder(folder)
     names = _file_names(dumps)
     rows = []
     for name, file in names.items():
@@ -386,13 +383,24 @@ class Debugging:
 
 def _expected(value: str) -> Expected:
     at, equals, path = value.partition("=")
-    if not equals or not at.isdigit() or not path:
+    line = whole_number(at)
+    if not equals or line is None or not path:
         message = f"--expect-at {clean(value)}: expected LINE=FILE.npz"
         raise bad_value(message, "for example --expect-at 12=reference.npz")
-    return Expected(int(at), path)
+    return Expected(line, path)
 
 
 MAX_ORDERS = 1_000_000
+
+
+def orders_of(wanted: str) -> tuple[int, int]:
+    """Return the number and the seed of `N[:SEED]`. Raises `UsageFailed`."""
+    text, _, start = wanted.partition(":")
+    count, seed = whole_number(text, MAX_ORDERS), whole_number(start or "0", 2**63)
+    if not count or seed is None:
+        text = f"--fuzz-order {clean(wanted)}: expected N, or N:SEED, with N up to {MAX_ORDERS:,}"
+        raise bad_value(text, "for example --fuzz-order 100")
+    return count, seed
 
 
 def fuzz(
@@ -403,11 +411,7 @@ def fuzz(
     wanted: str,
 ) -> list[Diagnostic]:
     """Run other orders, and return the error for the first one with other outputs."""
-    number, _, start = wanted.partition(":")
-    if not number.isdigit() or not 1 <= int(number) <= MAX_ORDERS or not (start or "0").isdigit():
-        text = f"--fuzz-order {clean(wanted)}: expected N, or N:SEED, with N up to {MAX_ORDERS:,}"
-        raise bad_value(text, "for example --fuzz-order 100")
-    count, seed = int(number), int(start or 0)
+    count, seed = orders_of(wanted)
     race = Fuzz(executable, inputs, options, seed).search(count)
     if race is not None:
         return [diagnostic(executable, race, seed)]

@@ -4,9 +4,10 @@ beyond what their rows say, and the command lines of ranks: `{rank}` in a path i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from nkic.base.diagnostics import bad_value
@@ -19,6 +20,7 @@ from nkic.cli.common.options import (
     machine_option,
     named,
     option,
+    paths,
     refuse_by_table,
     refuse_excluded,
     refuse_pair,
@@ -238,8 +240,8 @@ class CommandLine:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CompareLine:
-    before: str = option("A", "The first file.")
-    after: str = option("B", "The second file.")
+    before: str = option("A", "The first file.", reads=whole)
+    after: str = option("B", "The second file.", reads=whole)
     fail_if: str | None = option(
         "--fail-if RULES",
         "Fail if a figure exceeds a limit: cycles>+2%,sbuf_peak>24MiB (exit code 1; of B, and with"
@@ -267,7 +269,7 @@ class EqualLine:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InspectLine:
-    artifact: str = option("KERNEL.neff", "The compiled kernel.", modes="check")
+    artifact: str = option("KERNEL.neff", "The compiled kernel.", modes="check", reads=whole)
     disasm: bool = _inspect("--disasm", "List the program, instead of describing it.")
     check: bool = _inspect(
         "--check",
@@ -373,16 +375,13 @@ def _refuse_sharing(line: CommandLine) -> None:
     if len(from_stdin) > 1:
         refuse_pair(from_stdin[0], from_stdin[1], "standard input can be read once")
     _refuse_mixing(line, [by for by, path in writes if path == STANDARD])
-    options = {real(path): by for by, path in reads if _is_path(path)}
+    written: dict[Path, str] = {}
     for by, path in writes:
         if not _is_path(path):
             continue
-        location = real(path)
-        if location in options:
-            fail(
-                f"`{by}`: `{path}` is read by this run ({options[location]})", "choose another file"
-            )
-        options[location] = by
+        if other := written.get(real(path)):
+            fail(f"`{by}`: `{path}` is also written by {other}", "choose another file")
+        written[real(path)] = by
 
 
 def _refuse_mixing(line: CommandLine, writers: Sequence[str]) -> None:
@@ -399,19 +398,6 @@ def _refuse_mixing(line: CommandLine, writers: Sequence[str]) -> None:
 
 def _is_path(path: str) -> bool:
     return path not in ("", STANDARD) and "\0" not in path
-
-
-def paths(line: CommandLine, use: str) -> Iterator[tuple[str, str]]:
-    """Yield the options that read (`reads`) or write (`writes`) files, each with its path."""
-    for name, row in TABLE.items():
-        path_in = getattr(row, use)
-        if path_in is None:
-            continue
-        value = getattr(line, name)
-        for text in value if isinstance(value, tuple) else filter(None, [value]):
-            by = "the kernel" if name == "artifact" else row.name
-            by += f" {text.partition('=')[0].partition('@')[0]}" if name == "report" else ""
-            yield by, path_in(text)
 
 
 # ---- ranks ---------------------------------------------------------------------------------

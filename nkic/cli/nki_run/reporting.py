@@ -98,6 +98,8 @@ def check(line: CommandLine, executable: Executable) -> None:
     baseline_of(line)
     list(wanted(line))
     sources(line, executable)
+    if line.against is not None:
+        list(measured.read(line.against))
 
 
 def write(line: CommandLine, session: Session, analysis: Insight, run: RunReport) -> int:

@@ -166,6 +166,8 @@ class _RunCommand:
         if not line.expect_at:  # with it, tolerances may be those of any tensor
             outputs.refuse_ignored(self.settings, self.signature)
         self.writer = Writer(line, session, self.signature)
+        if line.fuzz_order is not None:
+            debugging.orders_of(line.fuzz_order)
         if line.source or wants_reports(line):
             reporting.check(line, self.executable)
         self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}

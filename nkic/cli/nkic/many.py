@@ -129,7 +129,7 @@ def lines_for(line: CommandLine, found: Sequence[Found]) -> list[CommandLine]:
         path = wanted[0].path if wanted and not line.emit else None
         own.append(replace(alone, sources=(one.path,), emit=emit, output=path))
     for home in {Path(path).parent for path in writers if folder}:
-        home.mkdir(parents=True, exist_ok=True)
+        files.make_folder(home)
     return own
 
 
@@ -537,7 +537,7 @@ class _Many:
             if source is not None:
                 texts[f"source/{number}-{Path(path).name}"] = source.text
         for name, content in texts.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            files.make_folder((folder / name).parent)
             files.write(str(folder / name), content)
         self.session.tell("bug-report", f"wrote {folder}: attach it", path=str(folder))
 

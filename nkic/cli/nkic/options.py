@@ -76,7 +76,10 @@ class CommandLine:
     """The words of the command line, by option name."""
 
     sources: tuple[str, ...] = option(
-        "[KERNEL.py…]", "The kernels' files, or folders of such; - is standard input.", modes=_FILES
+        "[KERNEL.py…]",
+        "The kernels' files, or folders of such; - is standard input.",
+        modes=_FILES,
+        reads=whole,
     )
     kernel: str | None = _kernel(
         "-k, --kernel NAME",
@@ -346,9 +349,11 @@ def _secret(given: Callable[..., Any]) -> Any:
 class EvaluateLine:
     """The words of `evaluate`."""
 
-    task: str = option("TASK.toml", "The task's file.")
+    task: str = option("TASK.toml", "The task's file.", reads=whole)
     candidates: tuple[str, ...] = option(
-        "CANDIDATE…", "Candidates: kernel files, compiled kernels, or folders of such files."
+        "CANDIDATE…",
+        "Candidates: kernel files, compiled kernels, or folders of such files.",
+        reads=whole,
     )
     jobs: int = _jobs(_judge, "candidates")
     cluster: str | None = _cluster(_judge)
@@ -391,8 +396,8 @@ _tune = partial(option, group="Tuning", common=True)
 class TuneLine:
     """The words of `tune`."""
 
-    kernel: str = option("KERNEL.py", "The kernel's file.")
-    task: str = option("TASK.toml", "The task's file.")
+    kernel: str = option("KERNEL.py", "The kernel's file.", reads=whole)
+    task: str = option("TASK.toml", "The task's file.", reads=whole)
     vary: tuple[str, ...] = _tune(
         "--vary NAME=VALUES",
         "A named value of the file, or -O, and the values to try: tile=128,256, buffers=1..4, or "
@@ -436,7 +441,7 @@ _serve = partial(option, group="Serving", common=True)
 class ServeLine:
     """The words of `serve`."""
 
-    tasks: tuple[str, ...] = option("TASK.toml…", "The tasks' files.")
+    tasks: tuple[str, ...] = option("TASK.toml…", "The tasks' files.", reads=whole)
     jobs: int = _jobs(_serve, "candidates")
     cluster: str | None = _cluster(_serve)
     host: str = _serve(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from nkic.base import text
 from nkic.base.diagnostics import did_you_mean, nearest
+from nkic.base.text import whole_number
+from tests.test_layers import FILES, ROOT
 
 
 @pytest.mark.parametrize(
@@ -127,3 +130,32 @@ def test_an_exact_name_is_not_its_own_correction() -> None:
 def test_did_you_mean_is_empty_when_nothing_is_near() -> None:
     assert did_you_mean("--ouput", ["--output", "--emit"]) == "did you mean `--output`?"
     assert did_you_mean("--frobnicate", ["--output", "--emit"]) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", "1_0", " 1", "1.0", "\u00b2", "\u0663", "9" * 5000]
+)
+def test_what_is_no_whole_number(text: str) -> None:
+    assert whole_number(text) is None
+
+
+def test_whole_numbers_have_a_limit() -> None:
+    assert whole_number("0" * 5000 + "12", 12) == 12
+    assert whole_number("13", 12) is None
+    assert whole_number("0") == 0
+
+
+# Files that ask of what the compiler itself has read or made whether it is a number.
+ASK = {
+    *("base/text.py", "base/levels.py", "specialise/inline.py", "serve/app.py"),
+    *("migrate/beta1/indices.py", "migrate/beta1/blocks.py", "cli/nkic/prints.py"),
+}
+
+
+def test_numbers_are_read_in_one_place() -> None:
+    """`isdigit` holds for words that `int` refuses."""
+    asking = re.compile(r"\.is(digit|decimal|numeric)\(")
+    found = {
+        str(path.relative_to(ROOT)) for path in FILES if asking.search(path.read_text("utf-8"))
+    }
+    assert found == ASK
