@@ -357,6 +357,10 @@ _ADVICE = [
     ("'NkiInstruction'", "an instruction does not return a tensor: use the dst that it wrote"),
     ("NoneType", attributes.NONE_ADVICE),
     ("'DType' object is not callable", "convert the number with `float(x)` or `int(x)`"),
+    (
+        "'int' object is not callable",
+        "remove the parentheses: it is a number; a tensor's sizes are in its `shape`",
+    ),
     ("object is not callable", "remove the parentheses: it is a value"),
     ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
     ("not enough values|too many values", "compare the number of values with the targets"),

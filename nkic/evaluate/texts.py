@@ -353,9 +353,17 @@ def _formatted_base(m: Machine, value: Any, spec: str) -> str:
 
 def _of_object(m: Machine, value: Any, spec: str) -> str:
     if spec:
+        _refuse_unknown(m, value)
         kind = m.class_of(value).name
         raise TypeError(f"unsupported format string passed to {kind}.__format__")
     return text(m, value)
+
+
+def _refuse_unknown(m: Machine, value: Any) -> None:
+    """Let a value of the language whose number is not known, such as a tensor, say so itself."""
+    special = m.class_of(value).find("__float__")
+    if value.__class__ not in INSTANCES and special is not UNSET:
+        m.call(special, (value,), None)
 
 
 def converted(m: Machine, value: Any, conversion: str, spec: str = "") -> str:
@@ -446,10 +454,12 @@ def percent(m: Machine, template: Any, values: Any) -> Any:
     if isinstance(values, tuple):
         m.charge(4 * len(values))
     m.allocate(len(plain) + _fields_length(m, plain, arguments))
+    operands = _Operands(m, isinstance(template, bytes))
     try:
-        result = template % _Operands(m, isinstance(template, bytes)).of(values)
-    except TypeError as error:
-        raise TypeError(_ADDRESS.sub("", str(error))) from None
+        result = template % operands.of(values)
+    except TypeError as error:  # some of them name the class of the operand that stands for it
+        shown = str(error).replace(_PercentOperand.__name__, operands.refused)
+        raise TypeError(_ADDRESS.sub("", shown)) from None
     m.allow_length(len(result), "the text")
     return result
 
@@ -495,6 +505,7 @@ class _Operands:
         self.m = m
         self._as_bytes = as_bytes
         self._length = 0
+        self.refused = ""  # the class of the operand that is no number
 
     def of(self, values: Any) -> Any:
         """Wrap the value, or every element of a tuple or dict, for the conversions of `%`."""
@@ -555,6 +566,8 @@ class _PercentOperand:
             return self.__index__()
         if self._value.__class__ in INSTANCES:
             return int(self._value)
+        _refuse_unknown(self._m, self._value)
+        self._all.refused = self._m.class_of(self._value).name
         raise TypeError(
             f"%d format: a real number is required, not {self._m.class_of(self._value).name}"
         )
@@ -568,6 +581,7 @@ class _PercentOperand:
     def __float__(self) -> float:
         if self._value.__class__ in INSTANCES or self._value.__class__ is int:
             return float(self._value)
+        _refuse_unknown(self._m, self._value)
         raise TypeError(f"must be real number, not {self._m.class_of(self._value).name}")
 
     def __getitem__(self, key: Any) -> Any:

@@ -19,6 +19,7 @@ from nkic.language import versions
 from nkic.language.creation import is_array
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, ENUMS, Operator, engine
+from nkic.language.foreign import parameter
 from nkic.language.grids import NkiGrid
 from nkic.language.hosted import plain, surface
 from nkic.language.registers import DeviceInteger, VirtualRegister
@@ -267,7 +268,7 @@ class Binder(Identical):
             text = versions.no_parameter(name, removal, active().profile)
             return CallRefused("removed-name", text, removal.instead, name)
         free = [parameter for parameter in self._row.parameters if parameter not in passed]
-        near = did_you_mean(name, free) or self._signature()
+        near = parameter(name, free) or did_you_mean(name, free) or self._signature()
         return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
 
     def _missing(self, values: list[Any], named: bool) -> CallRefused:

@@ -90,6 +90,8 @@ def _no_dtype(value: Any) -> tuple[str, str]:
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON_TYPES[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
+    if isinstance(value, int) and not isinstance(value, bool):
+        help = "pass the sizes as one tuple, such as (128, 512), and then the dtype"
     named = [] if isinstance(value, int | float) else dtypes.suggest(str(value))
     near = "".join(f"did you mean `nl.{name}`?" for name in named)
     return f"{brief(value)} is not a dtype", help or near or _ADVICE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum, EnumType, IntEnum
 from typing import Any, NoReturn
 
@@ -11,6 +11,7 @@ from nkic.base.device import Identical, KernelError, Missing
 from nkic.base.diagnostics import Guess, did_you_mean
 from nkic.base.profiles import Profile
 from nkic.language import versions
+from nkic.language.foreign import parameter
 from nkic.language.hosted import surface
 from nkic.language.trace import active
 from nkic.machine.operators import ACTIVATIONS, ALU
@@ -131,10 +132,10 @@ class Operator(Identical):
         except TypeError as error:
             if binds(function, args, keywords):
                 raise
-            raise self._wrong_call(function, error, keywords) from None
+            raise self._wrong_call(function, error, args, keywords) from None
 
     def _wrong_call(
-        self, function: Any, error: TypeError, keywords: Mapping[str, Any]
+        self, function: Any, error: TypeError, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> KernelError:
         """Return the error for arguments that do not fit: an unknown name, or a wrong number."""
         parameters = inspect.signature(function).parameters
@@ -146,7 +147,9 @@ class Operator(Identical):
             if removal is not None:
                 text = f"nl.{self.name}: {versions.no_parameter(name, removal, active().profile)}"
                 return KernelError("removed-name", text, help=removal.instead, argument=name)
-            help = did_you_mean(name, parameters) or _signature(self.name, parameters)
+            free = [*parameters][len(args) :]
+            near = parameter(name, free) or did_you_mean(name, free)
+            help = near or _signature(self.name, parameters)
             return KernelError("wrong-call", text, help=help, argument=name)
         return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, parameters))
 

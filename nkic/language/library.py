@@ -17,8 +17,9 @@ from nkic.base import profiles
 from nkic.base.device import KernelError
 from nkic.base.diagnostics import Label
 from nkic.base.source import SHIPPED, SourceFile
+from nkic.language.foreign import MEANT, otherwise
 from nkic.language.hosted import brief
-from nkic.language.namespace import MEANT, Namespace, otherwise
+from nkic.language.namespace import Namespace
 from nkic.language.trace import active, here
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType

@@ -16,6 +16,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.language import indexing, library, versions, views
 from nkic.language.dtypes_api import as_dtype
+from nkic.language.foreign import METHODS, one_tuple
 from nkic.language.hosted import SURFACES, brief, plain, surface
 from nkic.language.registers import DeviceInteger
 from nkic.language.trace import (
@@ -301,7 +302,10 @@ _ADVICE: dict[type, Callable[[_Consumer], str]] = {
 _DECIDING = frozenset({*_ADVICE, nodes.Call})
 
 
-@surface("__getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__", public=True)
+_SPECIAL = "__getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__ __round__"
+
+
+@surface(_SPECIAL, public=True)
 class NkiTensor(Identical):
     """A tensor: the result of `nl.ndarray`, and the type of kernel parameters."""
 
@@ -423,6 +427,7 @@ class NkiTensor(Identical):
         """Gather the rows given by a tensor of indices."""
         return self._view(indexing.vector_select, dim, _tensor(vector_offset, "vector_offset"))
 
+    @one_tuple("one tuple", "permute")
     def permute(self, dims: Sequence[int]) -> NkiTensor:
         """Reorder the dimensions."""
         return self._view(views.permute, dims)
@@ -439,6 +444,7 @@ class NkiTensor(Identical):
         """Drop a dimension of size 1."""
         return self._view(views.squeeze_dim, dim)
 
+    @one_tuple("one tuple", "reshape")
     def reshape(self, shape: Sequence[int]) -> NkiTensor:
         """Return the same elements in another shape."""
         return self._view(views.reshape, shape)
@@ -460,6 +466,7 @@ class NkiTensor(Identical):
         """Split, reorder and merge dimensions by name."""
         return self._view(views.rearrange, src_pattern, dst_pattern, fixed_sizes or {})
 
+    @one_tuple("a dtype, to read the same bytes as", "reshape", (int, tuple, list))
     def view(self, dtype: Any) -> NkiTensor:
         """Reinterpret the same bytes as another dtype."""
         return self._view(views.reinterpret, as_dtype(dtype, 0))
@@ -540,7 +547,12 @@ class NkiTensor(Identical):
 
     __iter__ = __contains__ = _no_loop
     __array__ = _no_array
-    __int__ = __float__ = __index__ = _no_number
+    __int__ = __float__ = __index__ = __round__ = _no_number
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise no_number(self._access)
+        return str(self)
 
     # NumPy's functions, if the Python interpreter evaluates the kernel
 
@@ -593,9 +605,9 @@ class NkiTensor(Identical):
         _library_function("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        hints = _HINTS if self.buffer.on_chip else _HINTS | _HBM_HINTS
+        hints = METHODS if self.buffer.on_chip else METHODS | _HBM_HINTS
         near = hints.get(name, "").format(library.free_axes(self.ndim)) or library.as_function(
-            name, self.ndim
+            name.removesuffix("_"), self.ndim
         )
         text = f"a tensor has no attribute `{name}`"
         advise = near or (
@@ -606,18 +618,6 @@ class NkiTensor(Identical):
         raise Missing("unknown-attribute", text, name, advise)
 
 
-_HINTS = {
-    "T": "use nl.transpose or nisa.nc_transpose",
-    "transpose": "use permute for free dimensions, nisa.nc_transpose across partitions",
-    "astype": "copy to a tensor of the other dtype with nisa.tensor_copy",
-    "flatten": "use flatten_dims(start, end) or reshape",
-    "squeeze": "use squeeze_dim(dim)",
-    "unsqueeze": "use expand_dim(dim)",
-    "std": "write nl.sqrt(nl.var(t, {}))",
-    "argmax": "use nisa.max8, then nisa.nc_find_index8",
-    "item": "values are known only on the device",
-    "numpy": "values are known only on the device",
-}
 _COLUMNS = "permute((1, 0)) reads it column by column; nisa.dma_transpose loads it transposed"
 _HBM_HINTS = {
     "T": _COLUMNS,

@@ -15,8 +15,8 @@ from nkic.base.diagnostics import Level
 from nkic.base.profiles import Profile
 from nkic.language.creation import is_array
 from nkic.language.enums import OF_ATTRIBUTE, OPERATORS, Operator
+from nkic.language.foreign import MEANT
 from nkic.language.hosted import plain
-from nkic.language.namespace import MEANT
 from nkic.language.objects import ReplicaGroup
 from nkic.language.registers import DeviceInteger
 from nkic.language.tensor import NkiTensor

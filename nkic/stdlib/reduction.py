@@ -12,6 +12,9 @@ from nkic.stdlib import _require, _with_number, multiply, square, subtract
 def _axes_of(x, axis):
     """Return the dimensions in `axis`, sorted and non-negative."""
     rank = len(x.shape)
+    text = "axis is a tensor, but must be a number: this reduces one tensor"
+    advice = "for the larger or smaller of two elements: nl.maximum(x, y), nl.minimum(x, y)"
+    _require(not isinstance(axis, nl.NkiTensor), text, help=advice)
     listed = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = sorted(a + rank if a < 0 else a for a in listed)
     _require(

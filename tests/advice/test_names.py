@@ -32,7 +32,7 @@ def errors(statement: str) -> list[Diagnostic]:
 
 
 ADVICE = {
-    "nl.tile(t, 128)": "did you mean `tiles`? nl.broadcast_to(t, shape) repeats",
+    "nl.tile(t, 128)": "nl.broadcast_to(t, shape) repeats",
     "nl.mult": "did you mean `multiply`?",
     "nl.gelu_tanh": "did you mean `gelu_apprx_tanh`?",
     "nl.clip(t)": "nl.minimum(nl.maximum(t, low), high)",

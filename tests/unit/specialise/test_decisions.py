@@ -11,7 +11,8 @@ import pytest
 from nkic.base.diagnostics import Diagnostic, Level
 from nkic.base.profiles import DEFAULT
 from nkic.compiler.request import parse_options
-from nkic.language.namespace import MEANT, names_of
+from nkic.language.foreign import MEANT
+from nkic.language.namespace import names_of
 from nkic.specialise.native import spaces
 from tests.harness import two_ways
 from tests.harness.kernels import compile_text
