@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_660, 17),
+    "base": (3_674, 17),
     "machine": (10_050, 31),
     "source": (6_157, 14),
     "program": (1_765, 6),
@@ -35,7 +35,7 @@ BUDGET = {
     "migrate": (6_587, 17),
     "api": (3_231, 12),
     "judge": (3_097, 10),
-    "serve": (1_899, 7),
+    "serve": (1_918, 7),
     "nki": (2_390, 12),
     "cli": (6_549, 28),
 }

@@ -159,6 +159,9 @@ class LimitHit(NkicError):
 Place = Span | CallChain | None
 
 
+LONGEST_TEXT = 4_000  # of a message, a note, a label or help
+
+
 def make(
     slug: str,
     message: str,
@@ -178,9 +181,18 @@ def make(
     if isinstance(at, CallChain):
         labels = [*labels, *call_labels(at)]
         at = at.primary
-    primary = Label(at, label) if at is not None else None
-    merged = tuple(_counted(*pair) for pair in Counter(labels).items())
-    return Diagnostic(code(slug), level, message, primary, merged, tuple(notes), help, tuple(fixes))
+    primary = Label(at, _short(label)) if at is not None else None
+    merged = tuple(
+        _counted(Label(one.span, _short(one.text)), count) for one, count in Counter(labels).items()
+    )
+    told, notes, help = _short(message), tuple(map(_short, notes)), _short(help)
+    return Diagnostic(code(slug), level, told, primary, merged, notes, help, tuple(fixes))
+
+
+def _short(text: str) -> str:
+    """Return a text without the end of one that is very long, which only a kernel can make so."""
+    more = len(text) - LONGEST_TEXT
+    return text if more <= 0 else f"{text[:LONGEST_TEXT]}… ({more:,} more characters)"
 
 
 def call_labels(at: CallChain) -> list[Label]:

@@ -8,9 +8,11 @@ import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
 # Control characters, marks that reorder text on screen (a spoofing attack), characters that some
-# terminals treat as line ends, and lone surrogates, which no encoding accepts.
+# terminals treat as line ends or that have no width, and lone surrogates, which no encoding
+# accepts.
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
+    "\ud800-\udfff]"
 )
 _SHORT_ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 

@@ -65,7 +65,12 @@ async def read(request: Request, limits: Limits) -> Asked:
     except ClientDisconnect:
         raise Refused(400, "the body ended early") from None
     try:
-        value = json.loads(body.decode(), parse_constant=_no_number)
+        value = json.loads(
+            body.decode(),
+            parse_constant=_no_number,
+            parse_int=_integer,
+            object_pairs_hook=_distinct,
+        )
     except RecursionError:
         raise Refused(400, "the body nests too deeply") from None
     except ValueError as error:  # also of decoding
@@ -109,7 +114,7 @@ def _candidate(value: Any) -> Candidate:
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         _refuse(f"`name` must be up to {LONGEST_NAME} printable characters")
     text, neff = table.get("text"), table.get("neff")
-    if (text is None) == (neff is None) or not isinstance(text or neff or "", str):
+    if (text is None) == (neff is None) or not isinstance(text if neff is None else neff, str):
         _refuse("a candidate must have `text`, or `neff` in base64")
     try:
         name.encode()
@@ -133,6 +138,20 @@ def _object(value: Any, what: str, keys: set[str]) -> dict[str, Any]:
 
 def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20:
+        raise ValueError(f"a number has {len(text):,} digits")
+    return int(text)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that is there twice: another reader would take the other value."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
 
 
 def _refuse(text: str) -> NoReturn:

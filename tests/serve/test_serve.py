@@ -141,7 +141,9 @@ DEEP = b"[" * 200_000
         (b"", JSON, 400, "not JSON"),
         (b"\xff\xfe", JSON, 400, "not JSON"),
         (b'{"wait": NaN}', JSON, 400, "NaN is no number"),
-        (b'{"wait": %s}' % (b"9" * 5000), JSON, 400, "not JSON"),
+        (b'{"wait": %s}' % (b"9" * 5000), JSON, 400, "not JSON: a number has 5,000 digits"),
+        (b'{"task": "a", "task": "b"}', JSON, 400, "a key twice"),
+        (b'{"task": "a", "candidate": {"text": "a", "text": "b"}}', JSON, 400, "a key twice"),
         (DEEP, JSON, 400, "nests too deeply"),
         (b'{"a":' * 100_000, JSON, 400, "nests too deeply"),
         (b"{}", {"content-type": "text/plain"}, 415, "application/json"),
@@ -151,13 +153,28 @@ DEEP = b"[" * 200_000
         (b"[]", JSON, 422, "the body must be an object"),
         (b"7", JSON, 422, "the body must be an object"),
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_hostile_bodies(
     client: Client, body: bytes, headers: dict[str, str], status: int, message: str
 ) -> None:
     answer = client(body=1 << 20).post("/evaluate", content=body, headers=headers)
     assert answer.status_code == status and message in answer.json()["error"]
+
+
+KINDS = [None, False, True, 0, -1.5, "", "x", [], [[]], {}, {"a": 1}]
+
+
+@pytest.mark.parametrize("value", KINDS, ids=map(repr, KINDS))
+@pytest.mark.parametrize("field", ["task", "candidate", "candidates", "name", "text", "neff"])
+def test_every_field_with_values_of_every_kind(client: Client, field: str, value: Any) -> None:
+    """None of them reaches the service's own code as something that it does not expect."""
+    body: dict[str, Any] = {"task": "softmax", "candidate": {"text": "def k(x): ..."}}
+    (body if field in ("task", "candidate", "candidates") else body["candidate"])[field] = value
+    answer = client().post("/evaluate", json=body)
+    assert answer.status_code < 500
+    if not isinstance(value, str) and value is not None:
+        assert answer.status_code == 422
 
 
 @pytest.mark.parametrize(

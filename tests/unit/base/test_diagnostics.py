@@ -124,3 +124,13 @@ def test_exit_codes_are_the_published_ones(name: str, exit_code: int) -> None:
     assert failure.exit_code == exit_code
     assert failure(carried).diagnostics == tuple(carried)
     assert str(failure(carried)) == "why"
+
+
+def test_a_text_that_a_kernel_made_very_long_is_cut() -> None:
+    long = "x" * 1_000_000
+    found = make(
+        "kernel-raised", long, Span("k.py", 1, 1, 1, 2), label=long, notes=[long], help=long
+    )
+    assert found.primary is not None
+    for text in (found.message, found.primary.text, *found.notes, found.help):
+        assert len(text) < 4_100 and text.endswith("… (996,000 more characters)")
