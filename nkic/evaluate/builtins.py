@@ -299,6 +299,7 @@ def _attribute_or(m: Machine, obj: Any, name: str, default: Any) -> Any:
     except Exception as error:
         if exceptions.is_a(m, error, "AttributeError"):
             error.__traceback__ = None  # its frames would live on: no collector runs
+            m.charge(exceptions.CAUGHT)
             return default
         raise
 

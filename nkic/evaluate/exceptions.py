@@ -195,10 +195,14 @@ def _instance(m: Machine, value: Any) -> ErrorInstance:
     return value
 
 
+CAUGHT = 80  # steps for an exception that is caught, which costs as much as so many nodes
+
+
 def handler_for(m: Machine, f: Frame, error: Exception, handlers: Any, before: Any) -> Any:
     """Return the handler that catches an exception, and the exception as a kernel object."""
     if is_fatal(error):
         return None, None
+    m.charge(CAUGHT)
     m.note(error)
     value = kernel_exception(m, error)
     for handler in handlers:

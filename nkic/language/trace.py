@@ -28,6 +28,7 @@ POISON = -1  # the number of a placeholder for a tensor that could not be made
 
 
 RECORDING = 100  # steps for an instruction, a tensor, or a view that is not an index
+COMPLAINING = 150  # steps for a diagnostic, even if it is merged with others
 VIEWING = 20  # steps for an index of a tensor
 RECORDED = 4096  # bytes of an instruction in all stages together, at most (2,200 were measured)
 
@@ -515,6 +516,7 @@ def complain(
     the message then points to that argument if the call spells it out. `at` overrides the location.
     """
     active().recording()
+    active().budget.charge(COMPLAINING)
     at = at or here()
     locations = at.user_frames()
     labels = [*labels, *(Label(span, "called from here") for span in locations[1:])]

@@ -170,6 +170,25 @@ math.comb(A(), 10**8)
 """
 
 
+# What is done to 100 members or fields, and the least that one of them costs.
+MEMBERS = {
+    "Enum('E', names)": 100,
+    "Flag('F', names)": 100,
+    "namedtuple('T', names)": 50,
+    "NamedTuple('T', pairs)": 50,
+    "T(*names)": 2,
+    "T._make(names)": 2,
+    "t._replace(M1=2)": 1,
+    "t._asdict()": 3,
+    "t == t": 3,
+    "hash(t)": 2,
+    "repr(t)": 10,
+    "list(E)": 1,
+    "list(reversed(E))": 1,
+    "~F.M1": 1,
+}
+CAUGHT = ("[].foo", "{}['a']", "int('x')", "len()", "raise ValueError", "1 / 0")
+WITH_DEFAULT = ("getattr([], 'foo', None)", "hasattr([], 'foo')", "getattr(np, 'foo', None)")
 ENDLESS = {"runaway", "too-large"}
 REFUSED = {"wrong-type", "too-large", "hidden-attribute", "wrong-value", "not-in-nki", "runaway"}
 
@@ -233,6 +252,24 @@ def test_classes_made_in_a_loop(code: str) -> None:
     head = "from dataclasses import dataclass\nfrom enum import Enum\nfrom typing import NamedTuple"
     made = code.replace("|", "\n    ")
     assert said(f"{head}\nfor i in range(2000):\n    {made}", steps=400_000) == "runaway"
+
+
+@pytest.mark.parametrize("code", MEMBERS)
+def test_members_and_fields_cost_steps(code: str) -> None:
+    head = "from enum import Enum, Flag\nfrom collections import namedtuple\n"
+    head += "from typing import NamedTuple\nnames = [f'M{i}' for i in range(100)]\n"
+    head += "pairs = [(name, int) for name in names]\nE, F = Enum('E', names), Flag('F', names)\n"
+    head += "T = namedtuple('T', names)\nt = T(*names)\n"
+    turns = 600_000 // (100 * MEMBERS[code])
+    assert body(f"{head}for i in range(9): {code}", limits=Limits(600_000)).slugs == []
+    assert said(f"{head}for i in range({turns}): {code}", steps=600_000) == "runaway"
+
+
+@pytest.mark.parametrize("code", [*CAUGHT, *WITH_DEFAULT])
+def test_an_exception_costs_as_much_as_many_nodes(code: str) -> None:
+    caught = f"    try: {code}\n    except Exception: pass" if code in CAUGHT else f"    {code}"
+    head = "import numpy as np\nfor i in range(2000):\n"
+    assert said(f"{head}{caught}", steps=150_000) == "runaway"
 
 
 @pytest.mark.parametrize("code", lines(GROWING))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import nkic
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
@@ -121,3 +122,14 @@ def test_methods_name_their_parameters() -> None:
 def any_keyword(signature: inspect.Signature) -> bool:
     """Return whether the function accepts arbitrary keywords."""
     return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+
+
+def test_a_refused_call_costs_steps() -> None:
+    """Equal errors are told once, but each is made in full."""
+    call = "[module.memset(a, value=0.0, unheard_of=1) for _ in range(1000)]"
+    text = KERNEL.format(root="nki", module="nki.isa", call=call)
+    with pytest.raises(nkic.CompileError) as failed:
+        nkic.compile(
+            SourceFile("kernel.py", text), inputs={"a": "f32[128,64]"}, limits={"steps": 200_000}
+        )
+    assert "runaway" in [one.code.slug for one in failed.value.diagnostics]
