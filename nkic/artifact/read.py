@@ -34,7 +34,7 @@ def open_file(
     the signature of the public key in the file `signed_by`; and `UsageFailed` if the system cannot
     read it.
     """
-    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    size = Path(path).stat().st_size if files.is_file(path) else 0
     if size > max_bytes:
         text = f"the file has {size:,} bytes; the limit is {max_bytes:,}"
         refuse("artifact-limit", text, offset=max_bytes)

@@ -25,7 +25,7 @@ from typing import Any
 from nkic import __version__
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic, Fix, Label, Level, bad_argument, code
-from nkic.base.files import is_on
+from nkic.base.files import is_file, is_folder, is_on
 from nkic.base.source import Span
 
 # ------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Probes:
 def led_to(path: str) -> str:
     """Return the real path of a file, or of a folder if `path` ends in a slash; empty if none."""
     try:
-        exists = Path(path).is_dir() if path.endswith("/") else Path(path).is_file()
+        exists = is_folder(path) if path.endswith("/") else is_file(path)
         return os.path.realpath(path) if exists else ""
     except (OSError, ValueError):  # a NUL
         return ""

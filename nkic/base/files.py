@@ -177,6 +177,22 @@ def real(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def is_file(path: str | Path) -> bool:
+    """Whether a file is there: false, too, for a path that the system refuses, such as a long one.
+
+    `Path.is_file` raises for some of these.
+    """
+    with suppress(OSError, ValueError):
+        return Path(path).is_file()
+    return False
+
+
+def is_folder(path: str | Path) -> bool:
+    with suppress(OSError, ValueError):
+        return Path(path).is_dir()
+    return False
+
+
 @contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """Return a stream that replaces the file `path` when the block succeeds.

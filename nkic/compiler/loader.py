@@ -142,7 +142,7 @@ class Loader:
     @property
     def files(self) -> list[str]:
         """The printed path of every file read so far."""
-        return [str(path.disk) for path in self._paths.values() if path.disk.is_file()]
+        return [str(path.disk) for path in self._paths.values() if files.is_file(path.disk)]
 
     def neighbour(self, path: str) -> SourceFile | None:
         """Return the file with this path inside nkic if it is beside the kernel's file."""

@@ -256,6 +256,8 @@ def read_solution(path: str) -> Candidate:
         entry, _, kernel = solution["spec"]["entry_point"].rpartition("::")
         sources = {source["path"]: source["content"] for source in solution["sources"]}
         name = solution["name"]
+        if not all(isinstance(text, str) for text in (*sources, *sources.values())):
+            raise TypeError("path and content are texts")
     except (KeyError, TypeError, AttributeError) as error:
         text = f"{path} is no solution: {type(error).__name__}: {error}"
         raise bad_value(text, "it needs name, spec.entry_point and sources") from None

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, bad_argument, bad_value, did_you_mean
-from nkic.base.text import size_of
+from nkic.base.text import clean, size_of
 from nkic.machine.dtypes import DTYPES, DType
 from nkic.machine.targets import TARGETS
 from nkic.simulate.compare import MODES, ToleranceSettings
@@ -193,8 +193,9 @@ def task_of(
         raise bad_value(f"{name}: {found.message}", found.help or "") from None
     wanted = task.reference_file
     if contents is None:
-        if not (folder / wanted).is_file():
-            raise bad_value(f"{name}: [reference]: there is no file `{wanted}`", "")
+        if not files.is_file(folder / wanted):
+            text = f"{name}: [reference]: there is no file `{clean(wanted[:200])}`"
+            raise bad_value(text, f"write the file's name as seen from {folder}")
         contents = {wanted: files.read_bytes(str(folder / wanted), MAX_REFERENCE)}
     elif wanted not in contents:
         raise bad_value(f"{name}: [reference]: `{wanted}` is not among its files", "")

@@ -65,11 +65,11 @@ def read_profiles(folder: str) -> list[Observation]:
     observations: list[Observation] = []
     for probe in PROBES:
         path = Path(folder) / f"{probe.name}.json"
-        if path.is_file():
+        if files.is_file(path):
             text = files.read_bytes(str(path), MAX_BYTES).decode("utf-8", "replace")
             observations.append(observed(probe, _parsed(str(path), text), str(path)))
     if not observations:
-        if not Path(folder).is_dir():
+        if not files.is_folder(folder):
             raise bad_value(f"{folder}: there is no such folder")
         names = ", ".join(sorted({f"{probe.name}.json" for probe in PROBES})[:3])
         raise bad_value(f"{folder}: it holds no profile of a microkernel", f"such as {names}")

@@ -194,7 +194,7 @@ def _time(row: Mapping[str, Any], fields: Sequence[str], place: str) -> float:
 
 def read(path: str) -> Iterator[Mapping[str, Any]]:
     """Yield the instructions of a profile. Raises `UsageFailed`."""
-    if Path(path).is_dir():
+    if files.is_folder(path):
         path = str(Path(path) / TABLE)
     data = files.read_bytes(path, MAX_BYTES)
     if path.endswith(".parquet"):

@@ -59,6 +59,7 @@ def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
         (f"{REFERENCE}[limits]\nmemory = 'much'\n{CASE}", "`memory` is 'much'", "4GiB"),
         (f"{REFERENCE}[outputs]\nrtoll = 1\n{CASE}", "[outputs] has no `rtoll`", "`rtol`"),
         (f"{REFERENCE}[[case]]\ninputs = {{ x = 'f99[1]' }}\n", "case case0: x", ""),
+        (f"{REFERENCE.replace('.py', 'x' * 300 + '.py')}{CASE}", "there is no file", "seen from"),
         ("name = [", "is not TOML", ""),
     ],
 )

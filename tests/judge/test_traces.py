@@ -136,7 +136,11 @@ def test_a_wrong_definition_is_refused(change: Any, message: str, folder: Path) 
 def test_a_wrong_solution_is_refused(folder: Path) -> None:
     two = solution("two", KERNEL)
     two["sources"].append({"path": "more.py", "content": ""})
-    for made, message in ((two, "`two` has 2 files"), ({}, "is no solution"), (3, "JSON object")):
+    wrong = [solution("wrong", KERNEL) for _ in range(2)]
+    wrong[0]["sources"][0]["content"] = 3
+    wrong[1]["sources"][0]["path"] = None
+    cases = [(two, "`two` has 2 files"), ({}, "is no solution"), (3, "JSON object")]
+    for made, message in (*cases, *((each, "is no solution") for each in wrong)):
         Path("s.json").write_text(json.dumps(made))
         with pytest.raises(UsageFailed, match=message):
             read_solution("s.json")

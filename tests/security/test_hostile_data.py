@@ -400,6 +400,42 @@ def test_options_are_read_before_the_run(place: Place) -> None:
         assert place.read("o.npz") == "earlier"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "nkic F",
+            "nkic k.py F",
+            "nkic k.py k.ir -o F",
+            "nkic k.py --include F",
+            "nkic F --check",
+        ),
+        *("nkic k.py --module x=F", "nkic k.py --like F", "nkic k.py --machine F", "nkic serve F"),
+        *("nkic evaluate F k.py", "nkic evaluate task.toml F", "nkic tune F task.toml"),
+        *("nkic tune k.py F", "nki-run F", "nki-run compare F k.neff", "nki-run compare k.neff F"),
+        *(
+            "nki-run equal F k.neff",
+            "nki-run inspect F",
+            "nki-run calibrate F",
+            "nki-run profile F",
+        ),
+        *("nki-run profile k.neff --fill zeros --against F", "nki-run k.neff --inputs F"),
+        *("nki-run k.neff --inputs a=@F.npy", "nki-run k.neff --fill zeros --expected F"),
+        *("nki-run debug k.neff --fill zeros --dump all=F", "nki-run k.neff --machine F"),
+    ],
+)
+def test_a_path_that_the_system_refuses(words: str, place: Place) -> None:
+    """Too long a name, a link to itself, a file in place of a folder, and what is not there."""
+    reference = "[reference]\nfunction = 'r.py:f'\n[[case]]\ninputs = { a = 'f32[128,16]' }\n"
+    place.write("task.toml", reference)
+    place.write("r.py", "def f(a): return a\n")
+    (place.folder / "loop").symlink_to("loop")
+    for path in ("x" * 300, "x" * 300 + "/y", "y/" * 3000, "loop", "k.py/x", "no/x"):
+        tool, *rest = words.split()
+        ended = place.ends(tool, *(word.replace("F", path) for word in rest), about=path)
+        assert ended.code == 2, ended.said
+
+
 @pytest.mark.parametrize("path", ["k.py", "k.py/x", "/dev/null"])
 def test_a_folder_that_cannot_be_made(path: str, place: Place) -> None:
     words = ["k.py", *ARG, "-o", "m.neff", "--bug-report", path]

@@ -162,7 +162,7 @@ def test_hostile_bodies(
     assert answer.status_code == status and message in answer.json()["error"]
 
 
-KINDS = [None, False, True, 0, -1.5, "", "x", [], [[]], {}, {"a": 1}]
+KINDS: list[Any] = [None, False, True, 0, -1.5, "", "x", [], [[]], {}, {"a": 1}]
 
 
 @pytest.mark.parametrize("value", KINDS, ids=map(repr, KINDS))

@@ -77,9 +77,9 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
 
 def _sources(path: str) -> Sequence[str | Candidate]:
     """Return the files of a folder, or one; what is no file is read now."""
-    if Path(path).is_dir():
+    if files.is_folder(path):
         return sorted(str(p) for p in Path(path).rglob("*") if p.suffix in SUFFIXES)
-    return [path if Path(path).is_file() else Candidate.read(path)]
+    return [path if files.is_file(path) else Candidate.read(path)]
 
 
 def _read(source: str | Candidate) -> Candidate:

@@ -78,7 +78,7 @@ def found_in(sources: Iterable[str]) -> list[Found]:
     """Return the files, once each, in the order of the command line; those of a folder by name."""
     once: dict[Path, Found] = {}
     for source in sources:
-        if not Path(source).is_dir():
+        if not files.is_folder(source):
             path = Path(source)
             once.setdefault(files.real(source), Found(str(path), path.stem, True))
             continue
@@ -100,7 +100,7 @@ def _folders(folder: Path) -> Iterator[str]:
 
 def _python_files(folder: Path) -> Iterator[Path]:
     for home in _folders(folder):
-        yield from sorted(path for path in Path(home).glob("*.py") if path.is_file())
+        yield from sorted(path for path in Path(home).glob("*.py") if files.is_file(path))
 
 
 def lines_for(line: CommandLine, found: Sequence[Found]) -> list[CommandLine]:
@@ -163,7 +163,7 @@ def lines_of_kernels(line: CommandLine, session: Session) -> list[CommandLine]:
 
 def _folder(output: str | None) -> str:
     """Return the folder that -o names for several files; empty for the working directory."""
-    if output is not None and (output.endswith(("-", ".neff")) or Path(output).is_file()):
+    if output is not None and (output.endswith(("-", ".neff")) or files.is_file(output)):
         raise bad_value(f"-o: `{output}` is a file, and there are several to write", "-o FOLDER")
     return output or ""
 
@@ -585,7 +585,7 @@ class _Many:
                     continue
                 homes = {str(Path(path).parent) for path in self.stamps}
                 homes |= {home for source in self.line.sources for home in _folders(Path(source))}
-                seen = [home for home in homes if Path(home).is_dir()]
+                seen = [home for home in homes if files.is_folder(home)]
                 told = watch(
                     *seen,
                     recursive=False,

@@ -159,3 +159,17 @@ def test_numbers_are_read_in_one_place() -> None:
         str(path.relative_to(ROOT)) for path in FILES if asking.search(path.read_text("utf-8"))
     }
     assert found == ASK
+
+
+# Files that ask of paths which are their own whether something is there.
+LOOK = {
+    *("base/files.py", "base/render/__init__.py", "source/parser.py"),
+    *("api/calling.py", "pytest_plugin.py"),
+}
+
+
+def test_what_is_there_is_asked_in_one_place() -> None:
+    """`Path.is_file` raises for some paths that a user can write."""
+    looking = re.compile(r"\.(is_file|is_dir|exists)\(\)")
+    found = {path for path in FILES if looking.search(path.read_text("utf-8"))}
+    assert {str(path.relative_to(ROOT)) for path in found} == LOOK
