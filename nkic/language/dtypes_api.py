@@ -8,6 +8,7 @@ from nkic.base.device import KernelError
 from nkic.base.diagnostics import did_you_mean, nearest
 from nkic.base.profiles import Profile
 from nkic.language import versions
+from nkic.language.foreign import MEANT
 from nkic.language.hosted import brief, plain, surface
 from nkic.language.namespace import Absent
 from nkic.language.trace import active
@@ -90,6 +91,8 @@ def _no_dtype(value: Any) -> tuple[str, str]:
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON_TYPES[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
+    if isinstance(value, str) and MEANT.get(value) in dtypes.DTYPES:
+        help = f"write nl.{MEANT[value]}"
     if isinstance(value, int) and not isinstance(value, bool):
         help = "pass the sizes as one tuple, such as (128, 512), and then the dtype"
     named = [] if isinstance(value, int | float) else dtypes.suggest(str(value))

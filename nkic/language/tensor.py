@@ -91,7 +91,8 @@ def no_array(view: View) -> KernelError:
 def with_array(view: View) -> KernelError:
     names = _quoted_names(view)
     text = f"a NumPy array cannot be combined with {names}, whose values are {UNKNOWN}"
-    return _error(view, text, "pass the array to the kernel as an argument")
+    advice = "pass the array to the kernel as an argument"
+    return _error(view, text, f"{advice}; a sum begins with a tile: nl.zeros(shape, dtype)")
 
 
 def no_ufunc(view: View, name: str) -> KernelError:

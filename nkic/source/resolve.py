@@ -297,6 +297,19 @@ def _check_nested(module: SourceModule, report: Reporter) -> None:
                 help=f"call it: `-k '{function.name}(…).{nested.name}'`; or run a program that "
                 f"calls `{function.name}` with `python -m nkic`",
             )
+    for owner in scopes.nodes_in_scope(module.tree.body):
+        if isinstance(owner, nodes.ClassDef):
+            inside = (
+                n for n in scopes.nodes_in_scope(owner.body) if isinstance(n, nodes.FunctionDef)
+            )
+            if method := next((node for node in inside if _is_kernel(node, module)), None):
+                report.fatal(
+                    "no-kernel",
+                    f"the kernel `{method.name}` is a method of the class `{owner.name}`",
+                    method.name_span,
+                    help=f"move it out of the class, without `self`; if it is a static method, "
+                    f"name it: `-k {owner.name}.{method.name}`",
+                )
 
 
 def _is_kernel(node: nodes.FunctionDef, module: SourceModule) -> bool:

@@ -155,6 +155,8 @@ def test_parameters_that_nki_does_not_have(call: str, name: str) -> None:
         ("t.size(0)", "`shape`"),
         ("t.add_(1.0)", "write nl.add"),
         ("nl.zeros(128, 64)", "sizes as one tuple"),
+        ("nl.zeros((128, 64), dtype='float')", "write nl.float32"),
+        ("nl.max(t, t)", "nl.maximum(x, y)"),
     ],
 )
 def test_other_arguments(code: str, help: str) -> None:

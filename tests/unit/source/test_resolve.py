@@ -105,6 +105,12 @@ def test_a_kernel_inside_of_a_function_names_the_function(line: str) -> None:
     assert said[0].message.startswith("the kernel `f` is inside the function `make`")
 
 
+def test_a_kernel_that_is_a_method_names_the_class() -> None:
+    _, said = resolved("import nki\nclass M:\n    @nki.jit\n    def forward(self, a): pass\n")
+    assert said[0].message == "the kernel `forward` is a method of the class `M`"
+    assert said[0].help.startswith("move it out of the class")
+
+
 # ---- what is reached ----------------------------------------------------------------------------
 
 
