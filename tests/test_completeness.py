@@ -162,7 +162,7 @@ HOMONYMS = {
     "judge/reference.py": {"iota"},
     "judge/schemas.py": {"axes", "integer"},
     "language/enums.py": {"perf_mode"},
-    "language/namespace.py": {"reciprocal", "topk"},
+    "language/foreign.py": {"reciprocal", "topk", "axes", "keepdims"},
     "language/names.py": {"tile_size"},
     "language/isa.py": {"scalar_compute"},  # which no kernel calls by name
     "report/measured.py": {"activation"},
