@@ -66,14 +66,14 @@ class Evaluation:
     `compiled`: all cases compile. `runnable`: all cases ran. `correct`: it ran, every comparison of
     the cases and of the required families passed, and no flag is a cheat. `families` are the
     comparisons on unusual inputs. `domain`: from which size of inputs on candidate and reference
-    part, each with a `text`; None if that was not asked, or not found out. `time_ns` is the sum of
-    the times of the cases; `trust` the likely error of the longest, with its `sensitivity`: by
-    figure, the changes of its time at both ends of the figure's likely error, and that error.
-    `narrowest` is the narrowest float type on a path to each output, `sbuf_bytes` the most SBUF
-    that a case reserves. `ended` says whether "time" or "memory" ended the candidate's process, or
-    the "process" itself. `report`, `metrics`, `verdict` and `what_if` describe the longest case:
-    the report of `nki-run --json`, the metrics of the vendor's profiler under its names, and the
-    analysis of the time.
+    part, each with a `text`; None if that was not asked, or not found out. `proof`: up to which
+    size it is proven to stay finite, likewise. `time_ns` is the sum of the times of the cases;
+    `trust` the likely error of the longest, with its `sensitivity`: by figure, the changes of its
+    time at both ends of the figure's likely error, and that error. `narrowest` is the narrowest
+    float type on a path to each output, `sbuf_bytes` the most SBUF that a case reserves. `ended`
+    says whether "time" or "memory" ended the candidate's process, or the "process" itself.
+    `report`, `metrics`, `verdict` and `what_if` describe the longest case: the report of `nki-run
+    --json`, the metrics of the vendor's profiler under its names, and the analysis of the time.
     """
 
     candidate: str
@@ -87,6 +87,7 @@ class Evaluation:
     cases: Sequence[CaseResult] = ()
     families: Sequence[CaseResult] = ()
     domain: Sequence[Json] | None = None
+    proof: Json | None = None
     flags: Sequence[Flag] = ()
     time_ns: float | None = None
     trust: Json = field(default_factory=dict)

@@ -45,7 +45,8 @@ from nkic.report.resources import resources
 from nkic.simulate import compare
 from nkic.simulate.compare import Comparison
 from nkic.simulate.field.domain import Cause, Fills, Look, limits_of, looked
-from nkic.simulate.inputs import ArrayParameter, unpacked_shape
+from nkic.simulate.field.intervals import Proof
+from nkic.simulate.inputs import ArrayParameter, Generator, unpacked_shape
 
 # ---- What a compiled program is made of: facts that no text can hide ----------------------------
 
@@ -314,7 +315,8 @@ class Judge:
         """
         with Process(self.task.seconds, self.task.memory) as process:
             try:
-                return replace(found, domain=_domain(self, artifact, process))
+                limits, proof = _domain(self, artifact, process)
+                return replace(found, domain=limits, proof=proof)
             except Ended as ended:
                 flag = Flag("domain", f"its domain is not known: {ended}")
                 return replace(found, flags=(*found.flags, flag))
@@ -565,8 +567,12 @@ class _Trial:
             self._flag("order-dependent", failed.problem.partition("\n")[0], cheat=True)
 
 
-def _domain(judge: Judge, artifact: Artifact, process: Process) -> tuple[Mapping[str, Any], ...]:
-    """Run a right candidate and its reference on inputs of many sizes. Raises `Ended`."""
+def _domain(
+    judge: Judge, artifact: Artifact, process: Process
+) -> tuple[tuple[Mapping[str, Any], ...], Mapping[str, Any] | None]:
+    """Run a right candidate and its reference on inputs of many sizes, and tell up to which the
+    candidate is proven to stay finite. Raises `Ended`.
+    """
     case, reference = judge.task.cases[0], judge.reference
     outputs = {p.name: p for p in artifact.signature.outputs}
 
@@ -600,8 +606,15 @@ def _domain(judge: Judge, artifact: Artifact, process: Process) -> tuple[Mapping
         if dtype.is_float
     ]
     limits = limits_of(floats, look, cause)
-    sides = ("the candidate", "the reference")
-    return tuple({**limit.as_json(), "text": limit.text(sides)} for limit in limits)
+    sides, proof = ("the candidate", "the reference"), None
+    if floats:
+        usual = {p.name: Generator("uniform", (0.0, 1.0, 1.0)) for p in floats}
+        size, low, *found = ask("proof", arrays=arrays_of(case, reference.filled(case, usual)))[
+            "proof"
+        ]
+        shown = Proof(float(size), float(low), *map(str, found))
+        proof = {**shown.as_json(), "text": shown.text(sides[0])}
+    return tuple({**limit.as_json(), "text": limit.text(sides)} for limit in limits), proof
 
 
 def _largest(comparison: Comparison) -> dict[str, float]:

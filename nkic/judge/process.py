@@ -34,6 +34,7 @@ from nkic.machine.targets import TARGETS, likely_error
 from nkic.report.critical import Noted
 from nkic.report.profile import summary
 from nkic.simulate.field.domain import cause_in_kernel
+from nkic.simulate.field.intervals import proven
 from nkic.simulate.inputs import ArrayParameter, Numbers, Signature, numbers
 
 # ---- The words between the judge and a candidate's process --------------------------------------
@@ -212,6 +213,13 @@ class _Candidate:
         with raising(RunError):
             return {"cause": list(cause_in_kernel(executable, good, bad))}
 
+    def _proof(self, request: Message) -> dict[str, Any]:
+        """Tell up to which size of inputs a case's program is proven to stay finite."""
+        executable = self.artifacts[request["case"]].executable
+        arrays = {name: offer.read() for name, offer in _offers(request["arrays"]).items()}
+        with raising(RunError):
+            return {"proof": list(proven(executable, arrays))}
+
     def _time(self, request: Message) -> dict[str, Any]:
         """Time a case's program again with other figures of the clock."""
         executable = self.artifacts[request["case"]].executable
@@ -244,6 +252,7 @@ _ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "load": {"data": bytes, "warnings": list},
     "run": {"outputs": dict, "time_ns": (int, float)},
     "cause": {"cause": list},
+    "proof": {"proof": list},
     "time": {"sensitivity": dict},
     "fuzz": {},
 }

@@ -93,6 +93,7 @@ def evaluation_schema() -> dict[str, Any]:
         **dict.fromkeys(("compiled", "runnable", "correct"), _FLAG),
         **dict.fromkeys(("cases", "families"), results),
         "domain": {"anyOf": [list_of(OBJECT), {"type": "null"}]},
+        "proof": {"anyOf": [OBJECT, {"type": "null"}]},
         "flags": list_of(_of(Flag, flag)),
         "time_ns": time,
         **dict.fromkeys(("trust", "report", "metrics"), OBJECT),

@@ -144,7 +144,7 @@ def _row(evaluation: Evaluation) -> tuple[str, str, str, str]:
     differs = [result.inputs for result in evaluation.families if not result.passed]
     if evaluation.correct and differs:
         told.append(f"differs from the reference on inputs that are {', '.join(differs)}")
-    told += [limit["text"] for limit in evaluation.domain or ()]
+    told += [each["text"] for each in (*(evaluation.domain or ()), evaluation.proof) if each]
     told += [flag.text for flag in evaluation.flags if not flag.cheat]
     if not told and evaluation.verdict:
         told = [evaluation.verdict[0]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
@@ -13,13 +12,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
+from nkic.artifact.records import Executable
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.text import clean, grouped, plural
 from nkic.machine.dtypes import FLOAT32, DType
-from nkic.machine.operands import Register
-from nkic.machine.targets import Engine, Target
-from nkic.simulate.beside import DST, SRC, Follower, Resolved, values_of
 from nkic.simulate.compare import Comparison, ToleranceSettings, compare
 from nkic.simulate.field.domain import (
     Cause,
@@ -35,27 +31,12 @@ from nkic.simulate.field.domain import (
 )
 from nkic.simulate.field.elements import (
     BITS,
-    INFINITE,
-    LEVELS,
-    NOWHERE,
     TOP,
-    Doubles,
     Elements,
     Size,
-    choose,
-    constant,
-    made,
-    variables,
 )
-from nkic.simulate.field.rules import (
-    Lanes,
-    Operation,
-    Results,
-    Store,
-    elements_of,
-    rule_of,
-    why_undecided,
-)
+from nkic.simulate.field.following import Field
+from nkic.simulate.field.intervals import Proof, proven
 from nkic.simulate.field.traced import Places, Traced, Untraceable, flat, followed
 from nkic.simulate.inputs import (
     ArrayParameter,
@@ -68,205 +49,7 @@ from nkic.simulate.inputs import (
 )
 from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import RunOptions
-from nkic.simulate.plans import Step
 from nkic.simulate.stage import simulate, simulate_ranks
-
-# ---- A program over the field: the elements of all tensors, instruction by instruction ----------
-# It follows an ordinary run, which decides what is constant: masks, indices, registers.
-
-Place = tuple[str, int]  # an instruction's name, and its place
-
-
-class Field(Follower):
-    """The elements of all tensors of a rank.
-
-    `names` gives each input the name under which both programs get the same numbers, `seed` draws
-    them. `casts` counts the instructions that round what depends on inputs, by type;
-    `wholly` lists places that make every result undecided.
-    """
-
-    def __init__(
-        self,
-        executable: Executable,
-        memory: Memory,
-        target: Target,
-        names: Mapping[str, str],
-        seed: int,
-    ) -> None:
-        super().__init__(executable, memory, target)
-        self.store = Store(executable)
-        self.casts: Counter[tuple[str, int]] = Counter()
-        self._reasons = {NOWHERE: "NaN"}
-        self._names: dict[int, str] = {}
-        self.wholly: set[int] = set()
-        self._lanes: defaultdict[tuple[int, Engine], Lanes] = defaultdict(dict)
-        drawn = {record.tensor: names[record.name] for record in executable.inputs}
-        for tensor in (*executable.constants, *drawn):
-            pattern = self._whole(tensor)
-            if tensor in drawn and pattern.dtype.is_float:
-                state = np.random.default_rng([seed, crc32(drawn[tensor].encode())])
-                self.store.write(pattern, variables(state, self.store.shape(pattern)))
-            elif pattern.dtype.kind != "packed":
-                self.store.write(pattern, constant(self._values(pattern), _bits(pattern)))
-
-    def _whole(self, tensor: int) -> PatternRecord:
-        record = self.executable.tensors[tensor]
-        return PatternRecord(tensor, record.dtype, 0, 0, 0, ((1, int(np.prod(record.shape))),))
-
-    def _values(self, pattern: PatternRecord) -> Doubles:
-        return values_of(self.memory, pattern).reshape(self.store.shape(pattern))
-
-    def of_output(self, tensor: int) -> Elements:
-        return elements_of(self.store.whole(tensor).reshape(-1), self.store.size(tensor))
-
-    def knows_offsets(self, record: InstructionRecord) -> bool:
-        return self._is_constant(record, offsets=True)
-
-    def lose(self, record: InstructionRecord, engine: Engine) -> None:
-        if record.row is not None and self._written(record, engine):
-            self._reason(record)
-            self._finish(record, None, self._written(record, engine), False)
-
-    def _written(self, record: InstructionRecord, engine: Engine) -> dict[str, PatternRecord]:
-        return self.executable.written(record, self.target, engine)
-
-    def following(self, record: InstructionRecord, core: int, engine: Engine) -> Step:
-        operation = Operation(record, self.memory, self.store, self._lanes[core, engine])
-        is_dynamic = any(p.dynamic is not None for p in _patterns(record))
-        are_constant = not is_dynamic and self._is_constant(record)
-        rule = None if is_dynamic else rule_of(operation.row)
-        self._names[record.place] = operation.row.name
-        results = rule(operation) if rule is not None else None
-        if not is_dynamic and any(self.store.window(p) is None for p in _patterns(record)):
-            self._reasons[record.place] = f"{operation.row.name} takes bits as another type"
-        elif results is None:
-            self._reason(record)
-        into_register = any(type(o) is Register for o in record.operands[:1])
-        if results is None and into_register and not are_constant:
-            self.wholly.add(record.place)
-        random = bool(
-            operation.row.effects(self.executable.facts(record, self.target, engine)).reads
-        )
-        constant_results = are_constant and (results is not None or not random)
-        written = self._written(record, engine)
-        return lambda: self._finish(record, results, written, constant_results)
-
-    def _reason(self, record: InstructionRecord) -> None:
-        assert record.row is not None
-        why = why_undecided(record.row) or "is not covered with these operands"
-        self._reasons[record.place] = f"{record.row.name} {why}"
-
-    def reason(self, place: int) -> str:
-        """Return what an instruction does that the field cannot follow, or not in full."""
-        lacking = (
-            f"{self._names.get(place, '')} compares values, or takes a function with few axioms"
-        )
-        return self._reasons.get(place, lacking.strip())
-
-    def _is_constant(self, record: InstructionRecord, offsets: bool = False) -> bool:
-        """Return whether all that it reads is constant, or all offsets of its operands."""
-        patterns = _patterns(record)
-        if offsets:
-            sources = [record.operands[p.dynamic.source] for p in patterns if p.dynamic is not None]
-            patterns = [p for p in sources if type(p) is PatternRecord]
-        reads = [self.store.read(p) for p in patterns if p.dynamic is None]
-        return all(e is not None and not (e.varies | (e.origin > 0)).any() for e in reads)
-
-    def _finish(
-        self,
-        record: InstructionRecord,
-        results: Results | None,
-        written: Mapping[str, PatternRecord],
-        are_constant: bool,
-    ) -> None:
-        """Store results: constants as the run has them, others as the rule does."""
-        for name, pattern in written.items():
-            shape = self.store.shape(pattern)
-            result = results.get(name) if results is not None else None
-            is_lost = pattern.dtype.kind == "packed" or self.store.window(pattern) is None
-            if is_lost or (result is None and not are_constant):
-                self.store.write(pattern, _nothing(shape).undecided(record.place))
-                continue
-            values = self._values(pattern)
-            if result is None:
-                self.store.write(pattern, constant(values, _bits(pattern)))
-                continue
-            result = _shaped(result, shape)
-            self.store.write(pattern, self._kept(record, result, values, pattern))
-
-    def _kept(
-        self, record: InstructionRecord, result: Elements, values: Doubles, pattern: PatternRecord
-    ) -> Elements:
-        """Return a result as its type keeps it; constants have the `values` of the run."""
-        varies, dtype = result.varies, pattern.dtype
-        known = ~varies & np.isfinite(result.value) & (np.abs(values) < INFINITE)
-        values = np.where(known, values, 0.0)
-        result = result._replace(value=np.where(known, values, result.value))
-        if not dtype.is_float:
-            whole = (result.residues <= 1).all(axis=0)
-            result = choose(known, constant(values), result)
-            result = result.undecided(record.place, varies & ~whole)
-            if (varies & ~whole).any():
-                self._reasons.setdefault(record.place, "conversion to integers")
-        elif varies.any() and dtype.size < 4 and not _only_moves(record, pattern):
-            self.casts[dtype.name, record.place] += 1
-        return result
-
-    # ---- gather and scatter ----
-
-    def moving(self, resolved: Resolved, engine: Engine) -> Step:
-        record, rows = resolved.record, resolved.rows
-        dst, src = record.operands[DST], record.operands[SRC]
-        assert type(dst) is PatternRecord and type(src) is PatternRecord
-        count = len(next(iter(rows.values())).indices)
-        source = rows.get(SRC)
-        window = self.store.window(src) if source is None else self.store.places(src, source.size)
-        taken = None
-        if window is not None:
-            chosen = window if source is None else window[source.indices]
-            taken = chosen.reshape(count, -1).copy()
-        inside = np.broadcast_to(resolved.inside, count)
-
-        def after() -> None:
-            target = rows.get(DST)
-            into = self.store.window(dst) if target is None else self.store.places(dst, target.size)
-            self.store.grow(dst.tensor, self.store.size(src.tensor))
-            if into is None or taken is None or src.dtype.is_float != dst.dtype.is_float:
-                self._reasons[record.place] = "a transfer into another type"
-                self.wholly.add(record.place)
-            elif target is not None:
-                into[target.indices[inside]] = taken.reshape(count, *into.shape[1:])[inside]
-            else:
-                flat = into.reshape(count, -1).copy()
-                flat[inside] = taken[inside]
-                into[...] = flat.reshape(into.shape)
-
-        return after
-
-
-def _patterns(record: InstructionRecord) -> list[PatternRecord]:
-    return [operand for operand in record.operands if type(operand) is PatternRecord]
-
-
-def _bits(pattern: PatternRecord) -> int:
-    return pattern.dtype.mantissa_bits + 1 if pattern.dtype.is_float else 24
-
-
-def _only_moves(record: InstructionRecord, dst: PatternRecord) -> bool:
-    moves = record.row is not None and record.row.moves
-    return moves and all(p.dtype is dst.dtype or not p.dtype.is_float for p in _patterns(record))
-
-
-def _nothing(shape: tuple[int, ...]) -> Elements:
-    return made(np.zeros((LEVELS, *shape), np.int64), np.full(shape, np.nan), Size())
-
-
-def _shaped(result: Elements, shape: tuple[int, ...]) -> Elements:
-    """Return the result in the shape of what is written, or spread over it."""
-    if result.value.size == int(np.prod(shape)):
-        return result.moved(lambda x: x.reshape(shape))
-    return result.spread(shape)
-
 
 # --------------------------------------------------------------------------------------------------
 
@@ -312,7 +95,7 @@ class Equality:
     field has no meaning for `lines`, or lacks axioms of functions that they use. `bits`: the
     probability that the programs are not equal is below 2^-bits. `casts` names the lines that
     round, by program. `limits` are sizes of inputs from which on equal programs part: one
-    overflows, say.
+    overflows, say. `proofs` tells up to which size a program is proven to stay finite, by side.
     """
 
     verdict: Verdict
@@ -323,6 +106,7 @@ class Equality:
     given: tuple[str, ...] = ()
     counterexample: Counterexample | None = None
     limits: tuple[Limit, ...] = ()
+    proofs: tuple[Proof | None, Proof | None] = (None, None)
     sides: tuple[str, str] = ("the first kernel", "the second kernel")
 
     def __bool__(self) -> bool:
@@ -343,6 +127,8 @@ class Equality:
             texts.append(f"for these values of integer inputs: {', '.join(map(clean, self.given))}")
         texts += self.casts
         texts += [limit.text(self.sides) for limit in self.limits[:MOST_LINES]]
+        proofs = zip(self.proofs, self.sides, strict=True)
+        texts += [proof.text(side) for proof, side in proofs if proof is not None]
         if self.verdict == "equal":
             found_none = (
                 "" if self.limits else ", and no input was found at which one overflows alone"
@@ -360,6 +146,7 @@ class Equality:
             "casts": list(self.casts),
             "given": list(self.given),
             "limits": [limit.as_json() for limit in self.limits],
+            "proofs": [proof and proof.as_json() for proof in self.proofs],
             "counterexample": {"fill": found.fill, "output": found.comparison.name}
             if found
             else None,
@@ -397,6 +184,7 @@ class Side(Protocol):
     def run(self, arrays: Arrays, precise: bool = False) -> Mapping[str, Numbers]: ...
     def cause(self, good: Arrays, bad: Arrays) -> Cause: ...
     def digits_lost(self, arrays: Arrays) -> bool | None: ...
+    def proof(self, arrays: Arrays) -> Proof | None: ...
     def line(self, place: int) -> str: ...
     def casts(self, trial: Any) -> str: ...
 
@@ -429,6 +217,9 @@ class Kernel:
 
     def digits_lost(self, arrays: Arrays) -> bool | None:
         return None
+
+    def proof(self, arrays: Arrays) -> Proof | None:
+        return proven(self.program, arrays) if any(p.dtype.is_float for p in self.inputs) else None
 
     def line(self, place: int) -> str:
         return line_of(self.program, place)
@@ -505,6 +296,9 @@ class Reference:
                 for one, other in found
             )
 
+    def proof(self, arrays: Arrays) -> Proof | None:
+        return None
+
     def trial(self, arrays: Arrays, names: Mapping[str, str], seed: int) -> Reference:
         given: dict[str, Any] = self._natural(arrays)
         for p in self.inputs:
@@ -576,9 +370,10 @@ class _Comparing:
         integers = tuple(p.first.name for p in self.inputs if not p.first.dtype.is_float)
         answer = Equality("equal", bits, trials, casts=tuple(filter(None, casts)), given=integers)
         if not (self.undecided or self.differs):
-            return replace(
-                answer, limits=self._limits(), sides=(self.sides[0].role, self.sides[1].role)
-            )
+            usual = Generator("uniform", (0.0, 1.0, 1.0))
+            one, other = (side.proof(self._arrays(usual, n)) for n, side in enumerate(self.sides))
+            roles = self.sides[0].role, self.sides[1].role
+            return replace(answer, limits=self._limits(), proofs=(one, other), sides=roles)
         lines = (lacking,) if lacking else tuple(self._lines(found))
         example = self._counterexample()
         verdict: Verdict = "unconfirmed" if self.is_firm and not self.undecided else "undecided"

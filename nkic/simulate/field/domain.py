@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from nkic.artifact.records import Executable, PatternRecord, source_of
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, source_of
 from nkic.base.text import clean
 from nkic.machine.dtypes import DType
 from nkic.simulate.beside import values_of
@@ -332,13 +332,17 @@ class Making(Observer):
                 wrong = values[~np.isfinite(values)]
                 if wrong.size:
                     what = "NaN" if np.isnan(wrong).any() else "infinity"
-                    attributes = dict(
-                        zip(record.row.attribute_index, record.attributes, strict=True)
-                    )
-                    function = attributes.get("op")
-                    name = record.row.name + (f" ({function})" if function else "")
-                    self.first = Made(record.place, name, what)
+                    self.first = Made(record.place, named(record), what)
                     return
+
+
+def named(record: InstructionRecord) -> str:
+    """Return an instruction's name, with its function if it has one."""
+    if record.row is None:
+        return ""
+    attributes = dict(zip(record.row.attribute_index, record.attributes, strict=True))
+    function = attributes.get("op")
+    return record.row.name + (f" ({function})" if function else "")
 
 
 def line_of(program: Executable, place: int) -> str:

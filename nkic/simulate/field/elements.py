@@ -306,6 +306,10 @@ def constant(values: Any, bits: int = 24) -> Elements:
     return result.undecided(NOWHERE, np.isnan(numbers))
 
 
+def unknown(shape: tuple[int, ...]) -> Elements:
+    return made(np.zeros((LEVELS, *shape), np.int64), np.full(shape, np.nan), Size())
+
+
 def variables(state: np.random.Generator, shape: tuple[int, ...]) -> Elements:
     """Return random elements: inputs."""
     residues = np.stack([state.integers(0, prime, shape) for prime in PRIMES])
@@ -470,7 +474,8 @@ def _number(value: float) -> Elements:
     return constant(np.full((1, 1), float(np.float32(value))))
 
 
-def _value(name: str, values: Doubles) -> Doubles:
+def evaluated(name: str, values: Doubles) -> Doubles:
+    """Return a function of numbers, by its name."""
     out = np.empty(values.shape, np.float64)
     with np.errstate(all="ignore"):
         NUMERIC[name](values, out, np.zeros(()))  # type: ignore[arg-type]
@@ -482,14 +487,14 @@ def _scaled(x: Elements, factor: float) -> Elements:
 
 
 def exp(x: Elements, place: int) -> Elements:
-    value = _value("exp", x.value)
+    value = evaluated("exp", x.value)
     residues = np.where(np.isneginf(x.value), 0, exponentials(x.residues))
     return made(residues, value, Size(1.0, 0.0, x.size.depth + 1), x)
 
 
 def root(x: Elements, place: int) -> Elements:
     residues, lacking = roots(x.residues)
-    result = made(residues, _value("sqrt", x.value), Size(1.0, 0.0, x.size.depth), x)
+    result = made(residues, evaluated("sqrt", x.value), Size(1.0, 0.0, x.size.depth), x)
     return result.noted(place, lacking)
 
 
@@ -501,7 +506,7 @@ def log(x: Elements, place: int) -> Elements:
     one = (x.residues == 1).all(axis=0)
     residues = np.where(one, 0, hashed("log", x.residues))
     size = Size(1.0, 0.0, x.size.depth)
-    return made(residues, _value("log", x.value), size, x).noted(place)
+    return made(residues, evaluated("log", x.value), size, x).noted(place)
 
 
 def _odd(name: str) -> Function:
@@ -513,7 +518,7 @@ def _odd(name: str) -> Function:
         found = np.where(is_true(x), hashed(name, canonical), 0)
         residues = reduced(np.where(upper, -found, found))
         size = Size(1.0, 0.0, x.size.depth)
-        return made(residues, _value(name, x.value), size, x).noted(place)
+        return made(residues, evaluated(name, x.value), size, x).noted(place)
 
     return odd
 
@@ -723,3 +728,31 @@ def reduction(op: str, rows: Elements, place: int) -> Elements | None:
     for column in columns[1:]:
         result = OPERATORS[op](result, column, place)
     return result
+
+
+# ------------------------------------------------------------------------------------------------
+
+
+class Algebra(NamedTuple):
+    """What rules compute with. `residues` of another algebra are whatever numbers it keeps."""
+
+    constant: Callable[..., Elements]
+    unknown: Callable[[tuple[int, ...]], Elements]
+    add: Callable[..., Elements]
+    multiply: Callable[..., Elements]
+    negative: Callable[[Elements], Elements]
+    invert: Callable[..., Elements]
+    exp: Function
+    matmul: Callable[[Elements, Elements, int], Elements]
+    sum_of: Callable[..., Elements]
+    selected: Callable[[Elements, Elements, Elements, int], Elements]
+    prelu: Binary
+    reduction: Callable[[str, Elements, int], Elements | None]
+    functions: Mapping[str, Function]
+    operators: Mapping[str, Binary]
+
+
+FIELD = Algebra(
+    *(constant, unknown, add, multiply, negative, invert, exp, matmul, sum_of, selected, prelu),
+    *(reduction, FUNCTIONS, OPERATORS),
+)

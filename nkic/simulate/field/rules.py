@@ -18,26 +18,14 @@ from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
 from nkic.machine.targets import PARTITIONS
 from nkic.simulate.beside import Operands, Records, RecordStore
-from nkic.simulate.field import elements
 from nkic.simulate.field.elements import (
-    FUNCTIONS,
+    FIELD,
     LEVELS,
-    OPERATORS,
+    Algebra,
     Elements,
     Size,
-    add,
     choose,
-    constant,
-    exp,
-    invert,
     join,
-    made,
-    matmul,
-    multiply,
-    negative,
-    prelu,
-    reduction,
-    selected,
 )
 from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.plans import registering
@@ -49,14 +37,22 @@ from nkic.simulate.semantics.vector import KEEP, QUADRANT
 # ------------------------------------------------------------------------------------------------
 # The elements of all tensors of a program, in records that patterns address like memory.
 
-RECORD = np.dtype(
-    [("residues", np.int64, LEVELS), ("value", np.float64), ("origin", "i4"), ("loose", "i4")]
-)
+
+def record(number: Any, levels: int) -> np.dtype[Any]:
+    """Return the record of an element that consists of so many numbers of a type."""
+    notes = [("origin", "i4"), ("loose", "i4")]
+    return np.dtype([("residues", number, levels), ("value", np.float64), *notes])
 
 
 class Store(RecordStore):
-    def __init__(self, executable: Executable) -> None:
-        super().__init__(executable, RECORD)
+    def __init__(
+        self,
+        executable: Executable,
+        algebra: Algebra = FIELD,
+        dtype: np.dtype[Any] = record(np.int64, LEVELS),  # noqa: B008
+    ) -> None:
+        super().__init__(executable, dtype)
+        self.algebra = algebra
         self._sizes: dict[int, Size] = {}
 
     def read(self, pattern: PatternRecord) -> Elements | None:
@@ -77,7 +73,7 @@ class Store(RecordStore):
         window = self.window(pattern)
         self.grow(pattern.tensor, elements.size)
         if window is not None:
-            window[...] = records_of(elements).reshape(window.shape)
+            window[...] = records_of(elements, self._dtype).reshape(window.shape)
             return
         whole = self.whole(pattern.tensor)
         whole["value"], whole["origin"] = np.nan, elements.origin.max(initial=0)
@@ -99,8 +95,8 @@ def elements_of(records: Any, size: Size) -> Elements:
     return Elements(residues, parts[0], parts[1], parts[2], size)
 
 
-def records_of(elements: Elements) -> Records:
-    records = np.empty(elements.value.shape, RECORD)
+def records_of(elements: Elements, dtype: np.dtype[Any]) -> Records:
+    records = np.empty(elements.value.shape, dtype)
     records["residues"] = np.moveaxis(elements.residues, 0, -1)
     records["value"], records["origin"], records["loose"] = elements[1:4]
     return records
@@ -112,6 +108,10 @@ Lanes = dict[str, Elements]  # accumulators of an engine, (128, 1)
 
 
 class Operation(Operands[Store, Lanes]):
+    @property
+    def over(self) -> Algebra:
+        return self._store.algebra
+
     def dtype(self, name: str) -> DType | None:
         operand = self.pattern(name)
         return operand.dtype if operand is not None else None
@@ -126,17 +126,16 @@ class Operation(Operands[Store, Lanes]):
             found = self._store.read(operand)
             return found if found is not None else self._reinterpreted(operand)
         number = float(operand) if isinstance(operand, int | float) else default
-        return constant(np.full((1, 1), float(np.float32(number))))
+        return self.over.constant(np.full((1, 1), float(np.float32(number))))
 
     def _reinterpreted(self, pattern: PatternRecord) -> Elements:
         """Return undecided elements: the bits of a tensor in another size."""
         shape = self._store.shape(pattern)
-        zeros = np.zeros((LEVELS, *shape), np.int64)
-        return made(zeros, np.full(shape, np.nan), Size()).undecided(self.place)
+        return self.over.unknown(shape).undecided(self.place)
 
     def register(self, name: str, identity: float, data: str) -> tuple[Elements, slice]:
         """Return an engine's accumulators, (128, 1), and the lanes of a tile."""
-        fresh = constant(np.full((PARTITIONS, 1), identity))
+        fresh = self.over.constant(np.full((PARTITIONS, 1), identity))
         first = self.first(data)
         lanes = slice(first, first + self.sizes(data)[0])
         return self.lanes.setdefault(name, fresh), lanes
@@ -205,14 +204,17 @@ def staged(operation: Operation) -> Results | None:
         op = operation.attributes[attribute]
         if op is not None and result is not None:
             swapped = bool(reverse) and operation.attributes[reverse]
-            result = _apply(op, swapped, result, operation.get(operand), operation.place)
+            result = _apply(operation, op, swapped, result, operation.get(operand))
     return _only(result)
 
 
-def _apply(op: str, reverse: bool, a: Elements, b: Elements, place: int) -> Elements | None:
-    if op not in OPERATORS:
+def _apply(
+    operation: Operation, op: str, reverse: Any, a: Elements, b: Elements
+) -> Elements | None:
+    operator = operation.over.operators.get(op)
+    if operator is None:
         return None
-    return OPERATORS[op](*((b, a) if swaps(op, reverse) else (a, b)), place)
+    return operator(*((b, a) if swaps(op, reverse) else (a, b)), operation.place)
 
 
 def _only(result: Elements | None) -> Results | None:
@@ -223,7 +225,7 @@ def _only(result: Elements | None) -> Results | None:
 def memset(operation: Operation) -> Results | None:
     value, dtype = operation.attributes["value"], operation.dtype("dst")
     bits = dtype.mantissa_bits + 1 if dtype is not None and dtype.is_float else 24
-    return {"dst": constant(np.full((1, 1), float(value)), bits)}
+    return {"dst": operation.over.constant(np.full((1, 1), float(value)), bits)}
 
 
 @over_field("nc_transpose", "dma_transpose")
@@ -248,57 +250,67 @@ def affine_select(operation: Operation) -> Results | None:
     index = indices(values["pattern"], values["channel_multiplier"], shape[0]) + (offset or 0)
     mask = np.zeros(index.shape, np.bool_)
     INTEGERS[values["cmp_op"]](index, np.zeros((), np.int32), mask)
-    fill = constant(np.full((1, 1), float(np.float32(values["on_false_value"]))))
+    fill = operation.over.constant(np.full((1, 1), float(np.float32(values["on_false_value"]))))
     return {"dst": choose(mask, operation.get("on_true_tile"), fill)}
 
 
 @over_field("tensor_copy_predicated")
 def tensor_copy_predicated(operation: Operation) -> Results | None:
     mask = _mask(operation)
-    return {"dst": selected(mask, operation.get("src"), operation.get("dst"), operation.place)}
+    return {
+        "dst": operation.over.selected(
+            mask, operation.get("src"), operation.get("dst"), operation.place
+        )
+    }
 
 
 def _mask(operation: Operation) -> Elements:
     flags = operation.get("predicate")
     if not operation.attributes["reverse_pred"]:
         return flags
-    return OPERATORS["logical_not"](flags, flags, operation.place)
+    return operation.over.operators["logical_not"](flags, flags, operation.place)
 
 
 @over_field("select_reduce")
 def select_reduce(operation: Operation) -> Results | None:
     on_true, on_false = operation.get("on_true"), operation.get("on_false")
-    result = selected(_mask(operation), on_true, on_false, operation.place)
+    result = operation.over.selected(_mask(operation), on_true, on_false, operation.place)
     return _accumulated(operation, result, "maximum", "on_true")
 
 
 @over_field("range_select")
 def range_select(operation: Operation) -> Results | None:
     values, tile = operation.attributes, operation.get("on_true_tile")
-    index = constant(values["range_start"] + np.arange(tile.value.shape[1], dtype=np.float64)[None])
+    index = operation.over.constant(
+        values["range_start"] + np.arange(tile.value.shape[1], dtype=np.float64)[None]
+    )
     sides = [
-        OPERATORS[values[f"comp_op{i}"]](index, operation.get(f"bound{i}"), operation.place)
+        operation.over.operators[values[f"comp_op{i}"]](
+            index, operation.get(f"bound{i}"), operation.place
+        )
         for i in range(2)
     ]
-    mask = OPERATORS["logical_and"](sides[0], sides[1], operation.place)
-    fill = constant(np.full((1, 1), float(np.float32(values["on_false_value"]))))
-    result = selected(mask, tile, fill, operation.place)
+    mask = operation.over.operators["logical_and"](sides[0], sides[1], operation.place)
+    fill = operation.over.constant(np.full((1, 1), float(np.float32(values["on_false_value"]))))
+    result = operation.over.selected(mask, tile, fill, operation.place)
     return _accumulated(operation, result, "maximum", "on_true_tile")
 
 
 @over_field("reciprocal")
 def reciprocal(operation: Operation) -> Results | None:
-    return _only(invert(operation.get("data"), operation.place))
+    return _only(operation.over.invert(operation.get("data"), operation.place))
 
 
 @over_field("activation", "activation_reduce")
 def activation(operation: Operation) -> Results | None:
-    inner = multiply(operation.get("data"), operation.get("scale", 1.0), operation.place)
-    inner = add(inner, operation.get("bias"), operation.place)
+    inner = operation.over.multiply(
+        operation.get("data"), operation.get("scale", 1.0), operation.place
+    )
+    inner = operation.over.add(inner, operation.get("bias"), operation.place)
     name = operation.attributes["op"]
-    if name not in FUNCTIONS:
+    if name not in operation.over.functions:
         return None
-    result = FUNCTIONS[name](inner, operation.place)
+    result = operation.over.functions[name](inner, operation.place)
     return _accumulated(operation, result, "add", "data")
 
 
@@ -307,28 +319,32 @@ def activate2(operation: Operation) -> Results | None:
     values, inner = operation.attributes, operation.get("data")
     for i in range(2):
         op, operand = values[f"op{i}"], operation.get(f"imm{i}")
-        found = _apply(op, values[f"reverse{i}"], inner, operand, operation.place)
+        found = _apply(operation, op, values[f"reverse{i}"], inner, operand)
         if found is None:
             return None
         inner = found
     if values["op"] == "prelu":
-        result = prelu(inner, operation.get("relu_param"), operation.place)
+        result = operation.over.prelu(inner, operation.get("relu_param"), operation.place)
     else:
-        result = FUNCTIONS[values["op"]](inner, operation.place)
+        result = operation.over.functions[values["op"]](inner, operation.place)
     return _accumulated(operation, result, values["reduce_op"] or "add", "data")
 
 
 @over_field("exponential")
 def exponential(operation: Operation) -> Results | None:
-    inner = add(operation.get("src"), negative(operation.get("max_value")), operation.place)
-    result = exp(inner, operation.place)
+    inner = operation.over.add(
+        operation.get("src"),
+        operation.over.negative(operation.get("max_value")),
+        operation.place,
+    )
+    result = operation.over.exp(inner, operation.place)
     return _accumulated(operation, result, "add", "src", operation.get("reduce_init"))
 
 
 @over_field("tensor_scalar_reduce")
 def tensor_scalar_reduce(operation: Operation) -> Results | None:
     values, data = operation.attributes, operation.get("data")
-    result = _apply(values["op0"], False, data, operation.get("operand0"), operation.place)
+    result = _apply(operation, values["op0"], False, data, operation.get("operand0"))
     if result is None:
         return None
     return _accumulated(
@@ -346,20 +362,20 @@ def _accumulated(
     result = result.spread(_shape(operation, "dst"))
     column = registers.at(lanes)
     if command.startswith("reset"):
-        column = constant(np.full(column.value.shape, identity))
+        column = operation.over.constant(np.full(column.value.shape, identity))
     elif command == "load_reduce" and initial is not None:
         column = initial.spread(column.value.shape)
     if command.endswith("reduce"):
-        total = reduction(op, result, operation.place)
+        total = operation.over.reduction(op, result, operation.place)
         if total is None:
             return None
         total = total.at(np.s_[..., None])
-        column = OPERATORS[op](column, total, operation.place)
+        column = operation.over.operators[op](column, total, operation.place)
     before = registers.at(np.s_[: lanes.start])
     after = registers.at(np.s_[lanes.stop :])
     operation.lanes["accumulator"] = join([before, column, after], 0)
     if operation.attributes.get("reduce_res_negate"):
-        column = negative(column)
+        column = operation.over.negative(column)
     return {"dst": result, "reduce_res": column}
 
 
@@ -368,15 +384,15 @@ def tensor_scalar_cumulative(operation: Operation) -> Results | None:
     if operation.attributes["reduce_cmd"] == "reduce":
         return None
     values, src = operation.attributes, operation.get("src")
-    first = _apply(values["op0"], False, src, operation.get("imm0"), operation.place)
-    if first is None or values["op1"] not in OPERATORS:
+    first = _apply(operation, values["op0"], False, src, operation.get("imm0"))
+    if first is None or values["op1"] not in operation.over.operators:
         return None
     loads = values["reduce_cmd"] == "load_reduce"
-    identity = constant(np.full((1, 1), ALU[values["op1"]].identity or 0.0))
+    identity = operation.over.constant(np.full((1, 1), ALU[values["op1"]].identity or 0.0))
     carry, columns = (operation.get("imm1") if loads else identity), []
     for i in range(src.value.shape[1]):
         column = first.at(np.s_[:, i : i + 1])
-        carry = OPERATORS[values["op1"]](column, carry, operation.place)
+        carry = operation.over.operators[values["op1"]](column, carry, operation.place)
         columns.append(carry)
     return {"dst": join(columns, 1)}
 
@@ -387,10 +403,10 @@ def tensor_tensor_scan(operation: Operation) -> Results | None:
     data, columns = [operation.get(f"data{i}") for i in range(2)], []
     for i in range(data[0].value.shape[1]):
         a, b = (tile.at(np.s_[:, i : i + 1]) for tile in data)
-        inner = _apply(values["op0"], values["reverse0"], a, carry, operation.place)
+        inner = _apply(operation, values["op0"], values["reverse0"], a, carry)
         if inner is None:
             return None
-        outer = _apply(values["op1"], values["reverse1"], inner, b, operation.place)
+        outer = _apply(operation, values["op1"], values["reverse1"], inner, b)
         if outer is None:
             return None
         carry = outer
@@ -403,17 +419,17 @@ def tensor_reduce(operation: Operation) -> Results | None:
     data, sizes = operation.get("data"), operation.sizes("data")
     kept = int(np.prod(sizes[: len(sizes) - len(operation.attributes["axis"])]))
     rows = data.moved(lambda x: x.reshape(kept, -1))
-    total = reduction(operation.attributes["op"], rows, operation.place)
+    total = operation.over.reduction(operation.attributes["op"], rows, operation.place)
     if total is None:
         return None
-    total = negative(total) if operation.attributes["negate"] else total
+    total = operation.over.negative(total) if operation.attributes["negate"] else total
     return {"dst": total.moved(lambda x: x.reshape(_shape(operation, "dst")))}
 
 
 @over_field("tensor_partition_reduce")
 def tensor_partition_reduce(operation: Operation) -> Results | None:
     rows = operation.get("data").moved(np.transpose)
-    total = reduction(operation.attributes["op"], rows, operation.place)
+    total = operation.over.reduction(operation.attributes["op"], rows, operation.place)
     if total is None:
         return None
     return {"dst": total.moved(lambda x: x.reshape(_shape(operation, "dst")))}
@@ -429,16 +445,16 @@ def dma_compute(operation: Operation) -> Results | None:
     ]
     total = sources[0]
     for source in sources[1:]:
-        total = add(total, source, operation.place)
+        total = operation.over.add(total, source, operation.place)
     return {"dst": total}
 
 
 @over_field("nc_matmul")
 def nc_matmul(operation: Operation) -> Results | None:
     left, right = (_contracted(operation, name) for name in ("stationary", "moving"))
-    result = matmul(left, right, operation.place)
+    result = operation.over.matmul(left, right, operation.place)
     if operation.attributes["accumulate"]:
-        result = add(operation.get("dst"), result, operation.place)
+        result = operation.over.add(operation.get("dst"), result, operation.place)
     return {"dst": result}
 
 
@@ -489,17 +505,19 @@ def bn_stats(operation: Operation) -> Results:
     for first in (0, 1):
         part = data.at(np.s_[:, first::2])
         count = part.value.shape[1]
-        share = invert(constant(np.full((1, 1), float(max(count, 1)))))
-        mean = multiply(_total(part, operation), share)
-        off = add(part, negative(mean))
-        spread = _total(multiply(off, off), operation)
-        number = constant(np.full(mean.value.shape, float(count)))
+        share = operation.over.invert(
+            operation.over.constant(np.full((1, 1), float(max(count, 1))))
+        )
+        mean = operation.over.multiply(_total(part, operation), share)
+        off = operation.over.add(part, operation.over.negative(mean))
+        spread = _total(operation.over.multiply(off, off), operation)
+        number = operation.over.constant(np.full(mean.value.shape, float(count)))
         parts += [number, mean, spread]
     return {"dst": join(parts, 1)}
 
 
 def _total(rows: Elements, operation: Operation) -> Elements:
-    return elements.sum_of(rows, operation.place).at(np.s_[:, None])
+    return operation.over.sum_of(rows, operation.place).at(np.s_[:, None])
 
 
 @over_field("bn_aggr")
@@ -508,9 +526,11 @@ def bn_aggr(operation: Operation) -> Results | None:
     count, mean, spread = (data.at(np.s_[:, i::3]) for i in range(3))
     if count.varies.any():
         return None
-    share = invert(_total(count, operation))
-    centre = multiply(_total(multiply(count, mean), operation), share)
-    off = add(mean, negative(centre))
-    between = multiply(count, multiply(off, off))
-    variance = multiply(_total(add(spread, between), operation), share)
+    share = operation.over.invert(_total(count, operation))
+    centre = operation.over.multiply(_total(operation.over.multiply(count, mean), operation), share)
+    off = operation.over.add(mean, operation.over.negative(centre))
+    between = operation.over.multiply(count, operation.over.multiply(off, off))
+    variance = operation.over.multiply(
+        _total(operation.over.add(spread, between), operation), share
+    )
     return {"dst": join([centre, variance], 1)}

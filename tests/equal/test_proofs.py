@@ -1,0 +1,179 @@
+"""Up to which size of inputs kernels are proven to stay finite, and that intervals hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nkic
+from nkic.artifact.records import InstructionRecord, PatternRecord
+from nkic.simulate.field.elements import Doubles, Elements
+from nkic.simulate.field.intervals import HIGH, LOW, Excluding, Proof, proven
+from nkic.simulate.inputs import Generator, numbers, to_storage
+from nkic.simulate.memory import Memory
+from nkic.simulate.outcome import RunOptions
+from nkic.simulate.stage import simulate_ranks
+from tests.equal.kernels import answer, compiled
+from tests.equal.test_limits import GUARDED, ROOTS
+from tests.equal.test_pairs import ONLINE, PLAIN, RMS, SOFTMAX, STATISTICS, TILED, VARIANCE
+
+HALF = """
+    m = nl.max(x[:, 0:16], axis=1, keepdims=True)
+    e = nl.exp(x - m)
+    out = e * nl.reciprocal(nl.sum(e, axis=1, keepdims=True))
+"""
+OTHER_HALF = """
+    m = nl.max(x, axis=1, keepdims=True)
+    s = nl.sum(nl.exp(x[:, 0:16] - m), axis=1, keepdims=True)
+    out = nl.reciprocal(s + nl.sum(nl.exp(x[:, 8:16] - m), axis=1, keepdims=True))
+"""
+SCALED = """
+    e = nl.exp((x - nl.max(x, axis=1, keepdims=True)) * 0.3)
+    out = e * nl.reciprocal(nl.sum(e, axis=1, keepdims=True))
+"""
+ROUNDED = """
+    m = nl.max(x, axis=1, keepdims=True) * -0.3
+    e = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=e, op=nl.exp, data=x, bias=m, scale=0.3)
+    out = e * nl.reciprocal(nl.sum(e, axis=1, keepdims=True))
+"""
+LEAST = """
+    y = x * -1.0
+    m = nl.max(y, axis=1, keepdims=True)
+    out = nl.reciprocal(nl.sum(nl.exp(y - m), axis=1, keepdims=True))
+"""
+WRONG_SIGN = """
+    m = nl.min(x, axis=1, keepdims=True)
+    out = nl.exp(x - m)
+"""
+FUNCTIONS = """
+    a = nl.tanh(x) + nl.sigmoid(w) * nl.sin(nl.tanh(x)) + nl.silu(x) + nl.gelu(w)
+    b = nl.abs(x - w) + nl.relu(w) * nl.where(nl.greater(x, 0.5), x, w) + nl.square(x)
+    out = a * nl.rsqrt(b + 0.5) - nl.log(nl.abs(a) + 1.0)
+"""
+ALL = (SOFTMAX, ONLINE, PLAIN, RMS, STATISTICS, VARIANCE, TILED, HALF, OTHER_HALF, SCALED)
+
+
+def inputs(kernel: nkic.Artifact, fill: Generator) -> dict[str, Any]:
+    return {
+        p.name: to_storage(numbers(fill.array(p.name, p.dtype, p.shape), p.dtype), p.dtype)
+        for p in kernel.signature.inputs
+    }
+
+
+def proof(body: str) -> Proof:
+    kernel = compiled(body)
+    return proven(kernel.executable, inputs(kernel, Generator("uniform", (0.0, 1.0, 1.0))))
+
+
+class Checking(Excluding):
+    """Checks that each number which an instruction stores lies within its interval."""
+
+    checked = 0
+
+    def _kept(
+        self, record: InstructionRecord, result: Elements, values: Doubles, pattern: PatternRecord
+    ) -> Elements:
+        kept = super()._kept(record, result, values, pattern)
+        low, high = kept.residues[LOW], kept.residues[HIGH]
+        assert ((low <= values) & (values <= high))[np.isfinite(values)].all(), record
+        assert self.first or np.isfinite(values).all(), record
+        self.checked += values.size
+        return kept
+
+
+def check(kernel: nkic.Artifact, size: float, fill: Generator) -> int:
+    """Run a kernel beside its intervals; return how many numbers were compared."""
+    found: list[Checking] = []
+
+    def follow(memory: Memory) -> Checking:
+        target = RunOptions().target_of(kernel.executable)
+        found.append(Checking(kernel.executable, memory, target, size, -1.0))
+        return found[0]
+
+    simulate_ranks(kernel.executable, [inputs(kernel, fill)], RunOptions(), follow=follow)
+    return found[0].checked
+
+
+def fills(size: float) -> Mapping[str, Generator]:
+    return {
+        "within": Generator("uniform", (-size, size, 3.0)),
+        "near the end": Generator("uniform", (size * 0.999, size, 4.0)),
+        "equal": Generator("const", (-size,)),
+        "small": Generator("uniform", (-size * 1e-3, size * 1e-3, 5.0)),
+    }
+
+
+@pytest.mark.parametrize("body", (*ALL, ROUNDED, LEAST, FUNCTIONS))
+def test_numbers_lie_within_their_intervals(body: str) -> None:
+    kernel, found = compiled(body), proof(body)
+    for size in (0.5, 1.0, 30.0, min(found.size, 1e37)):
+        for name, fill in fills(size).items():
+            assert size == 0 or check(kernel, size, fill) > 1000, name
+
+
+@pytest.mark.parametrize("number", (7, 8, 9))
+def test_numbers_of_samples_lie_within_their_intervals(number: int) -> None:
+    (path,) = Path("samples").glob(f"{number:02}_*/kernel.py")
+    kernel = nkic.compile(str(path))
+    for fill in fills(2.0).values():
+        assert check(kernel, 2.0, fill) > 100_000
+
+
+@pytest.mark.parametrize("body", (SOFTMAX, ONLINE))
+def test_a_softmax_with_its_maximum_stays_finite(body: str) -> None:
+    found = proof(body)
+    assert 1e38 < found.size < 2e38 and found.low == -1.0  # x - max(x) is -2 x at most
+    assert found.name == "tensor_tensor (subtract)"
+
+
+def test_one_without_it_does_not() -> None:
+    found = proof(PLAIN)
+    assert 40 < found.size < 88.73 and found.place == "k.py:10"
+
+
+def test_a_scaled_difference_is_one() -> None:
+    assert proof(SCALED).size > 1e38
+
+
+def test_a_scaled_maximum_counts_with_its_rounding() -> None:
+    assert 1e6 < proof(ROUNDED).size < 1e10
+
+
+@pytest.mark.parametrize("body", (HALF, OTHER_HALF, WRONG_SIGN))
+def test_the_maximum_of_others_proves_nothing(body: str) -> None:
+    kernel, found = compiled(body), proof(body)
+    assert 10 < found.size < 89
+    wide = Generator("uniform", (-1e4, 1e4, 3.0))
+    assert not np.isfinite(nkic.run(kernel, inputs(kernel, wide)).outputs["output_0"]).all()
+
+
+def test_the_maximum_of_negated_numbers_is_one() -> None:
+    assert proof(LEAST).size > 1e38
+
+
+def test_functions_of_positive_numbers() -> None:
+    for body in (ROOTS, GUARDED):
+        found = proof(body)
+        assert found.low == 0.0 and 7000 < found.size < 88.73**2
+
+
+def test_what_cannot_be_excluded_is_named() -> None:
+    found = proof("out = x * nl.reciprocal(x)")
+    assert (found.size, found.name, found.place) == (0.0, "reciprocal", "k.py:9")
+    assert found.text("it") == "not proven: reciprocal at k.py:9 of it, for inputs within 1"
+    assert proof("out = nl.copy(x)").text("it") == "proven: it stays finite for all finite inputs"
+
+
+def test_an_answer_has_a_line_for_each_kernel() -> None:
+    found = answer(SOFTMAX, PLAIN)
+    lines = [line for line in found.text.splitlines() if line.startswith("proven: ")]
+    assert lines[0].startswith("proven: the first kernel stays finite for inputs up to 1.6")
+    assert lines[1].endswith("beyond, tensor_tensor (multiply) at k.py:10 is not excluded")
+    first, second = json.loads(json.dumps(found.as_json()))["proofs"]
+    assert first["size"] > 1e38 and second["place"] == "k.py:10"
