@@ -57,7 +57,7 @@ UNIT, TINY = 2.0**-23, 2.0**-126  # of float32: a unit in the last place; what m
 GREATEST = (2 - 2.0**-23) * 2.0**127
 APPROXIMATE = 2.0**-16  # relative, of activation functions
 _HOPS = 8
-_MOST = 127.9999  # the largest exponent of an input
+_LEAST_SIZE, _MOST = -20.0, 127.9999  # exponents of sizes that are tried
 
 
 def _outward(low: Doubles, high: Doubles, unit: float = UNIT, tiny: float = TINY) -> Any:
@@ -337,17 +337,31 @@ class Facts:
         if not claimed.any():
             return result
         one = np.take_along_axis(rows, floors.argmax(axis=-1)[None, ..., None], axis=-1)[..., 0]
-        above = self.above[one[TOP].astype(np.int64)]
         member = floors & (rows[REST] == one[REST][..., None])
-        member &= self.above[rows[TOP].astype(np.int64)] == above[..., None]
-        tops = np.sort(np.where(member, rows[TOP], 0.0), axis=-1)
-        distinct = (np.diff(tops, axis=-1, prepend=0.0) != 0).sum(axis=-1)
-        full = (above > 0) & (distinct == self.members[above.astype(np.int64)])
+        top = self._joined(np.where(member, rows[TOP], 0.0), one[REST])
         slack = np.where(member, rows[SLACK], 0.0).max(axis=-1) + count * UNIT
-        top = np.where(full, above, one[TOP])
-        slack = np.where(full, slack, one[SLACK] + count * UNIT)
         result = _with(result, claimed, KIND=FLOOR, TOP=top, REST=one[REST], SLACK=slack)
         return self._settled(result)
+
+    def _joined(self, tops: Doubles, rests: Doubles) -> Doubles:
+        """Return for each row of bases one that is a maximum of some of them: `rests`, if it is."""
+        shape, wide = tops.shape[:-1], self.next
+        rows = np.arange(int(np.prod(shape))) * wide
+        found = np.unique((tops.reshape(len(rows), -1) + rows[:, None]).astype(np.int64))
+        while True:
+            row, base = found - found % wide, found % wide
+            above = self.above[base].astype(np.int64)
+            _, group, counts = np.unique(row + above, return_inverse=True, return_counts=True)
+            whole = (above > 0) & (counts[group] == self.members[above])
+            if not whole.any():
+                break
+            found = np.unique(np.where(whole, row + above, found))
+        found = found[found % wide > 0]
+        result = np.zeros(len(rows))
+        result[found // wide] = found % wide
+        wanted = rests.reshape(-1)
+        has = np.isin(rows + wanted.astype(np.int64), found)
+        return np.where(has, wanted, result).reshape(shape)
 
     def reduction(self, op: str, rows: Elements, place: int) -> Elements | None:
         if op in ("maximum", "minimum"):
@@ -640,7 +654,7 @@ class Proof(NamedTuple):
             return f"proven: {side} stays finite for all finite {inputs}".rstrip(",")
         beyond = f"{self.name} at {self.place}"
         if not self.size:
-            return f"not proven: {beyond} of {side}, for inputs within 1"
+            return f"not proven: {beyond} of {side}, for inputs within 2^{_LEAST_SIZE:.0f}"
         return (
             f"proven: {side} stays finite for {inputs} up to {self.size:.4g}; "
             f"beyond, {beyond} is not excluded"
@@ -679,7 +693,7 @@ def _searched(program: Executable, arrays: Arrays, low: float) -> Proof:
     def proof(size: float, first: tuple[int, str]) -> Proof:
         return Proof(size, low, first[1], line_of(program, first[0]))
 
-    holds, fails = 0.0, 128.0
+    holds, fails = _LEAST_SIZE, 128.0
     first, least = at(_MOST), at(holds)
     if first is None:
         return Proof(2.0**_MOST, low, "", "")
