@@ -632,7 +632,7 @@ def _nothing() -> None:
 
 # --------------------------------------------------------------------------------------------------
 
-_FINE, _COARSE = 12, 7  # steps of the bisection: to 2 %, or to a factor of 2
+_FINE, _COARSE = 12, 8  # steps of the bisection: to 3 %, or to a factor of 1.5
 _MANY = 2**20  # elements, from which on it is coarse
 
 
