@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -609,11 +609,11 @@ def _domain(
     sides, proof = ("the candidate", "the reference"), None
     if floats:
         usual = {p.name: Generator("uniform", (0.0, 1.0, 1.0)) for p in floats}
-        size, low, *found = ask("proof", arrays=arrays_of(case, reference.filled(case, usual)))[
-            "proof"
-        ]
-        shown = Proof(float(size), float(low), *map(str, found))
-        proof = {**shown.as_json(), "text": shown.text(sides[0])}
+        arrays = arrays_of(case, reference.filled(case, usual))
+        with suppress(Ended, TypeError, ValueError):  # limits are known without it
+            size, low, *found = ask("proof", arrays=arrays)["proof"]
+            shown = Proof(float(size), float(low), *map(str, found))
+            proof = {**shown.as_json(), "text": shown.text(sides[0])}
     return tuple({**limit.as_json(), "text": limit.text(sides)} for limit in limits), proof
 
 

@@ -55,7 +55,9 @@ def test_a_dropped_maximum_is_right_within_88(tmp_path: Path) -> None:
 
 def test_a_guarded_candidate_has_no_limit(tmp_path: Path) -> None:
     found = judged(tmp_path, GOOD)
-    assert found.correct and found.domain == ()
+    assert found.correct and found.domain == () and found.proof is not None
+    assert found.proof["size"] > 1e30 and found.proof["text"].startswith("proven: the candidate")
+    jsonschema.validate(json.loads(found.json()), evaluation_schema())
 
 
 def test_it_needs_a_reference_for_other_inputs(tmp_path: Path) -> None:

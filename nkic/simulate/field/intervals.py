@@ -603,16 +603,19 @@ class Excluding(Field):
         if dtype.is_float and wrong.any():
             self._fail(record, named(record))
         low, high = (np.where(varies, end, values) for end in (low, high))
-        kept = result._replace(value=np.where(varies, np.nan, values))
-        kept = _with(kept, np.ones(varies.shape, np.bool_), LOW=low, HIGH=high)
-        rows, is_column = kept.residues, varies.shape[-1] == 1
+        kept, is_column = rows.copy(), varies.shape[-1] == 1
+        kept[LOW], kept[HIGH] = low, high
         # an element of many that is not exactly its base becomes one of its own
         scaled = (rows[ERROR] > 0) | (rows[FACTOR] != 1)
-        own = (rows[BASE] == 0) | scaled & (not is_column) | (not exact)
-        kept = _with(kept, own & varies, BASE=self.facts.fresh(varies.shape), FACTOR=1.0, ERROR=0.0)
-        kept = _with(kept, ~varies, BASE=0.0, KIND=0.0)
-        slack = rows[SLACK] if exact else rows[SLACK] * (1 + unit) + 2 * unit
-        return _with(kept, varies, SLACK=slack)
+        own = varies & ((rows[BASE] == 0) | scaled & (not is_column) | (not exact))
+        if own.any():
+            np.copyto(kept[BASE], self.facts.fresh(varies.shape), where=own)
+            kept[FACTOR][own], kept[ERROR][own] = 1.0, 0.0
+        if not varies.all():
+            kept[BASE][~varies], kept[KIND][~varies] = 0.0, 0.0
+        if not exact:
+            kept[SLACK] = kept[SLACK] * (1 + unit) + 2 * unit
+        return result._replace(residues=kept, value=np.where(varies, np.nan, values))
 
 
 def _selects(record: InstructionRecord, dst: PatternRecord) -> bool:
