@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_428, 22),
     "prove": (2_898, 9),
     "artifact": (5_505, 17),
-    "simulate": (16_620, 44),
+    "simulate": (16_637, 44),
     "report": (6_631, 20),
     "migrate": (6_587, 17),
     "api": (3_231, 12),

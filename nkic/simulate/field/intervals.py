@@ -18,7 +18,7 @@ one of which is equal to it, is at least exp(-slack).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -544,6 +544,7 @@ class Excluding(Field):
     ) -> None:
         self.facts, self.size, self.low = Facts(), size, low
         self.first: tuple[int, str] | None = None
+        self.peak = 0.0  # the greatest size of a result, as a share of what its type holds
         names = {each.name: each.name for each in executable.inputs}
         super().__init__(executable, memory, target, names, 0)
 
@@ -598,10 +599,12 @@ class Excluding(Field):
         elif not exact:
             low, high = _outward(low, high, unit, tiny)
         certain = np.isinf(rows[LOW]) & (rows[LOW] == rows[HIGH])
-        over = (high > dtype.highest) | (low < dtype.lowest)
-        wrong = np.where(varies, over, ~np.isfinite(values)) & ~certain
-        if dtype.is_float and wrong.any():
-            self._fail(record, named(record))
+        share = np.maximum(high, -low) / dtype.highest
+        wrong = np.where(varies, share > 1, ~np.isfinite(values)) & ~certain
+        if dtype.is_float:
+            self.peak = max(self.peak, float(share.max(where=varies, initial=0.0)))
+            if wrong.any():
+                self._fail(record, named(record))
         low, high = (np.where(varies, end, values) for end in (low, high))
         kept, is_column = rows.copy(), varies.shape[-1] == 1
         kept[LOW], kept[HIGH] = low, high
@@ -635,8 +638,7 @@ def _nothing() -> None:
 
 # --------------------------------------------------------------------------------------------------
 
-_FINE, _COARSE = 12, 8  # steps of the bisection: to 3 %, or to a factor of 1.5
-_MANY = 2**20  # elements, from which on it is coarse
+_NEAR = 2.0**-5  # a size is found within a factor of 2 ** _NEAR
 
 
 class Proof(NamedTuple):
@@ -682,28 +684,46 @@ def _searched(program: Executable, arrays: Arrays, low: float) -> Proof:
     options = RunOptions()
     fields: list[Excluding] = []
 
-    def at(exponent: float) -> tuple[int, str] | None:
+    def at(exponent: float) -> Excluding:
         def follow(memory: Memory) -> Excluding:
             target = options.target_of(program)
             fields.append(Excluding(program, memory, target, 2.0**exponent, low))
             return fields[-1]
 
         simulate_ranks(program, [arrays], options, follow=follow)
-        found = fields.pop()
-        fields[:] = [found]
-        return found.first
+        return fields.pop()
 
     def proof(size: float, first: tuple[int, str]) -> Proof:
         return Proof(size, low, first[1], line_of(program, first[0]))
 
     holds, fails = _LEAST_SIZE, 128.0
-    first, least = at(_MOST), at(holds)
+    first = at(_MOST).first
     if first is None:
         return Proof(2.0**_MOST, low, "", "")
-    if least is not None:
-        return proof(0.0, least)
-    for _ in range(_FINE if fields[-1].facts.next < _MANY else _COARSE):
-        middle = (holds + fails) / 2
-        found = at(middle)
-        holds, fails, first = (middle, fails, first) if found is None else (holds, middle, found)
+    least = at(holds)
+    if least.first is not None:
+        return proof(0.0, least.first)
+    peaks, is_slow = [(holds, least.peak)], False
+    while fails - holds > _NEAR:
+        width, middle = fails - holds, (holds + fails) / 2
+        # what grows like a power of the inputs is met by the line through two sizes that hold
+        guess = max(_crossing(peaks) - _NEAR / 2, holds + _NEAR)
+        tried = middle if is_slow or guess >= fails else guess
+        found = at(tried)
+        if found.first is None:
+            holds, peaks = tried, [*peaks, (tried, found.peak)]
+        else:
+            fails, first = tried, found.first
+        is_slow = fails - holds > width / 2
     return proof(2.0**holds, first)
+
+
+def _crossing(peaks: Sequence[tuple[float, float]]) -> float:
+    """Return the exponent at which the line through the last two peaks reaches what a type holds.
+
+    It is infinity if there is none.
+    """
+    if len(peaks) < 2 or not 0 < peaks[-2][1] < peaks[-1][1]:
+        return np.inf
+    (x0, y0), (x1, y1) = ((x, np.log2(peak)) for x, peak in peaks[-2:])
+    return float(x1 - y1 * (x1 - x0) / (y1 - y0))
