@@ -7,6 +7,7 @@ import gc
 import os
 
 import pytest
+from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from nkic.base.worker import FORKED
@@ -15,6 +16,9 @@ os.environ["NKIC_CACHE"] = "0"
 # It would draw numbers and strings of all modules that happen to be loaded, which it parses for
 # them, 7 s in every worker; and a test would draw others for every change to any module.
 vars(providers).update(is_local_module_file=lambda path: False)
+# No test depends on how busy the machine is.
+settings.register_profile("nkic", deadline=None)
+settings.load_profile("nkic")
 
 
 def pytest_collection_finish() -> None:

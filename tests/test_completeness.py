@@ -168,6 +168,7 @@ HOMONYMS = {
     "report/measured.py": {"activation"},
     "simulate/field/decide.py": {"iota"},
     "simulate/field/elements.py": {"reciprocal"},
+    "simulate/field/intervals.py": {"reciprocal"},
     "simulate/field/traced.py": {"reciprocal"},  # NumPy's
     "simulate/shadow.py": {"shuffle_mask"},
     "simulate/inputs.py": {"iota"},

@@ -207,12 +207,7 @@ class Interpreter:
 
 
 # Modules whose functions kernel code calls, and the modules that stand in for NumPy.
-_BOUNDARY = frozenset(
-    {
-        "nkic.specialise.closed",
-        "nkic.specialise.numpy",
-    }
-)
+_BOUNDARY = ("nkic.language.foreign", "nkic.specialise.closed", "nkic.specialise.numpy")
 
 
 def _is_the_kernels(error: BaseException) -> bool:

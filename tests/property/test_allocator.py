@@ -77,7 +77,7 @@ def most(found: Sequence[Lifetime]) -> int:
 
 
 @given(lives())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_no_two_in_use_share_a_byte(found: list[Lifetime]) -> None:
     every = {one.tensor.number for one in found}
     for strategy in (place, pack, lambda f, s: pack(f, s, every)):
@@ -88,7 +88,7 @@ def test_no_two_in_use_share_a_byte(found: list[Lifetime]) -> None:
 
 
 @given(lives(), st.integers(0, 100_000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_fixed_addresses_are_avoided(found: list[Lifetime], byte: int) -> None:
     tensor = Tensor(99, "f", DTYPES["uint8"], (64, 500), Buffer.SBUF, AT, Address(64, byte))
     every = {one.tensor.number for one in found}
@@ -146,7 +146,7 @@ def test_thousands_of_tensors_are_packed_as_well() -> None:
 
 
 @given(programs(), st.sampled_from([{Buffer.SBUF}, {Buffer.PSUM, Buffer.SBUF}]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_another_order_keeps_every_dependence(
     case: tuple[Program, list[Action]], tight: set[Buffer]
 ) -> None:

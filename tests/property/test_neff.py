@@ -44,7 +44,7 @@ def test_every_row_survives_the_file(name: str) -> None:
     assert assemble(dump(made)) == made
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SEEDS, st.integers(1, 40))
 def test_what_was_written_is_read(seed: int, size: int) -> None:
     made = random_program(Random(seed), size)
@@ -136,7 +136,7 @@ SECTIONS = st.sampled_from(
 SAMPLE = write(sample(), embed_source=True)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(SECTIONS, SEEDS)
 def test_damage_with_right_hashes_is_refused_or_harmless(section: str, seed: int) -> None:
     changed = damaged(records(SAMPLE, section), Random(seed))
@@ -147,7 +147,7 @@ def test_damage_with_right_hashes_is_refused_or_harmless(section: str, seed: int
     refuses_or_verifies(data, SAMPLE_ROWS)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(SEEDS)
 def test_damage_to_programs_over_the_whole_table(seed: int) -> None:
     rng = Random(seed)
@@ -160,7 +160,7 @@ def test_damage_to_programs_over_the_whole_table(seed: int) -> None:
     refuses_or_verifies(data)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(SECTIONS, SEEDS)
 def test_damaged_bytes_with_right_hashes_are_refused_or_harmless(section: str, seed: int) -> None:
     rng = Random(seed)
@@ -170,7 +170,7 @@ def test_damaged_bytes_with_right_hashes_are_refused_or_harmless(section: str, s
     refuses_or_verifies(rebuilt(SAMPLE, {section: bytes(content)}), SAMPLE_ROWS)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=200))
 def test_any_bytes(data: bytes) -> None:
     for start in (b"", SAMPLE[:11], SAMPLE[:60], SAMPLE[:-1]):

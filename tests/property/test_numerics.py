@@ -72,7 +72,7 @@ def test_rounding_keeps_the_order(numbers: list[float], dtype: DType) -> None:
 
 
 @given(st.integers(1, 300), st.integers(1, 128), st.integers(1, 130), st.integers(0, 2**32))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_products_are_added_in_order(rows: int, columns: int, size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     stationary, moving = (
@@ -102,7 +102,7 @@ def in_order(terms: list[float]) -> float:
 
 @pytest.mark.parametrize("reverse", [(False, False), (True, False), (False, True)])
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_scan(reverse: tuple[bool, bool], data: st.DataObject) -> None:
     op0, op1 = data.draw(st.sampled_from(BINARY)), data.draw(st.sampled_from(BINARY))
     shape = data.draw(st.tuples(st.integers(1, 20), st.integers(1, 12)))
@@ -130,7 +130,7 @@ def _apply(op: str, a: Floats, b: Floats, reverse: bool) -> Floats:
     st.integers(1, 300),
     st.integers(0, 2**32),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_cumulative(op: str, size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = rng.standard_normal((3, size)).astype(np.float32)

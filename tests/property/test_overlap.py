@@ -78,7 +78,7 @@ def patterns(draw: st.DrawFn, owner: Tensor, dtype: str) -> AccessPattern:
 
 
 @given(st.data(), SIZES, st.booleans(), st.sampled_from(["float16", "uint8"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_box_covers_its_pattern(
     data: st.DataObject, free: list[int], on_chip: bool, dtype: str
 ) -> None:
@@ -88,7 +88,7 @@ def test_a_box_covers_its_pattern(
 
 
 @given(st.data(), SIZES, st.sampled_from(["float16", "uint8"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_slices_are_exact(data: st.DataObject, free: list[int], dtype: str) -> None:
     """A slice without steps accesses its whole box and nothing else."""
     owner = tensor(free, dtype)
@@ -105,7 +105,7 @@ def test_slices_are_exact(data: st.DataObject, free: list[int], dtype: str) -> N
 
 
 @given(st.data(), SIZES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_does_not_follow_the_axes_is_a_run(data: st.DataObject, free: list[int]) -> None:
     """Backwards: whole rows between the lowest and the highest byte."""
     owner = tensor(free)
@@ -162,7 +162,7 @@ def test_a_run_over_two_rows_of_two_planes_leaves_the_other_rows_out() -> None:
 
 
 @given(st.data(), SIZES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_boxes_share_a_cell_exactly_when_they_share_a_byte(
     data: st.DataObject, free: list[int]
 ) -> None:
@@ -185,7 +185,7 @@ def test_too_many_cells_are_joined_without_losing_a_conflict() -> None:
 
 
 @given(st.data(), SIZES, st.booleans(), st.sampled_from(["float16", "uint8"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_tiles_cover_a_tensor_side_by_side(
     data: st.DataObject, free: list[int], on_chip: bool, dtype: str
 ) -> None:
@@ -205,7 +205,7 @@ def test_tiles_cover_a_tensor_side_by_side(
 
 
 @given(st.data(), SIZES, st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_only_patterns_side_by_side_are_tiles(
     data: st.DataObject, free: list[int], on_chip: bool
 ) -> None:

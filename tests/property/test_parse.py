@@ -119,13 +119,13 @@ def agree(text: str) -> None:
     assert list(differences(parse(source), text, ast.parse(text))) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(EXPRESSIONS)
 def test_random_expressions_parse_as_in_python(expression: ast.expr) -> None:
     agree(ast.unparse(ast.fix_missing_locations(ast.Expr(expression))))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(STATEMENTS))
 def test_other_layouts_of_real_code_parse_as_in_python(statement: str) -> None:
     agree(ast.unparse(ast.parse(statement)))
@@ -160,7 +160,7 @@ def python_refuses(text: str) -> str | None:
     return None
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(damaged())
 def test_damaged_code_is_refused_where_python_refuses_it(text: str) -> None:
     reason = python_refuses(text)
@@ -177,7 +177,7 @@ def test_damaged_code_is_refused_where_python_refuses_it(text: str) -> None:
     assert reason is None or any(part in reason for part in LENIENT) or "f-string" in reason, reason
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(TOKENS | st.text(max_size=3), max_size=12).map(" ".join))
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:

@@ -63,7 +63,7 @@ def covered(box: Box, axes: tuple[int, ...]) -> set[int]:
 
 
 @given(patterns())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_an_area_covers_what_is_touched_and_no_more_than_depends(pattern: AccessPattern) -> None:
     found = area_of(pattern)
     assert found != WHOLE
@@ -80,7 +80,7 @@ def test_a_step_inside_an_axis_and_a_run_over_several() -> None:
 
 
 @given(st.lists(patterns(), min_size=2, max_size=6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_cells_are_shared_just_where_boxes_overlap(found: list[AccessPattern]) -> None:
     rank = len(axes_of(found[0].tensor))
     boxes = [b for p in found if len(b := area_of(p)) == rank]
@@ -92,7 +92,7 @@ def test_cells_are_shared_just_where_boxes_overlap(found: list[AccessPattern]) -
 
 
 @given(patterns(), st.sets(st.integers(0, 60), min_size=2, max_size=5))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_tiles_share_no_byte(pattern: AccessPattern, steps: set[int]) -> None:
     axes, size, dims = axes_of(pattern.tensor), pattern.dtype.size, pattern.dims
     offsets = {pattern.offset % 4 + step for step in steps}

@@ -160,7 +160,7 @@ def run(found: Program, data: Floats, serial: bool) -> Result:
 
 
 @given(programs(), st.integers(0, 1000))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_three_ways_agree(case: tuple[Program, list[Action]], seed: int) -> None:
     found, actions = case
     data = np.random.default_rng(seed).standard_normal((TILES * 128, WIDTH)).astype(np.float32)

@@ -77,7 +77,7 @@ LINES = st.one_of(
 REQUEST = Request(args={"a": TensorType(dtypes.FLOAT32, (4, 128, 64), "test")})
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(LINES)
 def test_a_line_of_anything(line: str) -> None:
     report = Reporter()

@@ -174,7 +174,7 @@ STEPS = [
 SHAPES = st.lists(st.sampled_from([1, 2, 3, 4, 6]), min_size=2, max_size=4).map(tuple)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.data(), SHAPES, st.sampled_from([Buffer.SBUF, Buffer.PSUM, Buffer.HBM, Buffer.SHARED_HBM])
 )
@@ -191,7 +191,7 @@ def test_chains_address_what_numpy_addresses(
         assert found.tensor is view.tensor
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), SHAPES)
 def test_contiguity_is_numpys(data: st.DataObject, shape: tuple[int, ...]) -> None:
     view = views.whole(tensor(shape, Buffer.HBM))
@@ -201,7 +201,7 @@ def test_contiguity_is_numpys(data: st.DataObject, shape: tuple[int, ...]) -> No
     assert views.is_contiguous(pair[0]) == pair[1].flags.c_contiguous
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_a_pattern_reads_what_as_strided_reads(data: st.DataObject) -> None:
     storage = np.arange(4 * 24)
@@ -224,7 +224,7 @@ def test_a_pattern_reads_what_as_strided_reads(data: st.DataObject) -> None:
     assert views.pattern(found) == [list(pair) for pair in pairs]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.data(), st.sampled_from(["int8", "float16", "int32", "float32"]))
 def test_reinterpreted_bytes_are_numpys(data: st.DataObject, other: str) -> None:
     shape = (2, data.draw(st.sampled_from([1, 2, 3])), data.draw(st.sampled_from([1, 2, 4, 6])))
@@ -252,7 +252,7 @@ def test_reinterpreted_bytes_are_numpys(data: st.DataObject, other: str) -> None
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 3))
 def test_rearrange_is_split_permute_merge(order: list[str], cut: int) -> None:
     sizes = {"a": 2, "b": 3, "c": 2, "d": 5}

@@ -125,7 +125,6 @@ def stands(folder: Path, capfd: pytest.CaptureFixture[str], text: str) -> None:
 
 
 QUIET = settings(
-    deadline=None,
     derandomize=True,
     database=None,
     phases=[Phase.generate],

@@ -626,8 +626,7 @@ def _selects(record: InstructionRecord, dst: PatternRecord) -> bool:
     if record.row is None:
         return False
     attributes = dict(zip(record.row.attribute_index, record.attributes, strict=True))
-    chooses = record.row.name in ("tensor_reduce", "tensor_tensor")
-    chooses = chooses and attributes.get("op") in ("maximum", "minimum")
+    chooses = attributes.get("op") in ("maximum", "minimum")  # an instruction's only operator
     patterns = [p for p in record.operands if type(p) is PatternRecord]
     return (record.row.moves or chooses) and all(p.dtype is dst.dtype for p in patterns)
 

@@ -78,7 +78,7 @@ SMALL = np.arange(6, dtype=np.float32).reshape(2, 3)
 # ---- what is right -------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     array=hnp.arrays(
         st.sampled_from(["<f4", ">f4", "<f2", ">f8", "|i1", "<i2", ">i4", "<u8", "|u1", "|b1"]),
@@ -352,7 +352,7 @@ def test_every_truncation_is_refused(data: bytes) -> None:
             load(data[:end])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=300), st.integers(0, len(SEED)), st.integers(0, 100))
 def test_any_splice_is_harmless(junk: bytes, at: int, dropped: int) -> None:
     assert_harmless(SEED[:at] + junk + SEED[at + dropped :])

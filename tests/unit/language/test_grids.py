@@ -49,7 +49,7 @@ def test_tiles_of_hbm_partial_ones_included(rows: int, columns: int) -> None:
     assert np.array_equal(found, a + added)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     rows=st.integers(1, 20), columns=st.integers(1, 20), p=st.integers(1, 8), f=st.integers(1, 8)
 )

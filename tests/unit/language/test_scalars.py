@@ -52,7 +52,7 @@ def run(expression: str, i: int, j: int, before: str) -> tuple[int, list[str]]:
     "expression",
     ["i + j", "i - j", "i * j", "7 - i", "i - 7", "3 + i * 4", "-i", "+i", "i * 4 + 1", "j"],
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(i=INTS, j=INTS)
 def test_arithmetic_wraps_in_32_bits(expression: str, i: int, j: int) -> None:
     assert stored(expression, i, j) == wrapped(eval(expression, {"i": i, "j": j}))
@@ -166,7 +166,7 @@ def kernel(n, m):
 @pytest.mark.parametrize(
     "expression", ["i + j", "i - j", "i * j", "7 - i", "3 + i * 4", "-i", "+j"]
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(i=LONGS, j=LONGS)
 def test_arithmetic_of_long_scalars_wraps_in_64_bits(expression: str, i: int, j: int) -> None:
     arrays = {"n": np.full((1, 1), i, np.int64), "m": np.full((1, 1), j, np.int64)}

@@ -55,7 +55,7 @@ SPOTS = st.tuples(
 
 
 @given(st.lists(SPOTS, max_size=8))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_the_places_that_share_bytes_are_known(drawn: list[Any]) -> None:
     found = placed(drawn)
     everywhere = list(found.tenants)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies
+from hypothesis import given, strategies
 from numpy.typing import NDArray
 
 from nkic.machine.operators import ORDERS, SummationOrder
@@ -46,7 +46,6 @@ def summed(numbers: list[np.float32], order: SummationOrder) -> np.float32:
     return F(summed(numbers[:half], order) + summed(numbers[half:], order))
 
 
-@settings(deadline=None)
 @given(
     strategies.sampled_from(FLOAT32),
     strategies.integers(1, 4),

@@ -179,7 +179,7 @@ def test_uniform_keeps_its_limits() -> None:
 # ---- numbers and types ---------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(width=32), min_size=1, max_size=20),
     st.sampled_from(["bfloat16", "float8_e5m2"]),

@@ -87,7 +87,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(PLAIN)
 def test_python_literals_are_read_as_python_reads_them(value: Any) -> None:
     text = repr(value)

@@ -126,7 +126,7 @@ def attribute_values(name: str, attribute: Attribute) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("name", LEGAL)
 @given(data=st.data())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_rules_are_total(name: str, data: st.DataObject) -> None:
     row = ROWS[name]
     facts = Facts(

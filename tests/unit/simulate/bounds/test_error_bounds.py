@@ -250,7 +250,7 @@ EXACT: tuple[Callable[[Array, Array, float], tuple[Array, Array]], ...] = (
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     strategies.lists(strategies.integers(0, len(STEPS) - 1), min_size=1, max_size=8),
     strategies.integers(0, 1000),

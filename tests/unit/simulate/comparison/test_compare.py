@@ -95,7 +95,7 @@ def whole_tensor_close(
     return passed == len(a) or (rate < 1 and passed / len(a) >= rate)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     pairs,
     st.sampled_from([0.0, 1e-3, 0.25, 1.0]),
@@ -115,7 +115,7 @@ def test_range_agrees_with_max_all_close(
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(pairs, st.sampled_from([0.0, 0.25]), st.sampled_from([0.0, 0.5]), st.booleans())
 def test_close_agrees_with_numpy(
     pair: tuple[Array, Array], rtol: float, atol: float, nan: bool
@@ -180,7 +180,7 @@ def test_ulps_are_steps_of_the_grid(name: str) -> None:
     assert not compared(grid[2:], grid[:-2], DTYPES[name], mode="ulp", max_ulp=1).passed
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(0, 40))
 def test_ulps_of_float32_are_nextafter(start: float, steps: int) -> None:
     far = np.float32(start)

@@ -125,7 +125,7 @@ def touched(pattern: PatternRecord) -> tuple[np.ndarray, ...]:
 
 
 @given(st.lists(st.tuples(accesses(), st.booleans()), min_size=1, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_granules_say_what_single_bytes_would(sequence: list[tuple[PatternRecord, bool]]) -> None:
     """A flag for every byte, set by definition, agrees at every read and write."""
     record = tensor("float32", (8, 24))
@@ -142,7 +142,7 @@ def test_granules_say_what_single_bytes_would(sequence: list[tuple[PatternRecord
 
 
 @given(st.lists(st.tuples(accesses(), st.integers(0, 2**16)), min_size=1, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_elements_say_what_single_bytes_would(sequence: list[tuple[PatternRecord, int]]) -> None:
     """The same if only some elements of an access become initialised."""
     record = tensor("float32", (8, 24))
