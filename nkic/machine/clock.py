@@ -66,7 +66,6 @@ class Parameter(NamedTuple):
     maximum: float = 1e9
 
     def of(self, generation: int) -> Figure:
-        """Return the figure of a generation."""
         return self.figures[GENERATIONS.index(generation)]
 
 
@@ -438,20 +437,8 @@ LAUNCH = (
 # ---- Timing figures of the gpsimd and tensor engines, and of register loads ---------------------
 
 GPSIMD = (
-    row(
-        "gpsimd.interval",
-        "cycles",
-        "interval beyond streaming",
-        ACCESS_V2,
-        assumed(60, LIKE_V2),
-    ),
-    row(
-        "gpsimd.duration",
-        "cycles",
-        "duration beyond streaming",
-        WHOLE_V2,
-        assumed(160, LIKE_V2),
-    ),
+    row("gpsimd.interval", "cycles", "interval beyond streaming", ACCESS_V2, assumed(60, LIKE_V2)),
+    row("gpsimd.duration", "cycles", "duration beyond streaming", WHOLE_V2, assumed(160, LIKE_V2)),
     row(
         "gpsimd.start",
         "cycles",
@@ -572,5 +559,4 @@ TABLE: dict[str, Parameter] = {
 
 
 def defaults(generation: int) -> dict[str, float]:
-    """Return the value of every figure for a generation, by name."""
     return {name: row.of(generation).value for name, row in TABLE.items()}

@@ -40,8 +40,6 @@ def elementwise(first: str, *others: str) -> Rule:
 
 
 def same_partitions(first: str, *others: str) -> Rule:
-    """Each of `others` has as many partitions as `first`."""
-
     def rule(facts: Facts) -> Violation | None:
         tiles = facts.tiles
         first_tile = tiles.get(first)
@@ -75,8 +73,6 @@ def _elements(first: str, first_tile: Tile, name: str, tile: Tile) -> Violation:
 
 
 def elements(name: str, low: int, high: int) -> Rule:
-    """The operand has from `low` to `high` elements per partition."""
-
     def rule(facts: Facts) -> Violation | None:
         tile = facts.maybe(name)
         if tile is None:
@@ -89,7 +85,6 @@ def elements(name: str, low: int, high: int) -> Rule:
 
 
 def too_many(name: str, count: int, limit: int, facts: Facts) -> Violation:
-    """Return the error for an operand longer than one instruction takes."""
     return Violation(
         "tile-size",
         f"`{name}` has {count} elements per partition; {facts.target.name} takes at most {limit}",
@@ -99,7 +94,6 @@ def too_many(name: str, count: int, limit: int, facts: Facts) -> Violation:
 
 
 def too_few(name: str, tile: Tile, limit: int) -> Violation:
-    """Return the error for an operand shorter than the instruction needs."""
     return Violation(
         "tile-size",
         f"`{name}` has {tile.free} elements per partition; at least {limit} are needed",

@@ -192,7 +192,6 @@ def scalar_operands(facts: Facts) -> Cost:
 
 
 def accumulator_read(facts: Facts) -> float:
-    """Return the cycles needed to read the reduce registers."""
     engine = Engine.SCALAR if facts.engine is Engine.SCALAR else Engine.VECTOR
     return facts.target.figures[f"{engine.value}.accumulator_read"]
 
@@ -265,11 +264,7 @@ def transposing(facts: Facts) -> Cost:
 
 
 def tensor_cost(
-    facts: Facts,
-    interval: Callable[[float], float],
-    cycles: float,
-    columns: int,
-    passes: float,
+    facts: Facts, interval: Callable[[float], float], cycles: float, columns: int, passes: float
 ) -> Cost:
     """Return the cost of streaming for `cycles`, plus issue and fill time.
 

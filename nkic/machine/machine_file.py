@@ -92,7 +92,6 @@ def figures_of(path: str, mapping: Mapping[str, Any]) -> MachineFile:
 
 
 def written(figures: Mapping[str, float], target: str, contention: str | None = None) -> str:
-    """Return the text of a machine file with these figures."""
     lines = [f'target = "{target}"', *([f'contention = "{contention}"'] if contention else [])]
     section = ""
     for name, value in sorted(figures.items()):

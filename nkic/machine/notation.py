@@ -94,13 +94,11 @@ class Scanner:
         return tokens
 
     def fail(self, problem: str, expectation: str = "") -> NoReturn:
-        """Refuse the line."""
         expected = f", {expectation} expected" if expectation else ""
         raise Misread(f"line {self._number}: {problem}{expected}")
 
     @property
     def done(self) -> bool:
-        """Whether no token is left."""
         return self._next >= len(self._tokens)
 
     def peek(self, ahead: int = 0) -> str:
@@ -116,7 +114,6 @@ class Scanner:
         return self._tokens[self._next - 1][1]
 
     def accept(self, written: str) -> bool:
-        """Consume the next token if it is `written`."""
         if self.peek() != written or self.done or self._tokens[self._next][0] == "string":
             return False
         self._next += 1
@@ -128,11 +125,9 @@ class Scanner:
             self.fail(f"`{clean(self.peek())}`" if not self.done else "the end", f"`{written}`")
 
     def name(self) -> str:
-        """Consume a name."""
         return self.take("name")
 
     def string(self) -> str:
-        """Consume a string and return its contents."""
         written = self.take("string")
         try:
             return str(self._style.content(written))
@@ -155,14 +150,12 @@ class Scanner:
         return number
 
     def setting(self, name: str, mark: str = "") -> int:
-        """Consume an integer after `name` and `mark`."""
         self.expect(name)
         if mark:
             self.expect(mark)
         return self.integer()
 
     def choice(self, choices: Mapping[str, Any]) -> Any:
-        """Consume a name, and return its value in `choices`."""
         written = self.name()
         if written not in choices:
             self.fail(f"`{written}`", f"one of {', '.join(choices)}")
@@ -204,11 +197,9 @@ class Scanner:
         return Register(self.integer())
 
     def bound(self) -> int | Register:
-        """Consume a loop's bound."""
         return self.register() if self.peek() == "$" else self.integer()
 
     def reference(self) -> int:
-        """Consume a tensor's number."""
         self.expect("%")
         return self.integer()
 

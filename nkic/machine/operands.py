@@ -105,7 +105,6 @@ class Facts:
 
     @cached_property
     def tiles(self) -> dict[str, Tile]:
-        """The tile operands, by name."""
         return {name: v for name, v in self.operands.items() if isinstance(v, Tile)}
 
 
@@ -200,7 +199,6 @@ class Operand:
 
     @property
     def required(self) -> bool:
-        """Whether a call must pass it."""
         return self.default is ...
 
 

@@ -59,11 +59,9 @@ class Operator:
     shifts: bool = False
 
     def runs_on(self, engine: Engine, generation: int) -> bool:
-        """Return whether `engine` of this NeuronCore version has the operator."""
         return self.engines.get(engine, inf) <= generation
 
     def engines_of(self, generation: int) -> tuple[Engine, ...]:
-        """Return the engines of this NeuronCore version that have the operator."""
         return tuple(engine for engine in self.engines if self.runs_on(engine, generation))
 
 

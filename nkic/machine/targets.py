@@ -160,7 +160,6 @@ class Target:
 
     @property
     def psum_bytes(self) -> int:
-        """The number of PSUM bytes per partition."""
         return self.psum_banks * PSUM_BANK_BYTES
 
 

@@ -40,7 +40,6 @@ def wrong_tiles(row: Row, facts: Facts) -> Iterator[Violation]:
 
 
 def first_target(generation: int) -> str:
-    """Return the name of the oldest target of at least `generation`."""
     return next(t.name for t in TARGETS.values() if t.generation >= generation)
 
 

@@ -93,7 +93,6 @@ def of_row(row: Row) -> Documented:
 
 
 def _bare(signature: Signature) -> Signature:
-    """Return the signature without annotations, for reading."""
     bare = [p.replace(annotation=Parameter.empty) for p in signature.parameters.values()]
     return signature.replace(parameters=bare)
 

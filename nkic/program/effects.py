@@ -127,7 +127,6 @@ class Accesses:
         ]
 
     def written_by(self, instruction: Instruction) -> list[AccessPattern]:
-        """Return the patterns that `instruction` writes."""
         operands, uses = self.of(instruction)
         return [
             operand

@@ -181,11 +181,9 @@ class Instruction(NamedTuple):
     iterations: str = ""
 
     def operand(self, name: str) -> Operand:
-        """Return the operand called `name`."""
         return self.operands[self.row.operand_index[name]]
 
     def attribute(self, name: str) -> Any:
-        """Return the attribute called `name`."""
         return self.attributes[self.row.attribute_index[name]]
 
     def facts(self, target: Target) -> Facts:
@@ -265,7 +263,6 @@ class Program:
     lacks_grid: bool = False  # it asks for its place in a launch grid, and is compiled without one
 
     def role(self, tensor: Tensor) -> Role:
-        """Return the role of `tensor` for the kernel's caller."""
         if any(p.tensor is tensor for p in self.inputs):
             return Role.INPUT
         if any(p.tensor is tensor for p in self.outputs):
@@ -306,7 +303,6 @@ def lines(program: Program) -> set[tuple[str, int]]:
 
 
 def tiles(instruction: Instruction) -> Iterator[tuple[str, Tile]]:
-    """Yield the tile operands with their names."""
     for name, index in instruction.row.operand_index.items():
         operand = instruction.operands[index]
         if isinstance(operand, View | AccessPattern):

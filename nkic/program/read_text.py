@@ -53,7 +53,6 @@ MAX_CORES = 2
 
 
 def read_program(text: str) -> Program:
-    """Parse the output of `program_text`."""
     reader = _Reader(text)
     program = reader.program()
     if reader.peek():
@@ -62,7 +61,6 @@ def read_program(text: str) -> Program:
 
 
 def read_schedule(text: str) -> Schedule:
-    """Parse the output of `schedule_text`."""
     return _Reader(text).schedule()
 
 
@@ -125,7 +123,6 @@ class _Reader:
         return program
 
     def end(self) -> None:
-        """Consume the end of a loop."""
         if self.take() != "end":
             raise Misread(f"line {self.at}: a loop without `end`")
 
@@ -274,7 +271,6 @@ class _Reader:
         )
 
     def operand(self, scanner: Scanner) -> Any:
-        """Parse an operand, or the value of an attribute."""
         if scanner.peek() == "$":
             return scanner.register()
         return self.place(scanner) if scanner.peek() == "%" else scanner.value()
@@ -348,7 +344,6 @@ def _check_numbers(body: Body) -> None:
 
 
 def _integer(text: str) -> int:
-    """Convert a number of at most 64 bits."""
     number = int(text) if len(text) <= _DIGITS else MAX_NUMBER
     if not -MAX_NUMBER <= number < MAX_NUMBER:
         raise Misread(f"the number {text[:_DIGITS]}… needs more than 64 bits")
@@ -356,7 +351,6 @@ def _integer(text: str) -> int:
 
 
 def _loops(body: Body) -> Iterator[Loop]:
-    """Yield every loop, including nested ones."""
     for item in body:
         if isinstance(item, Loop):
             yield item
@@ -364,7 +358,6 @@ def _loops(body: Body) -> Iterator[Loop]:
 
 
 def _extras(scanner: Scanner) -> dict[str, Any]:
-    """Parse the rest of a line: names, each with a value."""
     extras = {}
     while not scanner.done:
         name = scanner.choice(_EXTRAS)

@@ -41,7 +41,6 @@ _SPECIAL = re.compile(r"[^\w .=-]", re.ASCII)
 
 
 def program_text(program: Program) -> str:
-    """Return the text form of a whole program."""
     lines = [f"program {program.name} on {program.target.name}"]
     lines += [f"note {key} = {value!r}" for key, value in program.notes.items()]
     lines += [f"argument {key} = {value!r}" for key, value in program.arguments.items()]

@@ -684,7 +684,6 @@ class Bounds(Follower):
         return not any(self.store.read(p).any() for p in tiles)
 
     def _has_dynamic(self, record: InstructionRecord) -> bool:
-        """Return whether some address is not resolved."""
         return any(type(p) is PatternRecord and p.dynamic is not None for p in record.operands)
 
 

@@ -450,7 +450,6 @@ def _not_finite(got: Numbers, expected: Numbers) -> str:
 
 
 def _scaled(got: Numbers, expected: Numbers) -> str:
-    """A constant factor or offset."""
     nonzero = np.abs(expected) > _CLOSE * np.abs(expected).max()
     factor = float(np.median(got[nonzero] / expected[nonzero]))
     if abs(factor - 1) > 2 * _CLOSE and factor and _alike(got, expected * factor):
@@ -654,7 +653,6 @@ def _cell(value: float, bad: bool = False) -> str:
 
 
 def _error_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield the histogram, without its empty bins."""
     unit, before = _UNITS[comparison.unit], None
     if comparison.whole is not None:  # has no tolerance for elements
         return

@@ -212,7 +212,6 @@ def _difference(executable: Any, judged: Judged, before: int, later: int) -> Dia
 
 
 def ordinal(number: int) -> str:
-    """Return `1st`, `2nd`, `11th`, …"""
     ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
@@ -220,7 +219,6 @@ def ordinal(number: int) -> str:
 def _zero_uninitialised(
     stored: Stored, numbers: Numbers, mask: Mask, lanes: int
 ) -> tuple[Stored, Numbers]:
-    """Return both with zeros for uninitialised elements."""
     if mask.all() or numbers.shape[:-1] != mask.shape[:-1]:
         return stored, numbers
     wide = mask.repeat(lanes, axis=-1)

@@ -438,7 +438,6 @@ class Memory:
         return window
 
     def form(self, pattern: PatternRecord) -> WindowForm:
-        """Return the address-independent part of `pattern`."""
         tensor, dtype, start, partitions, _, dims, _ = pattern
         home = self.homes[tensor]
         key = (home.kind, dtype.code, home.partition + start, partitions, dims)

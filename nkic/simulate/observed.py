@@ -335,7 +335,6 @@ def region_of(executable: Executable, pattern: PatternRecord) -> Region:
 
 
 def region_text(region: Region | None) -> str:
-    """Format a region as `[0:128, 0:64]`."""
     if region is None:
         return "[at run-time offsets]"
     return f"[{', '.join(f'{low}:{high}' for low, high in region)}]"

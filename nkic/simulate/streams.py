@@ -232,7 +232,6 @@ class Runner(Line):
 
     @property
     def name(self) -> str:
-        """The stream's name in messages."""
         return f"rank{self.rank}.{self.record.name}" if self.rank else self.record.name
 
     item: Any

@@ -125,7 +125,6 @@ class Debugger(Observer):
             raise bad_value(f"{subject}: this line has no instruction", help)
 
     def _lines_of_files(self) -> dict[str, set[int]]:
-        """Return the lines with instructions, by file."""
         lines: dict[str, set[int]] = defaultdict(set)
         executable = self.scenes[0].executable
         for _, item in self.scenes[0].instructions():
@@ -422,7 +421,6 @@ def _address(tensor: TensorRecord) -> str:
 
 
 def _signallers(scene: Scene, runner: Runner, semaphore: int) -> list[str]:
-    """Return the streams of the same core that signal the semaphore."""
     return [
         other.name
         for other in scene.runners

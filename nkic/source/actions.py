@@ -91,12 +91,8 @@ def _ordered(span: Span, items: Iterable[Argument | None]) -> CallArguments:
 
 
 def _needs_parentheses(node: n.GeneratorExp) -> CompileFailed:
-    return refusal(
-        "argument-order",
-        "a generator expression beside other arguments needs parentheses of its own",
-        node.span,
-        help="write `f((x for x in y), …)`",
-    )
+    message = "a generator expression beside other arguments needs parentheses of its own"
+    return refusal("argument-order", message, node.span, help="write `f((x for x in y), …)`")
 
 
 def _check_after_keywords(item: n.Expression, last: n.Keyword, unpacking: n.Keyword | None) -> None:
@@ -367,11 +363,7 @@ class Branch(NamedTuple):
 
 
 def if_statement(
-    span: Span,
-    test: n.Expression,
-    body: Block,
-    elifs: tuple[Branch, ...],
-    orelse: Block | None,
+    span: Span, test: n.Expression, body: Block, elifs: tuple[Branch, ...], orelse: Block | None
 ) -> n.If:
     otherwise = orelse or ()
     for branch in reversed(elifs):
@@ -466,12 +458,8 @@ def class_definition(
     body: Block,
 ) -> n.ClassDef:
     if arguments and arguments.bare_generator:
-        raise refusal(
-            "argument-order",
-            "a generator expression as a base class needs parentheses of its own",
-            arguments.span,
-            help="name the base classes",
-        )
+        message = "a generator expression as a base class needs parentheses of its own"
+        raise refusal("argument-order", message, arguments.span, help="name the base classes")
     bases, keywords = (arguments.args, arguments.keywords) if arguments else ((), ())
     return n.ClassDef(span, name.id, name.span, bases, keywords, body, type_params=params or ())
 
@@ -647,6 +635,5 @@ def by_rule(tables: Tables) -> Actions:
 
 @cache
 def parser() -> Parser:
-    """Return the parser of the package's grammar."""
     tables = load()
     return Parser(tables, by_rule(tables))

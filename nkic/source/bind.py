@@ -377,7 +377,6 @@ def joined(request: str, name: str) -> str:
 
 
 def _absolute(request: str, importer: str) -> str:
-    """Return a module's full name, for `__name__`."""
     name = request.lstrip(".")
     dots = len(request) - len(name)
     package = importer.split(".")[:-dots] if dots else []

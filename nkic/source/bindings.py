@@ -86,13 +86,11 @@ class SourceModule:
 
     @cached_property
     def statements(self) -> tuple[nodes.Statement, ...]:
-        """All statements, including nested ones, in source order."""
         unordered = [node for node in walk(self.tree) if isinstance(node, nodes.Statement)]
         return tuple(sorted(unordered, key=lambda node: node.span[1:3]))
 
     @cached_property
     def _starts(self) -> tuple[tuple[int, int], ...]:
-        """The start positions of `statements`."""
         return tuple(node.span[1:3] for node in self.statements)
 
     @cached_property

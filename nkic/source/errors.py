@@ -97,7 +97,6 @@ class Situation:
 
     @cached_property
     def first_index(self) -> int:
-        """The index of the line's first token."""
         index = self.index
         while index and not self.is_layout(self.tokens[index - 1]):
             index -= 1
@@ -105,7 +104,6 @@ class Situation:
 
     @property
     def first(self) -> Token:
-        """The line's first token."""
         return self.tokens[self.first_index]
 
     @property
@@ -230,12 +228,8 @@ def explain(error: Unexpected, lexed: Tokens, path: str) -> CompileFailed:
 
 
 def _too_deep(at: Situation) -> CompileFailed:
-    return refusal(
-        "too-many-levels",
-        f"this text nests too deeply: more than {MAX_NESTING} parts are open at once",
-        at.span,
-        help="split it into several statements",
-    )
+    message = f"this text nests too deeply: more than {MAX_NESTING} parts are open at once"
+    return refusal("too-many-levels", message, at.span, help="split it into several statements")
 
 
 # ---- brackets ------------------------------------------------------------------------------
@@ -267,11 +261,9 @@ def _unexpected_indent(at: Situation) -> CompileFailed | None:
     if at.token.kind != at.words.indent:
         return None
     first = at.tokens[at.index + 1]
+    message = "this line is indented further than the one before it, which opens no block"
     return refusal(
-        "unexpected-indent",
-        "this line is indented further than the one before it, which opens no block",
-        first.span(at.path),
-        help="indent it like the lines before it",
+        "unexpected-indent", message, first.span(at.path), help="indent it like the lines before it"
     )
 
 
@@ -371,12 +363,9 @@ def _missing_colon(at: Situation) -> CompileFailed | None:
 
 
 def _colon_here(at: Situation, span: Span) -> CompileFailed:
+    message = f"the line of `{at.head}` must end with a colon"
     return refusal(
-        "missing-colon",
-        f"the line of `{at.head}` must end with a colon",
-        span,
-        help="add `:`",
-        fixes=[Fix(span, ":", "add `:`")],
+        "missing-colon", message, span, help="add `:`", fixes=[Fix(span, ":", "add `:`")]
     )
 
 
@@ -405,11 +394,9 @@ def _in_target_position(at: Situation) -> bool:
 
 
 def _is_keyword(at: Situation, word: str, span: Span) -> CompileFailed:
+    message = f"`{word}` is a keyword and cannot be a name here"
     return refusal(
-        "keyword-as-name",
-        f"`{word}` is a keyword and cannot be a name here",
-        span,
-        help=f"choose another name, such as `{word.lower()}_`",
+        "keyword-as-name", message, span, help=f"choose another name, such as `{word.lower()}_`"
     )
 
 
@@ -456,12 +443,8 @@ def _foreign_operator(at: Situation) -> CompileFailed | None:
 def _bad_star(at: Situation) -> CompileFailed | None:
     if at.token.text in ("*", "**") and at.wants_value:
         use = "a call or a dict" if at.token.text == "**" else "a list, tuple, set or call"
-        return refusal(
-            "bad-star",
-            f"`{at.token.text}` cannot unpack anything here",
-            at.span,
-            help=f"unpack within {use}",
-        )
+        message = f"`{at.token.text}` cannot unpack anything here"
+        return refusal("bad-star", message, at.span, help=f"unpack within {use}")
     value = at.values[-1]
     behind_star = len(at.values) > 2 and at.values[-2] == "*" and isinstance(value, Node)
     if not isinstance(value, Starred) and not (behind_star and not isinstance(at.values[-3], Node)):

@@ -80,7 +80,6 @@ def as_single_target(node: n.Expression, action: str) -> n.Expression:
 
 
 def not_assignable(node: n.Expression, verdict: str, expected: str) -> CompileFailed:
-    """Return the error that `node` is not a target."""
     thing = _SINGULAR.get(type(node), "this")
     if isinstance(node, n.Constant) and isinstance(node.value, bool | None):
         thing = f"`{node.value}`"
@@ -90,21 +89,13 @@ def not_assignable(node: n.Expression, verdict: str, expected: str) -> CompileFa
 def _check_stars(display: n.Tuple | n.List) -> None:
     stars = [item for item in display.elts if isinstance(item, n.Starred)]
     if len(stars) > 1:
-        raise refusal(
-            "bad-star",
-            "only one starred name can take the remaining elements",
-            stars[1].span,
-            help="keep only one star",
-        )
+        message = "only one starred name can take the remaining elements"
+        raise refusal("bad-star", message, stars[1].span, help="keep only one star")
 
 
 def _lone_star(node: n.Starred) -> CompileFailed:
-    return refusal(
-        "bad-star",
-        "a starred name must be in a list or tuple of targets",
-        node.span,
-        help="add a comma: `*rest, = values`",
-    )
+    message = "a starred name must be in a list or tuple of targets"
+    return refusal("bad-star", message, node.span, help="add a comma: `*rest, = values`")
 
 
 # ---- Strings and f-strings: section 12 of the grammar -------------------------------------------

@@ -37,7 +37,6 @@ class _NoLexer(Lexer):
 
 
 def generate(grammar: bytes) -> dict[str, Any]:
-    """Return the stored form of the tables of `grammar`."""
     lark = Lark(
         grammar.decode(),
         parser="lalr",

@@ -76,7 +76,6 @@ def bad_name(text: str, span: Span) -> CompileFailed:
 
 
 def name_too_long(text: str, span: Span) -> CompileFailed:
-    """A non-ASCII name that is too long to normalise."""
     return refusal(
         "too-large",
         f"this name has {len(text)} characters; a name that is not ASCII has at most {MAX_NAME}",
@@ -100,12 +99,9 @@ def _unsupported_character(character: str, span: Span) -> CompileFailed:
 
 
 def bad_continuation(span: Span) -> CompileFailed:
-    """A backslash that is not the last character of its line."""
+    message = "a backslash continues a line only if it is the last character"
     return refusal(
-        "bad-continuation",
-        "a backslash continues a line only if it is the last character",
-        span,
-        help="remove the backslash, or the text that follows it",
+        "bad-continuation", message, span, help="remove the backslash, or the text that follows it"
     )
 
 
@@ -186,7 +182,6 @@ def field_never_closed(brace: Token, path: str) -> CompileFailed:
 
 
 def single_brace(span: Span) -> CompileFailed:
-    """A `}` in the text of an f-string."""
     return refusal(
         "bad-fstring",
         "this `}` closes no field of the f-string",
@@ -197,7 +192,6 @@ def single_brace(span: Span) -> CompileFailed:
 
 
 def fields_too_deep(span: Span) -> CompileFailed:
-    """A format nested too deeply in formats."""
     return refusal(
         "too-many-levels",
         f"fields inside the formats of an f-string are nested more than {MAX_FIELDS} deep",
@@ -212,7 +206,6 @@ _OPENERS = {")": "(", "]": "[", "}": "{"}
 
 
 def never_closed(bracket: Bracket, tokens: list[Token], path: str) -> CompileFailed:
-    """The file ends within a bracket."""
     opener = tokens[bracket.token]
     last = tokens[-1]
     end = Span(path, last.end_line, last.end_column, last.end_line, last.end_column)
@@ -227,7 +220,6 @@ def never_closed(bracket: Bracket, tokens: list[Token], path: str) -> CompileFai
 
 
 def nothing_to_close(closer: str, span: Span) -> CompileFailed:
-    """A closing bracket without an open one."""
     return refusal(
         "unmatched-bracket",
         f"this `{closer}` closes nothing",
@@ -248,7 +240,6 @@ def mismatch(closer: str, span: Span, opener: Token, bracket: Bracket) -> Compil
 
 
 def too_many_brackets(span: Span) -> CompileFailed:
-    """More open brackets than later stages can handle."""
     return refusal(
         "too-many-levels",
         f"brackets are nested more than {MAX_BRACKETS} deep",
@@ -262,26 +253,16 @@ def too_many_brackets(span: Span) -> CompileFailed:
 
 def inconsistent_tabs(span: Span) -> CompileFailed:
     """A margin whose depth depends on the width of a tab."""
-    return refusal(
-        "mixed-tabs",
-        "this line's indentation mixes tabs and spaces differently from the lines before it",
-        span,
-        help="indent with spaces only",
-    )
+    message = "this line's indentation mixes tabs and spaces differently from the lines before it"
+    return refusal("mixed-tabs", message, span, help="indent with spaces only")
 
 
 def too_many_blocks(span: Span) -> CompileFailed:
-    """More nested blocks than Python allows."""
-    return refusal(
-        "too-many-levels",
-        f"blocks are nested more than {MAX_BLOCKS} deep",
-        span,
-        help="move the inner blocks into a function",
-    )
+    message = f"blocks are nested more than {MAX_BLOCKS} deep"
+    return refusal("too-many-levels", message, span, help="move the inner blocks into a function")
 
 
 def dedent_between(span: Span, width: int, inner: int, outer: int) -> CompileFailed:
-    """A dedent to a width between two open blocks."""
     return refusal(
         "bad-dedent",
         f"this line is indented by {width}, which does not match any enclosing block",

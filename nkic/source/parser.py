@@ -115,7 +115,6 @@ def _declared(data: bytes, path: str) -> tuple[str, Span]:
 
 
 def _codec(name: str, span: Span) -> str:
-    """Return Python's name for the text encoding called `name`."""
     try:
         codec = codecs.lookup(name)
         "".encode(codec.name)  # rejects codecs that do not encode text, such as rot13
@@ -305,7 +304,6 @@ def _master_pattern(tables: Tables) -> re.Pattern[str]:
 
 @cache
 def words() -> Words:
-    """Return the words of the package's grammar."""
     return Words(load())
 
 

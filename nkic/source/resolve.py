@@ -88,9 +88,7 @@ def methods_of(definition: Definition) -> tuple[nodes.FunctionDef, ...]:
 
 
 def _mentions(
-    all_nodes: list[nodes.Node],
-    uses: Iterable[nodes.Name],
-    hidden: tuple[tuple[str, Span], ...],
+    all_nodes: list[nodes.Node], uses: Iterable[nodes.Name], hidden: tuple[tuple[str, Span], ...]
 ) -> Mentions:
     attributes = [node for node in all_nodes if isinstance(node, nodes.Attribute)]
     owners = {node.value for node in attributes}  # the path of `a.b.c` covers `a.b`

@@ -241,7 +241,6 @@ def _in_signature(scope: scopes.Scope) -> Iterator[tuple[nodes.Node, str]]:
 
 
 def _keys(node: nodes.Node, in_function: bool) -> Iterator[str]:
-    """Yield the keys in RULES that apply to one node."""
     yield from [_BY_NODE[type(node)]] if type(node) in _BY_NODE else []
     yield from (key for key, test in _TESTS_OF.get(type(node), ()) if test(node))
     if in_function and isinstance(node, nodes.FunctionDef | nodes.ClassDef):

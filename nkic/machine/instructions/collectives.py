@@ -383,12 +383,7 @@ def _row(
         attributes=(*attributes, PRIORITY),
         engines=(Engine.DMA,),
         cost=cost,
-        rules=(
-            *((groups,) if GROUPS in attributes else ()),
-            flat,
-            *own_rules,
-            priority,
-        ),
+        rules=(*((groups,) if GROUPS in attributes else ()), flat, *own_rules, priority),
         access=access,
         rendezvous_rule=rendezvous_rule,
         warn=warn,
@@ -452,10 +447,7 @@ _WORDS = frozenset({"uint32"})
 _MOVED = (result(buffers=SBUF_OR_HBM, packed=True), source("src", buffers=SBUF_OR_HBM, packed=True))
 _REDUCED = (result(buffers=SBUF_OR_HBM), source("src", buffers=SBUF_OR_HBM))
 _IN_HBM = (result(buffers=HBM, packed=True), source("src", buffers=HBM, packed=True))
-_COUNTED = (
-    *_IN_HBM,
-    Operand(METADATA, Access.UPDATE, SBUF_OR_HBM, _WORDS, keep_rank=True),
-)
+_COUNTED = (*_IN_HBM, Operand(METADATA, Access.UPDATE, SBUF_OR_HBM, _WORDS, keep_rank=True))
 _TRIGGERED = (*_COUNTED, source(PREPARED, buffers=HBM, dtypes=_WORDS, keep_rank=True))
 _COUNTS = (GROUPS, flag("recv_counts_known"), flag("has_rdispls"))
 _SAME = same_dtype("dst", "src")
@@ -486,15 +478,7 @@ ROWS = (
         "dst = this rank's part of op over the src of all ranks, which is split in dimension 0.",
         _REDUCED,
         (GROUPS, DIMENSION, alu("op")),
-        (
-            _SAME,
-            same_memory,
-            computed_types,
-            dimension((0,)),
-            splits,
-            sizes(1, 0),
-            reduction,
-        ),
+        (_SAME, same_memory, computed_types, dimension((0,)), splits, sizes(1, 0), reduction),
         coalesces=True,
     ),
     _row(
@@ -555,13 +539,7 @@ ROWS = (
         (GROUPS, alu("op"), CHANNEL),
         (
             *(same_dtype("dst", name) for name in ("src0", "src1")),
-            *(
-                same_memory,
-                computed_types,
-                same_shape("src0", "src1"),
-                reduction,
-                channel,
-            ),
+            *(same_memory, computed_types, same_shape("src0", "src1"), reduction, channel),
         ),
         cost=costs.to_another_rank,
     ),
@@ -572,14 +550,7 @@ ROWS = (
         "all_gather_v with the counts taken by all_gather_v_prepare.",
         _TRIGGERED,
         _COUNTS,
-        (
-            _SAME,
-            never_displaced,
-            of_one_chip,
-            metadata,
-            prepared,
-            slots,
-        ),
+        (_SAME, never_displaced, of_one_chip, metadata, prepared, slots),
         rendezvous_rule=two_cores,
         access=_metadata_access,
         since=Profile.NKI_0_7,

@@ -31,7 +31,6 @@ def in_turn(counter: str) -> str:
 
 
 def is_addition(row: Row, attributes: Attributes) -> bool:
-    """Whether it adds two tiles."""
     return row.name == PAIRWISE and str(attributes["op"]) == "add"
 
 
@@ -41,7 +40,6 @@ def is_multiplication(row: Row, attributes: Attributes) -> bool:
 
 
 def is_sum_of_columns(row: Row, attributes: Attributes) -> bool:
-    """Whether it adds up the columns of a tile."""
     return row.name == REDUCTION and str(attributes["op"]) == "add" and not attributes["negate"]
 
 

@@ -130,10 +130,7 @@ ROWS = (
         opcode=2,
         doc="dst = src: another register or an integer.",
         parameters=("dst", "src"),
-        operands=(
-            register("dst", Access.WRITE),
-            register("src", Access.READ, number=True),
-        ),
+        operands=(register("dst", Access.WRITE), register("src", Access.READ, number=True)),
         engines=SEQUENCERS,
         cost=costs.moving_register,
         rules=(whole_number,),
@@ -359,10 +356,7 @@ CORE_ROWS = (
         parameters=(
             *("src", "dst", "send_to_rank", "recv_from_rank", "pipe_id", "dma_engine", "name"),
         ),
-        operands=(
-            result(buffers=SBUF, packed=True),
-            source("src", buffers=SBUF, packed=True),
-        ),
+        operands=(result(buffers=SBUF, packed=True), source("src", buffers=SBUF, packed=True)),
         attributes=(
             *(_rank(name) for name in ("send_to_rank", "recv_from_rank", "pipe_id")),
             choice("dma_engine", "dma", "dma", "gpsimd_dma", since=Profile.NKI_0_3),

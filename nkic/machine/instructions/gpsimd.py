@@ -452,10 +452,7 @@ GATHER_ROWS = (
         doc="The indices, counted from index_offset, of the nonzero elements of src, then "
         "padding_val, and last their count; in partitions 0, 16 … 112 only.",
         parameters=("dst", "src", "index_offset", "padding_val", "name"),
-        operands=(
-            result(buffers=SBUF, dtypes=INT32),
-            source("src", buffers=SBUF, dtypes=NUMBERS),
-        ),
+        operands=(result(buffers=SBUF, dtypes=INT32), source("src", buffers=SBUF, dtypes=NUMBERS)),
         attributes=(
             Attribute("index_offset", AttributeKind.INT32, default=0),
             Attribute("padding_val", AttributeKind.INT32, default=-1),

@@ -65,7 +65,6 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _targets(row: Row) -> list[str]:
-    """Return the targets that have `row`."""
     return [name for name, target in TARGETS.items() if row.generation <= target.generation]
 
 
@@ -85,7 +84,6 @@ def _later(row: Row) -> dict[str, str]:
 
 
 def _coverage() -> list[str]:
-    """Return the number of instructions of each target and each profile."""
     targets = [f"{name} {sum(name in _targets(row) for row in ROWS.values())}" for name in TARGETS]
     profiles = [
         f"{label} {sum(row.since <= profile for row in ROWS.values())}"
@@ -99,7 +97,6 @@ def _coverage() -> list[str]:
 
 
 def markdown() -> str:
-    """Return the text of docs/instructions.md."""
     return HEAD + "\n\n".join(map(_section, _sorted())) + "\n"
 
 
@@ -147,7 +144,6 @@ def _section(row: Row) -> str:
 
 
 def availability(row: Row) -> str:
-    """Describe the engines, targets and versions that have an instruction."""
     engines, target = _engines(row.engines), first_target(row.generation)
     return f"{engines}, {target} and newer, since NKI {row.since.label}"
 

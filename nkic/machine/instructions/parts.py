@@ -14,12 +14,10 @@ NOTHING: frozenset[Buffer] = frozenset()
 
 
 def result(name: str = "dst", **properties: Any) -> Operand:
-    """Return a tile operand that the instruction writes."""
     return Operand(name, Access.WRITE, **properties)
 
 
 def source(name: str, **properties: Any) -> Operand:
-    """Return a tile operand that the instruction reads."""
     return Operand(name, Access.READ, **properties)
 
 
@@ -33,12 +31,10 @@ def register(name: str, access: Access, **properties: Any) -> Operand:
 
 
 def alu(name: str = "op", **properties: Any) -> Attribute:
-    """Return an attribute that names an operator of the arithmetic units."""
     return Attribute(name, AttributeKind.ALU, **properties)
 
 
 def flag(name: str) -> Attribute:
-    """Return a bool attribute that defaults to False."""
     return Attribute(name, AttributeKind.BOOL, default=False)
 
 

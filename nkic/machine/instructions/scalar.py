@@ -174,10 +174,7 @@ ROWS = (
         opcode=81,
         depends=Depends.ELEMENTWISE,
         doc="dst = op(data x scale + bias); reduce_res = the sum of the results.",
-        parameters=(
-            *("dst", "op", "data", "reduce_op", "reduce_res"),
-            *("bias", "scale", "name"),
-        ),
+        parameters=(*("dst", "op", "data", "reduce_op", "reduce_res"), *("bias", "scale", "name")),
         operands=(*SCALED, result("reduce_res", column=True, optional=True)),
         attributes=(FUNCTION, alu("reduce_op")),
         engines=SCALAR_ENGINE,

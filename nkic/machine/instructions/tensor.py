@@ -429,12 +429,7 @@ ROWS = (
         default_engine=transpose_engine,
         cost=costs.transposing,
         transposing=transposing_operations,
-        rules=(
-            transposed_buffers,
-            transposed_size,
-            transposed_shape,
-            same_dtype("dst", "data"),
-        ),
+        rules=(transposed_buffers, transposed_size, transposed_shape, same_dtype("dst", "data")),
         source="nki.isa.nc_transpose; release notes of NKI 0.4.0 (engine by buffer of dst)",
     ),
 )

@@ -345,7 +345,6 @@ def _across_partitions(axes: tuple[int, ...]) -> Violation:
 
 
 def shown_axes(axes: tuple[int, ...]) -> str:
-    """Return axes as users write them."""
     return shown(axes[0]) if len(axes) == 1 else f"({', '.join(map(str, axes))[:60]})"
 
 
@@ -443,10 +442,7 @@ ROWS = (
         depends=Depends.ELEMENTWISE,
         doc="dst = src; the same bits if the types are equal, else converted through float32.",
         parameters=("dst", "src", "engine", "name"),
-        operands=(
-            result(indexed=True, packed=True),
-            source("src", indexed=True, packed=True),
-        ),
+        operands=(result(indexed=True, packed=True), source("src", indexed=True, packed=True)),
         engines=COPYING,
         by_workload=copying_engines,
         cost=costs.copying("src"),
@@ -634,11 +630,7 @@ ROWS = (
         operands=(result(), source("data")),
         engines=VECTOR,
         cost=costs.per_element("data", 13 / 3),
-        rules=(
-            same_partitions("dst", "data"),
-            triples,
-            exactly("dst", 2, "mean and variance"),
-        ),
+        rules=(same_partitions("dst", "data"), triples, exactly("dst", 2, "mean and variance")),
         source="nki.isa.bn_aggr",
     ),
     Row(

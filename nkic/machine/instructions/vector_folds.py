@@ -353,10 +353,7 @@ LONGEST = 16_384  # elements per partition in a search
 QUADRANT = 32  # partitions within which a shuffle moves data
 KEEP = 255  # in a shuffle mask: leave the partition unchanged
 
-SEARCH = (
-    elements("data", 8, LONGEST),
-    exactly("vals", 8, "the values to find"),
-)
+SEARCH = (elements("data", 8, LONGEST), exactly("vals", 8, "the values to find"))
 
 
 def same_length(facts: Facts) -> Violation | None:
@@ -481,12 +478,7 @@ SEARCH_ROWS = (
         attributes=(Attribute("shuffle_mask", AttributeKind.INTS),),
         engines=VECTOR,
         cost=costs.per_element("src"),
-        rules=(
-            same_dtype("dst", "src"),
-            same_length,
-            shuffled_starts,
-            shuffle_mask,
-        ),
+        rules=(same_dtype("dst", "src"), same_length, shuffled_starts, shuffle_mask),
         access=shuffled_access,
         source="nki.isa.nc_stream_shuffle",
     ),

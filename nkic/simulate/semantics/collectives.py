@@ -47,7 +47,6 @@ def _bits(tile: Tile) -> Array:
 
 
 def _reduced(decoded: Decoded, values: Sequence[Array]) -> Array:
-    """Return the reduction of the values in order, in float32."""
     function, total = REDUCTIONS[decoded.attributes["op"]], values[0]
     for value in values[1:]:
         total = function(total, value)
