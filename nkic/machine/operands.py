@@ -307,12 +307,13 @@ class Row:
 
     The arithmetic is the function of the same name in simulate/semantics.
 
-    `parameters` is the order of the Python call. `opcode` identifies the row in files: stable,
-    never reused. `access` refines an operand's access by attributes (an accumulating matmul updates
-    its dst). `engines` lists the engines that may run it. If the kernel names none, it is the first
-    one, or that of `default_engine`, unless `by_workload` returns several: lower then balances
-    their workloads. `since` and
-    `until` are the first and last profiles that have it; `module` is the module in which kernels
+    `parameters` is the order of the Python call; if not given, the operands, the attributes and
+    `name`. `source` is the documentation; if not given, the page of the instruction. `opcode`
+    identifies the row in files: stable, never reused. `access` refines an operand's access by
+    attributes (an accumulating matmul updates its dst). `engines` lists the engines that may run
+    it. If the kernel names none, it is the first one, or that of `default_engine`, unless
+    `by_workload` returns several: lower then balances their workloads. `since` and `until` are the
+    first and last profiles that have it; `module` is the module in which kernels
     find it. `returns` names an operand that is not a parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that are not
     parameters. `rendezvous_rule` checks the operands of an instruction that all cores run together,
@@ -349,10 +350,10 @@ class Row:
     name: str
     opcode: int
     doc: str
-    parameters: tuple[str, ...]
     operands: tuple[Operand, ...]
     engines: tuple[Engine, ...]
     cost: Callable[[Facts], Cost]
+    parameters: tuple[str, ...] = ()
     attributes: tuple[Attribute, ...] = ()
     default_engine: Callable[[Facts], Engine] | None = None
     by_workload: Callable[[Facts], tuple[Engine, ...]] | None = None
@@ -397,7 +398,10 @@ class Row:
             "operand_index": {o.name: i for i, o in enumerate(self.operands)},
             "attribute_index": {a.name: i for i, a in enumerate(self.attributes)},
         }
-        for name, value in indexes.items():
+        passed = [name for index in indexes.values() for name in index if name != self.returns]
+        usual = {"parameters": (*passed, "name"), "source": f"{self.module}.{self.name}"}
+        absent = {name: value for name, value in usual.items() if not getattr(self, name)}
+        for name, value in {**indexes, **absent}.items():
             object.__setattr__(self, name, value)
         accumulator = indexes["operand_index"].get("dst", -1) if self.accumulates else -1
         object.__setattr__(self, "accumulator", accumulator)

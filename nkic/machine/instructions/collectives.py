@@ -392,7 +392,6 @@ def _row(
         channel=CHANNEL.name if CHANNEL in attributes else "",
         since=since,
         module=MODULE,
-        source=f"{MODULE}.{name}",
     )
 
 
@@ -409,7 +408,6 @@ def _register_row(name: str, opcode: int, doc: str, *attributes: Attribute) -> R
         rules=(groups, ring_step, channel) if attributes else (),
         returns="dst",
         module=MODULE,
-        source=f"{MODULE}.{name}",
     )
 
 
@@ -430,7 +428,6 @@ def _prepare_row(name: str, opcode: int, prepares: str) -> Row:
         warn=without_switch,
         since=Profile.NKI_0_7,
         module=MODULE,
-        source=f"{MODULE}.{name}",
         depends=Depends.ELEMENTWISE,
         moves=True,
         prepares=prepares,

@@ -123,7 +123,6 @@ ROWS = (
         cost=costs.moving_register,
         rules=(whole_number,),
         returns="dst",
-        source="nki.isa.register_alloc",
     ),
     Row(
         name="register_move",
@@ -134,7 +133,6 @@ ROWS = (
         engines=SEQUENCERS,
         cost=costs.moving_register,
         rules=(whole_number,),
-        source="nki.isa.register_move",
     ),
     Row(
         name="register_load",
@@ -145,7 +143,6 @@ ROWS = (
         engines=SEQUENCERS,
         cost=costs.accessing_register,
         rules=(one_word("src"), integer_source),
-        source="nki.isa.register_load",
     ),
     Row(
         name="register_store",
@@ -156,7 +153,6 @@ ROWS = (
         engines=SEQUENCERS,
         cost=costs.accessing_register,
         rules=(one_word("dst"),),
-        source="nki.isa.register_store",
     ),
     Row(
         name="scalar_load",
@@ -169,7 +165,6 @@ ROWS = (
         rules=(one_word("src"), of_scalar("src")),
         since=Profile.NKI_0_7,
         returns="dst",
-        source="nki.isa.scalar_load",
         scalars=True,
     ),
     Row(
@@ -182,7 +177,6 @@ ROWS = (
         cost=costs.accessing_register,
         rules=(one_word("dst"), of_scalar("dst")),
         since=Profile.NKI_0_7,
-        source="nki.isa.scalar_store",
         scalars=True,
     ),
     Row(
@@ -345,7 +339,6 @@ CORE_ROWS = (
         rules=(names_cores,),
         rendezvous_rule=barrier_of_all,
         generation=3,
-        source="nki.isa.core_barrier",
     ),
     Row(
         name="sendrecv",
@@ -367,7 +360,6 @@ CORE_ROWS = (
         rules=(elementwise("dst", "src"), same_dtype("dst", "src"), known_ranks, small_enough),
         rendezvous_rule=swapped,
         generation=3,
-        source="nki.isa.sendrecv",
     ),
 )
 
@@ -394,7 +386,6 @@ DEBUG_ROWS = (
         engines=(Engine.DMA,),
         cost=costs.dma_printing,
         effects=printing,
-        source="nki.language.device_print",
         module="nki.language",
     ),
 )

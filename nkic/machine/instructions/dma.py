@@ -363,7 +363,6 @@ ROWS = (
         depends=Depends.ELEMENTWISE,
         doc="dst = src, element by element in the order of the dimensions, converted through "
         "float32 if the types differ.",
-        parameters=("dst", "src", "priority", "oob_mode", "dge_mode", "engine", "name"),
         operands=(
             result(buffers=SBUF_OR_HBM, indexed=True, packed=True, wide=True),
             source("src", buffers=SBUF_OR_HBM, indexed=True, packed=True, wide=True),
@@ -397,7 +396,6 @@ ROWS = (
         moves=True,
         doc="dst = src with its dimensions reversed; of four, the middle two keep their order.",
         in_blocks=True,
-        parameters=("dst", "src", "axes", "priority", "dge_mode", "oob_mode", "name"),
         # The permutation refers to dimensions, so lower keeps them.
         operands=(
             result(buffers=SBUF, keep_rank=True, packed=True),
@@ -554,6 +552,5 @@ COMPUTE_ROWS = (
             whole_rows,
         ),
         spread="srcs",
-        source="nki.isa.dma_compute",
     ),
 )

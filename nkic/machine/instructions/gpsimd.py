@@ -133,7 +133,6 @@ ROWS = (
         cost=costs.per_element("dst", starts=1),
         rules=(index_pattern, integer_offset),
         warn=changed_indices,
-        source="nki.isa.iota",
     ),
     Row(
         name="affine_select",
@@ -156,7 +155,6 @@ ROWS = (
         engines=(Engine.GPSIMD,),
         cost=costs.per_element("dst", starts=1),
         rules=(elementwise("dst", "on_true_tile"), index_pattern, integer_offset, comparison),
-        source="nki.isa.affine_select",
     ),
 )
 
@@ -374,7 +372,6 @@ GATHER_ROWS = (
         name="nc_n_gather",
         opcode=102,
         doc="dst[i] = data[indices[i]], in each partition.",
-        parameters=("dst", "data", "indices", "name"),
         operands=(
             result(buffers=SBUF, packed=True),
             source("data", buffers=SBUF, packed=True),
@@ -387,7 +384,6 @@ GATHER_ROWS = (
             same_partitions("dst", "data"),
             same_dtype("dst", "data"),
         ),
-        source="nki.isa.nc_n_gather",
     ),
     Row(
         name="local_gather",
@@ -395,7 +391,6 @@ GATHER_ROWS = (
         depends=Depends.BY_PARTITION,
         doc="For each 16 partitions, num_elem_per_idx elements of src_buffer from each index on; "
         "index is read down its columns.",
-        parameters=("dst", "src_buffer", "index", "num_elem_per_idx", "num_valid_indices", "name"),
         operands=(
             result(buffers=SBUF, packed=True),
             source("src_buffer", buffers=SBUF, packed=True),
@@ -427,14 +422,12 @@ GATHER_ROWS = (
         # Documented only as slow; assumed: one cycle per partition of a core.
         cost=costs.per_element("data", CORE, starts=1, basis=costs.UNKNOWN),
         rules=(one_row, across, integers_for_bitvec("op", "dst", "data"), bits_of_one_type),
-        source="nki.isa.tensor_partition_reduce",
     ),
     Row(
         name="sequence_bounds",
         opcode=105,
         doc="The start of the run of equal segment_ids around each element, then the end of each: "
         "n and -1 for elements that are 0.",
-        parameters=("dst", "segment_ids", "name"),
         operands=(
             result(buffers=SBUF, dtypes=NUMBERS),
             source("segment_ids", buffers=SBUF, dtypes=NUMBERS),
@@ -451,7 +444,6 @@ GATHER_ROWS = (
         depends=Depends.FIRST_OF_CORE,
         doc="The indices, counted from index_offset, of the nonzero elements of src, then "
         "padding_val, and last their count; in partitions 0, 16 … 112 only.",
-        parameters=("dst", "src", "index_offset", "padding_val", "name"),
         operands=(result(buffers=SBUF, dtypes=INT32), source("src", buffers=SBUF, dtypes=NUMBERS)),
         attributes=(
             Attribute("index_offset", AttributeKind.INT32, default=0),
@@ -462,14 +454,12 @@ GATHER_ROWS = (
         cost=costs.per_element("src", starts=1, basis=costs.UNKNOWN),
         rules=(same_partitions("dst", "src"), room_for_count),
         generation=3,
-        source="nki.isa.nonzero_with_count",
     ),
     Row(
         name="topk",
         opcode=107,
         doc="The k largest of the n elements in each 16 partitions of src, read down its "
         "columns, in ascending order, and their indices; in every partition of the 16.",
-        parameters=("val_dst", "idx_dst", "src", "n", "name"),
         operands=(
             result("val_dst", buffers=SBUF, dtypes=frozenset({"bfloat16"})),
             result("idx_dst", buffers=SBUF, dtypes=frozenset({"uint32"})),
@@ -486,6 +476,5 @@ GATHER_ROWS = (
             largest_count,
         ),
         since=Profile.NKI_0_6,
-        source="nki.isa.topk",
     ),
 )

@@ -130,7 +130,6 @@ ROWS = (
         name="dropout",
         opcode=60,
         doc="dst = data, with each element replaced by 0 with probability prob.",
-        parameters=("dst", "data", "prob", "name"),
         operands=(result(), source("data"), scalar("prob", dtypes=FLOATS)),
         engines=VECTOR,
         cost=costs.per_element("data"),
@@ -142,7 +141,6 @@ ROWS = (
             probability_type,
         ),
         effects=drawing,
-        source="nki.isa.dropout",
     ),
     Row(
         name="rng",
@@ -154,13 +152,11 @@ ROWS = (
         cost=drawing_cost,
         rules=(engine_since(Engine.GPSIMD, 3, "use `engine=nisa.engine.vector`"),),
         effects=drawing,
-        source="nki.isa.rng",
     ),
     Row(
         name="set_rng_seed",
         opcode=62,
         doc="Sets the vector engine's generators in all lanes from one seed of 32 bits.",
-        parameters=("src_seeds", "name"),
         operands=(
             source("src_seeds", column=True, dtypes=frozenset({"uint32", "int32", "float32"})),
         ),
@@ -168,20 +164,17 @@ ROWS = (
         cost=costs.per_element("src_seeds", basis=costs.UNKNOWN),
         rules=(one_seed,),
         effects=seeding,
-        source="nki.isa.set_rng_seed",
     ),
     Row(
         name="rand2",
         opcode=63,
         doc="Fills dst with random numbers, uniform from min to max.",
-        parameters=("dst", "min", "max", "name"),
         operands=(result(dtypes=FLOATS | INTEGERS), scalar("min"), scalar("max")),
         engines=VECTOR,
         cost=drawing_cost,
         rules=(same_partitions("dst", "min", "max"), float32_vectors("min", "max"), in_order),
         effects=drawing,
         generation=4,
-        source="nki.isa.rand2",
     ),
     Row(
         name="rand_set_state",
@@ -195,7 +188,6 @@ ROWS = (
         rules=(engine_since(Engine.VECTOR, 4, OLDER), whole_state("src_seeds")),
         effects=seeding,
         generation=3,
-        source="nki.isa.rand_set_state",
     ),
     Row(
         name="rand_get_state",
@@ -209,6 +201,5 @@ ROWS = (
         rules=(engine_since(Engine.VECTOR, 4, OLDER), whole_state("dst")),
         effects=looking,
         generation=3,
-        source="nki.isa.rand_get_state",
     ),
 )

@@ -181,6 +181,5 @@ ROWS = (
         cost=costs.activating,
         rules=RULES,
         effects=accumulating_afresh,
-        source="nki.isa.activation_reduce",
     ),
 )

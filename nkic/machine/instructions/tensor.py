@@ -377,10 +377,6 @@ ROWS = (
         pairs=("perf_mode", "double_row"),
         depends=Depends.PRODUCT,
         doc="dst = transpose(stationary) x moving, added to dst if accumulate is True.",
-        parameters=(
-            *("dst", "stationary", "moving", "is_stationary_onezero", "is_moving_onezero"),
-            *("is_transpose", "accumulate", "tile_position", "tile_size", "perf_mode", "name"),
-        ),
         # double_row pairs the rows of the first free dimension, so lower keeps the dimensions.
         operands=(
             result(buffers=PSUM, indexed=True, one_bank=True),
@@ -636,10 +632,6 @@ MX_ROWS = (
         depends=Depends.PRODUCT,
         doc="dst = transpose(stationary) x moving, each element multiplied by its group's scale; "
         "the four elements of a packed one are contracted. Added to dst if accumulate is True.",
-        parameters=(
-            *("dst", "stationary", "moving", "stationary_scale", "moving_scale"),
-            *("tile_position", "tile_size", "accumulate", "name"),
-        ),
         operands=(
             result(buffers=PSUM, dtypes=frozenset({"float32", "bfloat16"}), indexed=True),
             source("stationary", buffers=SBUF, dtypes=PACKED, packed=True, indexed=True),

@@ -560,7 +560,6 @@ ROWS = (
             operators(("op0",), group="arithmetic"),
             arithmetic("op1"),
         ),
-        source="nki.isa.scalar_tensor_tensor",
     ),
     Row(
         name="tensor_reduce",
@@ -588,10 +587,6 @@ ROWS = (
         opcode=46,
         depends=Depends.BY_PARTITION,
         doc="dst[i] = (data0[i] op0 dst[i - 1]) op1 data1[i], starting from initial.",
-        parameters=(
-            *("dst", "data0", "data1", "initial", "op0", "op1"),
-            *("reverse0", "reverse1", "name"),
-        ),
         operands=(result(), source("data0"), source("data1"), scalar("initial")),
         attributes=(alu("op0"), alu("op1"), flag("reverse0"), flag("reverse1")),
         engines=VECTOR,
@@ -602,14 +597,12 @@ ROWS = (
             not_both_psum("data0", "data1"),
             arithmetic("op0", "op1"),
         ),
-        source="nki.isa.tensor_tensor_scan",
     ),
     Row(
         name="bn_stats",
         opcode=47,
         depends=Depends.BY_PARTITION,
         doc="Count, mean and variance x count of data's even elements, then of its odd ones.",
-        parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
         engines=VECTOR,
         cost=costs.per_element("data"),
@@ -618,7 +611,6 @@ ROWS = (
             elements("data", 1, BN_STATS_MAX),
             exactly("dst", 6, "count, mean and variance x count, twice"),
         ),
-        source="nki.isa.bn_stats",
     ),
     Row(
         name="bn_aggr",
@@ -626,12 +618,10 @@ ROWS = (
         depends=Depends.BY_PARTITION,
         doc="Mean and variance of all elements that the triples (count, mean, variance x count) "
         "in data summarise.",
-        parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
         engines=VECTOR,
         cost=costs.per_element("data", 13 / 3),
         rules=(same_partitions("dst", "data"), triples, exactly("dst", 2, "mean and variance")),
-        source="nki.isa.bn_aggr",
     ),
     Row(
         name="reciprocal",
@@ -639,7 +629,6 @@ ROWS = (
         maps=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = 1 / data.",
-        parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
         engines=VECTOR,
         cost=costs.per_element("data", 8),
@@ -652,7 +641,6 @@ ROWS = (
         moves=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = src where predicate is not 0 (where it is 0, if reversed); else unchanged.",
-        parameters=("dst", "src", "predicate", "reverse_pred", "name"),
         operands=(
             Operand("dst", Access.UPDATE, indexed=True),
             source("src", number=True, into="dst"),
@@ -666,14 +654,12 @@ ROWS = (
             not_both_psum("src", "predicate"),
             same_dtype("dst", "src"),
         ),
-        source="nki.isa.tensor_copy_predicated",
     ),
     Row(
         name="max8",
         opcode=51,
         depends=Depends.BY_PARTITION,
         doc="The 8 largest elements of each partition of src, in descending order.",
-        parameters=("dst", "src", "name"),
         operands=(result(max_rank=2), source("src", max_rank=3)),
         engines=VECTOR,
         cost=costs.per_element("src"),
@@ -682,6 +668,5 @@ ROWS = (
             elements("src", 8, 16_384),
             exactly("dst", 8, "the 8 largest values"),
         ),
-        source="nki.isa.max8",
     ),
 )

@@ -235,7 +235,6 @@ ROWS = (
             initial("reduce_init"),
         ),
         effects=accumulating,
-        source="nki.isa.tensor_scalar_reduce",
     ),
     Row(
         name="tensor_scalar_cumulative",
@@ -266,7 +265,6 @@ ROWS = (
             initial("imm1", only=False),  # the published example also passes it with reduce
         ),
         effects=accumulating,
-        source="nki.isa.tensor_scalar_cumulative",
     ),
     Row(
         name="select_reduce",
@@ -274,10 +272,6 @@ ROWS = (
         depends=Depends.BY_PARTITION,
         doc="dst = on_true where predicate is not 0 (where it is 0, if reversed), else on_false; "
         "reduce_res = the maximum of each partition.",
-        parameters=(
-            *("dst", "predicate", "on_true", "on_false", "reduce_res", "reduce_cmd"),
-            *("reduce_op", "reverse_pred", "name"),
-        ),
         operands=(
             result(),
             source("predicate", dtypes=frozenset({"int8", "uint8", "int16", "uint16"})),
@@ -300,7 +294,6 @@ ROWS = (
             nothing_to_read,
         ),
         effects=accumulating,
-        source="nki.isa.select_reduce",
     ),
     Row(
         name="range_select",
@@ -340,7 +333,6 @@ ROWS = (
         ),
         effects=accumulating,
         generation=3,
-        source="nki.isa.range_select",
     ),
 )
 
@@ -428,7 +420,6 @@ SEARCH_ROWS = (
         depends=Depends.BY_PARTITION,
         doc="The index in each partition of data of each of the 8 vals: equal ones match the "
         "first, the second … occurrence; all bits set if there is none.",
-        parameters=("dst", "data", "vals", "name"),
         operands=(
             result(dtypes=INDICES, max_rank=2),
             source("data", max_rank=3),
@@ -465,7 +456,6 @@ SEARCH_ROWS = (
             *SEARCH,
             exactly("dst_idx", 8, "an index for each value"),
         ),
-        source="nki.isa.nc_match_replace8",
     ),
     Row(
         name="nc_stream_shuffle",
@@ -473,13 +463,11 @@ SEARCH_ROWS = (
         depends=Depends.SHUFFLED,
         doc="In each quadrant of 32 partitions, partition i of dst = partition shuffle_mask[i] of "
         "src; 255 leaves it unchanged.",
-        parameters=("dst", "src", "shuffle_mask", "name"),
         operands=(result(packed=True), source("src", packed=True)),
         attributes=(Attribute("shuffle_mask", AttributeKind.INTS),),
         engines=VECTOR,
         cost=costs.per_element("src"),
         rules=(same_dtype("dst", "src"), same_length, shuffled_starts, shuffle_mask),
         access=shuffled_access,
-        source="nki.isa.nc_stream_shuffle",
     ),
 )

@@ -124,7 +124,6 @@ ROWS = (
         effects=vector_folds.accumulating,
         generation=4,
         since=Profile.NKI_0_3,
-        source="nki.isa.exponential",
     ),
     Row(
         name="activate2",
