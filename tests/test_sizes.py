@@ -20,8 +20,8 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 BUDGET = {
     ".": (606, 4),
     "base": (3_690, 17),
-    "machine": (9_870, 31),
-    "source": (6_105, 14),
+    "machine": (9_675, 31),
+    "source": (6_080, 14),
     "program": (1_755, 6),
     "evaluate": (16_334, 52),
     "language": (13_280, 42),

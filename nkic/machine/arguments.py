@@ -43,12 +43,8 @@ def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
 
 
 def _wrong(name: str, value: Any, expected: str, advice: str = "") -> Violation:
-    return Violation(
-        "argument-kind",
-        f"`{name}` is {shown(value)}, but must be {expected}",
-        name,
-        advice or f"pass {expected} as `{name}`",
-    )
+    text = f"`{name}` is {shown(value)}, but must be {expected}"
+    return Violation("argument-kind", text, name, advice or f"pass {expected} as `{name}`")
 
 
 def _number_advice(row: Row, operand: Operand, value: Any) -> str:

@@ -85,21 +85,14 @@ def elements(name: str, low: int, high: int) -> Rule:
 
 
 def too_many(name: str, count: int, limit: int, facts: Facts) -> Violation:
-    return Violation(
-        "tile-size",
-        f"`{name}` has {count} elements per partition; {facts.target.name} takes at most {limit}",
-        name,
-        f"split `{name}` into tiles of at most {limit} elements per partition",
-    )
+    text = f"`{name}` has {count} elements per partition; {facts.target.name} takes at most {limit}"
+    hint = f"split `{name}` into tiles of at most {limit} elements per partition"
+    return Violation("tile-size", text, name, hint)
 
 
 def too_few(name: str, tile: Tile, limit: int) -> Violation:
-    return Violation(
-        "tile-size",
-        f"`{name}` has {tile.free} elements per partition; at least {limit} are needed",
-        name,
-        f"pad `{name}` to {limit} elements per partition",
-    )
+    text = f"`{name}` has {tile.free} elements per partition; at least {limit} are needed"
+    return Violation("tile-size", text, name, f"pad `{name}` to {limit} elements per partition")
 
 
 def exactly(name: str, count: int, meaning: str) -> Rule:
@@ -109,12 +102,9 @@ def exactly(name: str, count: int, meaning: str) -> Rule:
         tile = facts.maybe(name)
         if tile is None or tile.free == count:
             return None
-        return Violation(
-            "operand-shape",
-            f"`{name}` has {tile.free} elements per partition, but must have {count}: {meaning}",
-            name,
-            f"make `{name}` a tile of shape [{tile.partitions}, {count}]",
-        )
+        text = f"`{name}` has {tile.free} elements per partition, but must have {count}: {meaning}"
+        hint = f"make `{name}` a tile of shape [{tile.partitions}, {count}]"
+        return Violation("operand-shape", text, name, hint)
 
     return rule
 
@@ -130,12 +120,9 @@ def not_both_psum(first: str, second: str) -> Rule:
             tile = facts.operands[name]
             if type(tile) is not Tile or tile.buffer is not Buffer.PSUM:
                 return None
-        return Violation(
-            "both-in-psum",
-            f"`{first}` and `{second}` are both in psum; at most one of them may be there",
-            second,
-            f"copy `{second}` to SBUF with `nisa.tensor_copy` first",
-        )
+        text = f"`{first}` and `{second}` are both in psum; at most one of them may be there"
+        hint = f"copy `{second}` to SBUF with `nisa.tensor_copy` first"
+        return Violation("both-in-psum", text, second, hint)
 
     return rule
 
@@ -166,12 +153,8 @@ def packed_as_is(facts: Facts) -> Violation | None:
     dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
     if dst is src or "packed" not in (dst.kind, src.kind):
         return None
-    return Violation(
-        "dtype-mismatch",
-        f"`src` is {src.name} and `dst` is {dst.name}; packed types are not converted",
-        "dst",
-        "reinterpret one of them with `.view()`",
-    )
+    text = f"`src` is {src.name} and `dst` is {dst.name}; packed types are not converted"
+    return Violation("dtype-mismatch", text, "dst", "reinterpret one of them with `.view()`")
 
 
 def wide_as_is(facts: Facts) -> Violation | None:
@@ -180,12 +163,8 @@ def wide_as_is(facts: Facts) -> Violation | None:
     if dst is src or not (dst.is_wide or src.is_wide):
         return None
     wide, name = (src, "src") if src.is_wide else (dst, "dst")
-    return Violation(
-        "dtype-mismatch",
-        f"`src` is {src.name} and `dst` is {dst.name}; {wide.name} is not converted",
-        name,
-        AS_INT32,
-    )
+    text = f"`src` is {src.name} and `dst` is {dst.name}; {wide.name} is not converted"
+    return Violation("dtype-mismatch", text, name, AS_INT32)
 
 
 def float32_vectors(*names: str) -> Rule:
@@ -203,12 +182,9 @@ def float32_vectors(*names: str) -> Rule:
 
 def not_float32(name: str, tile: Tile) -> Violation:
     """Return the error for a vector operand of arithmetic that is not float32."""
-    return Violation(
-        "operand-not-float32",
-        f"`{name}` is {tile.dtype.name}, but must be float32",
-        name,
-        f"copy `{name}` into a float32 tile with `nisa.tensor_copy` first",
-    )
+    text = f"`{name}` is {tile.dtype.name}, but must be float32"
+    hint = f"copy `{name}` into a float32 tile with `nisa.tensor_copy` first"
+    return Violation("operand-not-float32", text, name, hint)
 
 
 def integers_for_bitvec(attribute: str, *names: str) -> Rule:
@@ -234,12 +210,9 @@ def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violat
     last, tile = list(floats.items())[-1]
     types = [f"`{name}` is {operand.dtype.name}" for name, operand in floats.items()]
     names = listed(f"`{name}`" for name in floats)
-    return Violation(
-        "bitvec-dtype",
-        f"`{attribute}` is {op}, which works on the bits of integers, and {listed(types)}",
-        last,
-        f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`",
-    )
+    text = f"`{attribute}` is {op}, which works on the bits of integers, and {listed(types)}"
+    hint = f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`"
+    return Violation("bitvec-dtype", text, last, hint)
 
 
 # Operators.
@@ -301,12 +274,9 @@ def all_int32(facts: Facts) -> bool:
 
 
 def wrong_operator(attribute: str, op: Operator, expected: str) -> Violation:
-    return Violation(
-        "operator-not-supported",
-        f"`{attribute}` is {op.name}, but must be {expected}",
-        attribute,
-        "see `nkic --print ops` for the operators of each instruction",
-    )
+    text = f"`{attribute}` is {op.name}, but must be {expected}"
+    hint = "see `nkic --print ops` for the operators of each instruction"
+    return Violation("operator-not-supported", text, attribute, hint)
 
 
 def no_operator(attribute: str, op: Operator, facts: Facts) -> Violation:

@@ -102,12 +102,9 @@ def _wrong_rank(operand: Operand, tile: Tile) -> Violation | None:
     dims = tile.dims if kept else merged(tile.dims)
     if len(dims) <= MAX_RANK:
         return None
-    return Violation(
-        "access-pattern",
-        f"`{operand.name}` needs {len(dims)} dimensions; the limit is {MAX_RANK}",
-        operand.name,
-        "use several instructions, each over a part of the tensor",
-    )
+    text = f"`{operand.name}` needs {len(dims)} dimensions; the limit is {MAX_RANK}"
+    hint = "use several instructions, each over a part of the tensor"
+    return Violation("access-pattern", text, operand.name, hint)
 
 
 def start_partitions(partitions: int) -> tuple[int, ...]:
@@ -122,12 +119,8 @@ def start_partitions(partitions: int) -> tuple[int, ...]:
 def _unreachable(operand: Operand, tile: Tile) -> Violation:
     takes_hbm = Buffer.HBM in operand.buffers  # most operands accept private and shared HBM alike
     names = sorted(b.value for b in operand.buffers if not (takes_hbm and b is Buffer.SHARED_HBM))
-    return Violation(
-        "buffer-not-allowed",
-        f"`{operand.name}` is in {tile.buffer.value}, but must be in {' or '.join(names)}",
-        operand.name,
-        _copy_advice(operand, tile),
-    )
+    text = f"`{operand.name}` is in {tile.buffer.value}, but must be in {' or '.join(names)}"
+    return Violation("buffer-not-allowed", text, operand.name, _copy_advice(operand, tile))
 
 
 def _copy_advice(operand: Operand, tile: Tile) -> str:
@@ -143,12 +136,9 @@ def _bad_dtype(operand: Operand, tile: Tile) -> Violation:
     allowed = sorted(operand.dtypes)
     only = len(allowed) == 1
     expected = allowed[0] if only else f"one of {', '.join(allowed)}"
-    return Violation(
-        "dtype-not-supported",
-        f"`{operand.name}` is {tile.dtype.name}, but must be {expected}",
-        operand.name,
-        f"make `{operand.name}` a tile of {f'nl.{expected}' if only else 'one of these types'}",
-    )
+    text = f"`{operand.name}` is {tile.dtype.name}, but must be {expected}"
+    hint = f"make `{operand.name}` a tile of {f'nl.{expected}' if only else 'one of these types'}"
+    return Violation("dtype-not-supported", text, operand.name, hint)
 
 
 def _is_packed(operand: Operand, tile: Tile) -> Violation:
@@ -175,21 +165,14 @@ def _is_wide(operand: Operand, tile: Tile) -> Violation:
 
 
 def _empty(operand: Operand, tile: Tile) -> Violation:
-    return Violation(
-        "empty-tile",
-        f"`{operand.name}` has the shape {list(tile.shape)}; every size must be at least 1",
-        operand.name,
-        "check the bounds of the slice",
-    )
+    text = f"`{operand.name}` has the shape {list(tile.shape)}; every size must be at least 1"
+    return Violation("empty-tile", text, operand.name, "check the bounds of the slice")
 
 
 def _not_a_column(operand: Operand, tile: Tile) -> Violation:
-    return Violation(
-        "operand-shape",
-        f"`{operand.name}` has {tile.free} elements per partition, but must have exactly 1",
-        operand.name,
-        f"pass one column of `{operand.name}`, such as `[:, 0:1]`",
-    )
+    text = f"`{operand.name}` has {tile.free} elements per partition, but must have exactly 1"
+    hint = f"pass one column of `{operand.name}`, such as `[:, 0:1]`"
+    return Violation("operand-shape", text, operand.name, hint)
 
 
 def _rank(tile: Tile) -> int:
@@ -208,21 +191,15 @@ def _too_many_dimensions(operand: Operand, tile: Tile) -> Violation:
 
 
 def _not_indexable(operand: Operand) -> Violation:
-    return Violation(
-        "indexed-operand",
-        f"`{operand.name}` cannot be addressed by a vector of indices",
-        operand.name,
-        "gather into a tile with `nisa.dma_copy` first, and use that tile",
-    )
+    text = f"`{operand.name}` cannot be addressed by a vector of indices"
+    hint = "gather into a tile with `nisa.dma_copy` first, and use that tile"
+    return Violation("indexed-operand", text, operand.name, hint)
 
 
 def _too_tall(operand: Operand, tile: Tile) -> Violation:
-    return Violation(
-        "too-many-partitions",
-        f"`{operand.name}` has {tile.partitions} partitions; there are {PARTITIONS}",
-        operand.name,
-        f"split `{operand.name}` into tiles of at most {PARTITIONS} partitions",
-    )
+    text = f"`{operand.name}` has {tile.partitions} partitions; there are {PARTITIONS}"
+    hint = f"split `{operand.name}` into tiles of at most {PARTITIONS} partitions"
+    return Violation("too-many-partitions", text, operand.name, hint)
 
 
 def _beyond_last_partition(operand: Operand, tile: Tile) -> Violation:

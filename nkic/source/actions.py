@@ -226,12 +226,9 @@ class _Signature:
 
     def _check_bare_star(self) -> None:
         if self.star and self.star.kind == "bare *" and not self.kwonly:
-            raise refusal(
-                "parameter-order",
-                "a `*` without a name must be followed by a named parameter",
-                self.star.span,
-                help="remove the `*`, or write parameters after it that must be given by name",
-            )
+            message = "a `*` without a name must be followed by a named parameter"
+            help = "remove the `*`, or write parameters after it that must be given by name"
+            raise refusal("parameter-order", message, self.star.span, help=help)
 
     def finish(self, span: Span) -> n.Arguments:
         self._check_bare_star()

@@ -306,12 +306,9 @@ def _misplaced_clause(at: Situation) -> CompileFailed | None:
 def _try_without_clause(at: Situation) -> CompileFailed | None:
     if at.wants_name or not (at.accepts("except") and at.accepts("finally")):
         return None
-    return refusal(
-        "misplaced-clause",
-        "the `try` before this line has no `except` and no `finally`",
-        at.here,
-        help="add a clause that says what to do after an error",
-    )
+    message = "the `try` before this line has no `except` and no `finally`"
+    help = "add a clause that says what to do after an error"
+    return refusal("misplaced-clause", message, at.here, help=help)
 
 
 def _incomplete_head(at: Situation) -> CompileFailed | None:
@@ -338,12 +335,9 @@ def _block_in_line(at: Situation) -> CompileFailed | None:
         return None
     if at.token.text not in COMPOUND or not at.is_fixed(at.token):
         return None
-    return refusal(
-        "bad-syntax",
-        f"`{at.token.text}` must be the first word of a line",
-        at.span,
-        help="start a new line, and indent it if it belongs to a block",
-    )
+    message = f"`{at.token.text}` must be the first word of a line"
+    help = "start a new line, and indent it if it belongs to a block"
+    return refusal("bad-syntax", message, at.span, help=help)
 
 
 def _missing_colon(at: Situation) -> CompileFailed | None:

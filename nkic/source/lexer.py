@@ -106,12 +106,9 @@ def bad_continuation(span: Span) -> CompileFailed:
 
 
 def continuation_at_end(span: Span) -> CompileFailed:
-    return refusal(
-        "bad-continuation",
-        "the file ends after a backslash that continues the line",
-        span,
-        help="remove the backslash, or write the rest of the line",
-    )
+    message = "the file ends after a backslash that continues the line"
+    help = "remove the backslash, or write the rest of the line"
+    return refusal("bad-continuation", message, span, help=help)
 
 
 # ---- numbers -------------------------------------------------------------------------------
@@ -192,12 +189,9 @@ def single_brace(span: Span) -> CompileFailed:
 
 
 def fields_too_deep(span: Span) -> CompileFailed:
-    return refusal(
-        "too-many-levels",
-        f"fields inside the formats of an f-string are nested more than {MAX_FIELDS} deep",
-        span,
-        help="compute the inner text first and assign it to a variable",
-    )
+    message = f"fields inside the formats of an f-string are nested more than {MAX_FIELDS} deep"
+    help = "compute the inner text first and assign it to a variable"
+    return refusal("too-many-levels", message, span, help=help)
 
 
 # ---- brackets ------------------------------------------------------------------------------
@@ -220,12 +214,9 @@ def never_closed(bracket: Bracket, tokens: list[Token], path: str) -> CompileFai
 
 
 def nothing_to_close(closer: str, span: Span) -> CompileFailed:
-    return refusal(
-        "unmatched-bracket",
-        f"this `{closer}` closes nothing",
-        span,
-        help=f"remove it, or add the `{_OPENERS[closer]}` that it should close",
-    )
+    message = f"this `{closer}` closes nothing"
+    help = f"remove it, or add the `{_OPENERS[closer]}` that it should close"
+    return refusal("unmatched-bracket", message, span, help=help)
 
 
 def mismatch(closer: str, span: Span, opener: Token, bracket: Bracket) -> CompileFailed:
@@ -240,12 +231,9 @@ def mismatch(closer: str, span: Span, opener: Token, bracket: Bracket) -> Compil
 
 
 def too_many_brackets(span: Span) -> CompileFailed:
-    return refusal(
-        "too-many-levels",
-        f"brackets are nested more than {MAX_BRACKETS} deep",
-        span,
-        help="compute the inner parts first and assign them to variables",
-    )
+    message = f"brackets are nested more than {MAX_BRACKETS} deep"
+    help = "compute the inner parts first and assign them to variables"
+    return refusal("too-many-levels", message, span, help=help)
 
 
 # ---- indentation ---------------------------------------------------------------------------
@@ -263,12 +251,9 @@ def too_many_blocks(span: Span) -> CompileFailed:
 
 
 def dedent_between(span: Span, width: int, inner: int, outer: int) -> CompileFailed:
-    return refusal(
-        "bad-dedent",
-        f"this line is indented by {width}, which does not match any enclosing block",
-        span,
-        help=f"indent it by {inner} to go on with the block before it, or by {outer} to end it",
-    )
+    message = f"this line is indented by {width}, which does not match any enclosing block"
+    help = f"indent it by {inner} to go on with the block before it, or by {outer} to end it"
+    return refusal("bad-dedent", message, span, help=help)
 
 
 # ---- Words whose meaning depends on the rest of the line ----------------------------------------

@@ -128,12 +128,9 @@ def _codec(name: str, span: Span) -> str:
 def _undecodable(data: bytes, error: UnicodeError, name: str, path: str) -> CompileFailed:
     start = error.start if isinstance(error, UnicodeDecodeError) else 0
     line, column = _position(data[:start].decode(name, "replace"))
-    return refusal(
-        "not-utf8",
-        f"the byte 0x{data[start]:02X} is not a character in the encoding {name}",
-        Span(path, line, column, line, column + 1),
-        help="save the file as UTF-8, or declare its encoding: `# -*- coding: latin-1 -*-`",
-    )
+    message = f"the byte 0x{data[start]:02X} is not a character in the encoding {name}"
+    help = "save the file as UTF-8, or declare its encoding: `# -*- coding: latin-1 -*-`"
+    return refusal("not-utf8", message, Span(path, line, column, line, column + 1), help=help)
 
 
 def _nul_byte(text: str, path: str) -> CompileFailed:

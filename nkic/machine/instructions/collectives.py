@@ -400,7 +400,6 @@ def _register_row(name: str, opcode: int, doc: str, *attributes: Attribute) -> R
         name=name,
         opcode=opcode,
         doc=doc,
-        parameters=(*(a.name for a in attributes), "name"),
         operands=(register("dst", Access.WRITE),),
         attributes=attributes,
         engines=(Engine.SYNC,),
@@ -417,7 +416,6 @@ def _prepare_row(name: str, opcode: int, prepares: str) -> Row:
         name=name,
         opcode=opcode,
         doc=f"Takes the counts in {METADATA} for the second half of {prepares}.",
-        parameters=(PREPARED, METADATA, "name"),
         operands=(
             result(PREPARED, buffers=HBM, dtypes=_WORDS, keep_rank=True),
             source(METADATA, buffers=SBUF_OR_HBM, dtypes=_WORDS, keep_rank=True),

@@ -51,12 +51,9 @@ def integer_source(facts: Facts) -> Violation | None:
     src = facts.tile("src")
     if src.dtype.is_integer or src.dtype.kind == "bool" or src.elements != 1:
         return None  # several elements are another rule's
-    return Violation(
-        "dtype-not-supported",
-        f"`src` is {src.dtype.name}, but a register takes an integer",
-        "src",
-        "convert it with `nisa.tensor_copy` into an nl.int32 tile first",
-    )
+    text = f"`src` is {src.dtype.name}, but a register takes an integer"
+    hint = "convert it with `nisa.tensor_copy` into an nl.int32 tile first"
+    return Violation("dtype-not-supported", text, "src", hint)
 
 
 def of_scalar(name: str) -> Rule:
@@ -66,12 +63,9 @@ def of_scalar(name: str) -> Rule:
         tile = facts.tile(name)
         if tile.dtype.name in WORDS or tile.elements != 1:
             return None  # several elements are another rule's
-        return Violation(
-            "dtype-not-supported",
-            f"`{name}` is {tile.dtype.name}, but a scalar is {' or '.join(WORDS)}",
-            name,
-            f"make `{name}` an nl.int32 tile, and convert with `nisa.tensor_copy`",
-        )
+        text = f"`{name}` is {tile.dtype.name}, but a scalar is {' or '.join(WORDS)}"
+        hint = f"make `{name}` an nl.int32 tile, and convert with `nisa.tensor_copy`"
+        return Violation("dtype-not-supported", text, name, hint)
 
     return rule
 
@@ -233,12 +227,8 @@ def barrier_of_all(parties: Sequence[Facts]) -> Violation | None:
     for facts in parties:
         cores = facts.attributes["cores"]
         if cores != tuple(range(count)):
-            return Violation(
-                "core-meeting",
-                f"core_barrier: `cores` is {cores} in a kernel for {_cores(count)}",
-                "cores",
-                _advice(count, "`cores=(0, 1)`"),
-            )
+            text = f"core_barrier: `cores` is {cores} in a kernel for {_cores(count)}"
+            return Violation("core-meeting", text, "cores", _advice(count, "`cores=(0, 1)`"))
     return None
 
 

@@ -87,12 +87,9 @@ def descriptor_mode(facts: Facts) -> Violation | None:
         )
     dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
     if dst is not src:
-        return Violation(
-            "dtype-mismatch",
-            f"`src` is {src.name} and `dst` is {dst.name}; dge_mode.hwdge does not convert",
-            "dst",
-            "use dge_mode.swdge, or reinterpret one of them with `.view()`",
-        )
+        text = f"`src` is {src.name} and `dst` is {dst.name}; dge_mode.hwdge does not convert"
+        hint = "use dge_mode.swdge, or reinterpret one of them with `.view()`"
+        return Violation("dtype-mismatch", text, "dst", hint)
     return _before_v3("`dge_mode` is hwdge", facts)
 
 
@@ -125,12 +122,9 @@ def gathering(facts: Facts) -> Violation | None:
                 "leave out `dge_mode`",
             )
         if tile.on_chip:
-            return Violation(
-                "buffer-not-allowed",
-                f"`{name}` is indexed and is in {tile.buffer.value}, but must be in hbm",
-                name,
-                "gather within SBUF with `nisa.tensor_copy` (trn3) or `nisa.nc_n_gather`",
-            )
+            text = f"`{name}` is indexed and is in {tile.buffer.value}, but must be in hbm"
+            hint = "gather within SBUF with `nisa.tensor_copy` (trn3) or `nisa.nc_n_gather`"
+            return Violation("buffer-not-allowed", text, name, hint)
         if facts.target.generation < 3:
             return Violation(
                 "needs-newer-target",
@@ -203,12 +197,9 @@ def priority(facts: Facts) -> Violation | None:
     value = facts.attributes["priority"]
     if value is None or 0 <= value < PRIORITIES:
         return None
-    return Violation(
-        "dma-mode",
-        f"`priority` is {value}, but must be 0 to {PRIORITIES - 1}",
-        "priority",
-        "pass 0 for the highest priority and 3 for the lowest",
-    )
+    text = f"`priority` is {value}, but must be 0 to {PRIORITIES - 1}"
+    hint = "pass 0 for the highest priority and 3 for the lowest"
+    return Violation("dma-mode", text, "priority", hint)
 
 
 # dma_transpose

@@ -65,12 +65,8 @@ def integer_offset(facts: Facts) -> Violation | None:
         return None
     if isinstance(offset, int) and INT32_RANGE[0] <= offset <= INT32_RANGE[1]:
         return None
-    return Violation(
-        "argument-kind",
-        f"`offset` is {shown(offset)}, but must be a 32-bit int or a register",
-        "offset",
-        "pass an int from -2147483648 to 2147483647",
-    )
+    text = f"`offset` is {shown(offset)}, but must be a 32-bit int or a register"
+    return Violation("argument-kind", text, "offset", "pass an int from -2147483648 to 2147483647")
 
 
 def comparison(facts: Facts) -> Violation | None:
@@ -78,12 +74,9 @@ def comparison(facts: Facts) -> Violation | None:
     op = facts.attributes["cmp_op"]
     if op in COMPARISONS:
         return None
-    return Violation(
-        "operator-not-supported",
-        f"`cmp_op` is {op}, but must be one of {', '.join(COMPARISONS)}",
-        "cmp_op",
-        "use a comparison, such as `nl.greater_equal`",
-    )
+    text = f"`cmp_op` is {op}, but must be one of {', '.join(COMPARISONS)}"
+    hint = "use a comparison, such as `nl.greater_equal`"
+    return Violation("operator-not-supported", text, "cmp_op", hint)
 
 
 def changed_indices(facts: Facts, cores: int) -> Violation | None:
@@ -97,12 +90,9 @@ def changed_indices(facts: Facts, cores: int) -> Violation | None:
             limits = int(dst.dtype.lowest), int(dst.dtype.highest)
         else:
             continue
-        return Violation(
-            "constant-overflow",
-            f"an index is {index}, which {problem}, {limits[0]} to {limits[1]}",
-            "pattern",
-            f"keep all indices from {limits[0]} to {limits[1]}, or use a wider type for `dst`",
-        )
+        text = f"an index is {index}, which {problem}, {limits[0]} to {limits[1]}"
+        hint = f"keep all indices from {limits[0]} to {limits[1]}, or use a wider type for `dst`"
+        return Violation("constant-overflow", text, "pattern", hint)
     return None
 
 
@@ -213,24 +203,18 @@ def whole_snakes(facts: Facts) -> Violation | None:
     count = facts.tile("src").partitions
     if count % CORE == 0:
         return None
-    return Violation(
-        "operand-shape",
-        f"`src` has {count} partitions, which must be a multiple of {CORE}",
-        "src",
-        f"pad `src` to {-(-count // CORE) * CORE} partitions",
-    )
+    text = f"`src` has {count} partitions, which must be a multiple of {CORE}"
+    hint = f"pad `src` to {-(-count // CORE) * CORE} partitions"
+    return Violation("operand-shape", text, "src", hint)
 
 
 def snake_length(facts: Facts) -> Violation | None:
     """8 <= n < 65536, and src has at least n elements."""
     n, columns = facts.attributes["n"], facts.tile("src").free
     if not 8 <= n < 1 << 16:
-        return Violation(
-            "index-count",
-            f"`n` is {n}, but must be 8 to 65535",
-            "n",
-            "pass the number of elements in 16 partitions of `src`",
-        )
+        text = f"`n` is {n}, but must be 8 to 65535"
+        hint = "pass the number of elements in 16 partitions of `src`"
+        return Violation("index-count", text, "n", hint)
     if columns * CORE >= n:
         return None
     return Violation(
@@ -248,12 +232,9 @@ def largest_count(facts: Facts) -> Violation | None:
     limit = min(n, (1 << 15) - 1)
     if k <= limit or n < 8:  # too few elements are another rule's
         return None
-    return Violation(
-        "operand-shape",
-        f"`val_dst` has {k} elements per partition; at most {limit} of {n} elements can be found",
-        "val_dst",
-        f"make `val_dst` and `idx_dst` at most {limit} elements wide",
-    )
+    text = f"`val_dst` has {k} elements per partition; at most {limit} of {n} elements can be found"
+    hint = f"make `val_dst` and `idx_dst` at most {limit} elements wide"
+    return Violation("operand-shape", text, "val_dst", hint)
 
 
 def whole_cores(facts: Facts) -> Violation | None:
@@ -261,12 +242,9 @@ def whole_cores(facts: Facts) -> Violation | None:
     src = facts.tile("src_buffer")
     if src.partitions % CORE == 0:
         return None
-    return Violation(
-        "operand-shape",
-        f"`src_buffer` has {src.partitions} partitions, but must have a multiple of {CORE}",
-        "src_buffer",
-        f"use tiles of {-(-src.partitions // CORE) * CORE} partitions",
-    )
+    text = f"`src_buffer` has {src.partitions} partitions, but must have a multiple of {CORE}"
+    hint = f"use tiles of {-(-src.partitions // CORE) * CORE} partitions"
+    return Violation("operand-shape", text, "src_buffer", hint)
 
 
 def run_length(facts: Facts) -> Violation | None:
@@ -348,23 +326,17 @@ def room_for_count(facts: Facts) -> Violation | None:
 def _one_partition(name: str, tile: Tile) -> Violation | None:
     if tile.partitions == 1:
         return None
-    return Violation(
-        "operand-shape",
-        f"`{name}` has {tile.partitions} partitions, but must have exactly 1",
-        name,
-        f"pass one partition of `{name}`, such as `[0:1, :]`",
-    )
+    text = f"`{name}` has {tile.partitions} partitions, but must have exactly 1"
+    hint = f"pass one partition of `{name}`, such as `[0:1, :]`"
+    return Violation("operand-shape", text, name, hint)
 
 
 def _wrong_length(dst: Tile, expected: int, requirement: str) -> Violation | None:
     if dst.free == expected:
         return None
-    return Violation(
-        "element-count-mismatch",
-        f"`dst` has {dst.free} elements per partition; {requirement} {expected}",
-        "dst",
-        f"make `dst` a tile of shape [{dst.partitions}, {expected}]",
-    )
+    text = f"`dst` has {dst.free} elements per partition; {requirement} {expected}"
+    hint = f"make `dst` a tile of shape [{dst.partitions}, {expected}]"
+    return Violation("element-count-mismatch", text, "dst", hint)
 
 
 GATHER_ROWS = (

@@ -84,9 +84,6 @@ def no_scatter_to_psum(facts: Facts) -> Violation | None:
     dst = facts.tile("dst")
     if facts.engine is not Engine.SCALAR or not dst.indexed or dst.buffer is Buffer.SBUF:
         return None
-    return Violation(
-        "indexed-operand",
-        "`dst` is scattered into psum, which the scalar engine cannot do",
-        "dst",
-        "scatter into a tile in SBUF, or use `engine=nisa.engine.vector`",
-    )
+    text = "`dst` is scattered into psum, which the scalar engine cannot do"
+    hint = "scatter into a tile in SBUF, or use `engine=nisa.engine.vector`"
+    return Violation("indexed-operand", text, "dst", hint)

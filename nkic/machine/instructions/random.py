@@ -75,12 +75,8 @@ def one_seed(facts: Facts) -> Violation | None:
     seeds = facts.tile("src_seeds")
     if seeds.partitions == 1:
         return None
-    return Violation(
-        "operand-shape",
-        f"`src_seeds` has {seeds.partitions} partitions, but must have exactly 1",
-        "src_seeds",
-        "pass one element, such as `[0:1, 0:1]`",
-    )
+    text = f"`src_seeds` has {seeds.partitions} partitions, but must have exactly 1"
+    return Violation("operand-shape", text, "src_seeds", "pass one element, such as `[0:1, 0:1]`")
 
 
 def in_order(facts: Facts) -> Violation | None:
@@ -88,12 +84,8 @@ def in_order(facts: Facts) -> Violation | None:
     low, high = facts.operands["min"], facts.operands["max"]
     if not isinstance(low, int | float) or not isinstance(high, int | float) or low < high:
         return None
-    return Violation(
-        "random-range",
-        f"`min` is {low} and `max` is {high}; `min` must be less",
-        "min",
-        "swap them, or use `nisa.memset` for a constant",
-    )
+    text = f"`min` is {low} and `max` is {high}; `min` must be less"
+    return Violation("random-range", text, "min", "swap them, or use `nisa.memset` for a constant")
 
 
 def probability(facts: Facts) -> Violation | None:
@@ -101,12 +93,9 @@ def probability(facts: Facts) -> Violation | None:
     prob = facts.operands["prob"]
     if not isinstance(prob, int | float) or 0 <= prob <= 1:
         return None
-    return Violation(
-        "random-range",
-        f"`prob` is {prob}, but a probability is from 0 to 1",
-        "prob",
-        "pass the fraction of the elements to set to 0, such as 0.1",
-    )
+    text = f"`prob` is {prob}, but a probability is from 0 to 1"
+    hint = "pass the fraction of the elements to set to 0, such as 0.1"
+    return Violation("random-range", text, "prob", hint)
 
 
 def probability_type(facts: Facts) -> Violation | None:

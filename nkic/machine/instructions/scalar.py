@@ -47,12 +47,9 @@ def adds_only(facts: Facts) -> Violation | None:
     op = facts.attributes["reduce_op"]
     if op is None or op == "add":
         return None
-    return Violation(
-        "operator-not-supported",
-        f"`reduce_op` is {op}; the scalar engine reduces with add only",
-        "reduce_op",
-        "use `nl.add`, or `nisa.tensor_reduce` on the vector engine",
-    )
+    text = f"`reduce_op` is {op}; the scalar engine reduces with add only"
+    hint = "use `nl.add`, or `nisa.tensor_reduce` on the vector engine"
+    return Violation("operator-not-supported", text, "reduce_op", hint)
 
 
 def reduces_with_something(facts: Facts) -> Violation | None:
@@ -60,31 +57,20 @@ def reduces_with_something(facts: Facts) -> Violation | None:
     command = facts.attributes["reduce_cmd"]
     if "reduce" not in command or facts.attributes["reduce_op"] is not None:
         return None
-    return Violation(
-        "operand-missing",
-        f"`reduce_cmd` is {command} and `reduce_op` is None",
-        "reduce_op",
-        "pass `reduce_op=nl.add`",
-    )
+    text = f"`reduce_cmd` is {command} and `reduce_op` is None"
+    return Violation("operand-missing", text, "reduce_op", "pass `reduce_op=nl.add`")
 
 
 def bias_type(facts: Facts) -> Violation | None:
     """`bias` is not tfloat32; a number needs NeuronCore-v3."""
     bias = facts.operands["bias"]
     if isinstance(bias, Tile) and bias.dtype.name == "tfloat32":
-        return Violation(
-            "dtype-not-supported",
-            "`bias` is tfloat32, which the scalar engine does not add",
-            "bias",
-            "make `bias` a float32 tile",
-        )
+        text = "`bias` is tfloat32, which the scalar engine does not add"
+        return Violation("dtype-not-supported", text, "bias", "make `bias` a float32 tile")
     if isinstance(bias, int | float) and facts.target.generation < 3:
-        return Violation(
-            "needs-newer-target",
-            f"`bias` is the number {bias}, which needs trn2; the target is {facts.target.name}",
-            "bias",
-            "pass a [partitions, 1] tile that holds the number",
-        )
+        text = f"`bias` is the number {bias}, which needs trn2; the target is {facts.target.name}"
+        hint = "pass a [partitions, 1] tile that holds the number"
+        return Violation("needs-newer-target", text, "bias", hint)
     return None
 
 

@@ -124,12 +124,9 @@ def matmul_result_type(facts: Facts) -> Violation | None:
     allowed = result_types(facts)
     if dst.name in allowed:
         return None
-    return Violation(
-        "dtype-not-supported",
-        f"`dst` is {dst.name}; on {facts.target.name} it must be {' or '.join(allowed)}",
-        "dst",
-        "allocate `dst` as float32 and convert when you copy it to SBUF",
-    )
+    text = f"`dst` is {dst.name}; on {facts.target.name} it must be {' or '.join(allowed)}"
+    hint = "allocate `dst` as float32 and convert when you copy it to SBUF"
+    return Violation("dtype-not-supported", text, "dst", hint)
 
 
 def result_types(facts: Facts) -> tuple[str, ...]:
@@ -174,21 +171,14 @@ def double_row(facts: Facts) -> Violation | None:
 
 def _not_paired(name: str, tile: Tile) -> Violation | None:
     if tile.dtype.name not in FP8_TYPES:
-        return Violation(
-            "dtype-not-supported",
-            f"`{name}` is {tile.dtype.name}; double_row takes 8-bit floats",
-            name,
-            "use float8_e4m3 or float8_e5m2, or leave out `perf_mode`",
-        )
+        text = f"`{name}` is {tile.dtype.name}; double_row takes 8-bit floats"
+        hint = "use float8_e4m3 or float8_e5m2, or leave out `perf_mode`"
+        return Violation("dtype-not-supported", text, name, hint)
     pairs = tile.dims[0][1] if tile.dims else 1
     if pairs == 2:
         return None
-    return Violation(
-        "operand-shape",
-        f"the first free dimension of `{name}` has {pairs} elements; double_row needs 2",
-        name,
-        f"arrange `{name}` as [partitions, 2, columns]",
-    )
+    text = f"the first free dimension of `{name}` has {pairs} elements; double_row needs 2"
+    return Violation("operand-shape", text, name, f"arrange `{name}` as [partitions, 2, columns]")
 
 
 def _not_with_double_row(facts: Facts) -> Violation | None:
@@ -199,12 +189,8 @@ def _not_with_double_row(facts: Facts) -> Violation | None:
         conflict = f"a column tile of {columns}"
     else:
         return None
-    return Violation(
-        "matmul-mode",
-        f"`perf_mode` is double_row, which cannot be combined with {conflict}",
-        "perf_mode",
-        "remove one of them",
-    )
+    text = f"`perf_mode` is double_row, which cannot be combined with {conflict}"
+    return Violation("matmul-mode", text, "perf_mode", "remove one of them")
 
 
 def tiling(facts: Facts) -> Violation | None:
@@ -453,12 +439,9 @@ def whole_quadrants(name: str) -> Rule:
         count = facts.tile(name).partitions
         if count % QUADRANT == 0:
             return None
-        return Violation(
-            "operand-shape",
-            f"`{name}` has {count} partitions, which must be a multiple of {QUADRANT}",
-            name,
-            f"pad `{name}` with zeros to whole quadrants of {QUADRANT} partitions",
-        )
+        text = f"`{name}` has {count} partitions, which must be a multiple of {QUADRANT}"
+        hint = f"pad `{name}` with zeros to whole quadrants of {QUADRANT} partitions"
+        return Violation("operand-shape", text, name, hint)
 
     return rule
 
@@ -520,12 +503,9 @@ def quartered(facts: Facts) -> Violation | None:
     """Four elements of src are packed into one of dst."""
     src, dst = facts.tile("src"), facts.tile("dst")
     if src.free % LANES:
-        return Violation(
-            "operand-shape",
-            f"`src` has {src.free} elements per partition, which must be a multiple of {LANES}",
-            "src",
-            f"pad `src` with zeros to {-(-src.free // LANES) * LANES}",
-        )
+        text = f"`src` has {src.free} elements per partition, which must be a multiple of {LANES}"
+        hint = f"pad `src` with zeros to {-(-src.free // LANES) * LANES}"
+        return Violation("operand-shape", text, "src", hint)
     if dst.free == src.free // LANES:
         return None
     return Violation(
@@ -542,12 +522,9 @@ def even_columns(facts: Facts) -> Violation | None:
     columns = facts.tile("stationary").free
     if columns % 2 == 0:
         return None
-    return Violation(
-        "operand-shape",
-        f"`stationary` has {columns} columns, which must be even",
-        "stationary",
-        "pad `stationary` with one column of zeros",
-    )
+    text = f"`stationary` has {columns} columns, which must be even"
+    hint = "pad `stationary` with one column of zeros"
+    return Violation("operand-shape", text, "stationary", hint)
 
 
 def rows_only(facts: Facts) -> Violation | None:
@@ -555,12 +532,9 @@ def rows_only(facts: Facts) -> Violation | None:
     size: tuple[int, ...] = facts.attributes["tile_size"] or ()
     if len(size) < 2 or size[1] == ARRAY:
         return None
-    return Violation(
-        "matmul-mode",
-        f"the column size is {size[1]}, but must be {ARRAY}: nc_matmul_mx is tiled by rows only",
-        "tile_size",
-        "pass, for example, `tile_position=(64, 0), tile_size=(64, 128)`",
-    )
+    text = f"the column size is {size[1]}, but must be {ARRAY}: nc_matmul_mx is tiled by rows only"
+    hint = "pass, for example, `tile_position=(64, 0), tile_size=(64, 128)`"
+    return Violation("matmul-mode", text, "tile_size", hint)
 
 
 def indexed_together(name: str, scale: str) -> Rule:
@@ -571,12 +545,9 @@ def indexed_together(name: str, scale: str) -> Rule:
         same_index = not data.indexed or data.offsets == scales.offsets
         if data.indexed == scales.indexed and same_index:
             return None
-        return Violation(
-            "indexed-operand",
-            f"`{name}` and `{scale}` must both use `.indirect()` with the same index, or neither",
-            scale,
-            f"pass the index of `{name}` for `{scale}` too",
-        )
+        text = f"`{name}` and `{scale}` must both use `.indirect()` with the same index, or neither"
+        hint = f"pass the index of `{name}` for `{scale}` too"
+        return Violation("indexed-operand", text, scale, hint)
 
     return rule
 

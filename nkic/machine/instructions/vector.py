@@ -161,12 +161,8 @@ def unary_operand(facts: Facts) -> Violation | None:
         if operator is None or ALU[operator].arity == 2 or value is None:
             continue
         if isinstance(value, Tile) or value != 0:
-            return Violation(
-                "operand-missing",
-                f"`{op}` is {operator}, which has one input, and `{name}` is {shown(value)}",
-                name,
-                f"pass None or 0 as `{name}`",
-            )
+            text = f"`{op}` is {operator}, which has one input, and `{name}` is {shown(value)}"
+            return Violation("operand-missing", text, name, f"pass None or 0 as `{name}`")
     return None
 
 
@@ -239,12 +235,8 @@ def _bitvec_operand(name: str, value: object) -> Violation | None:
         return None
     if isinstance(value, Tile) and (value.dtype.is_integer or value.dtype.kind == "bool"):
         return None
-    return Violation(
-        "bitvec-dtype",
-        f"`{name}` is {shown(value)}, but bitvec operators take integers",
-        name,
-        f"pass an int or an integer tile as `{name}`",
-    )
+    text = f"`{name}` is {shown(value)}, but bitvec operators take integers"
+    return Violation("bitvec-dtype", text, name, f"pass an int or an integer tile as `{name}`")
 
 
 # 32-bit integers
@@ -364,12 +356,9 @@ def triples(facts: Facts) -> Violation | None:
     data = facts.tile("data")
     if data.free % 3 == 0:
         return None
-    return Violation(
-        "operand-shape",
-        f"`data` has {data.free} elements per partition, but must have a multiple of 3",
-        "data",
-        "pass the complete output of `nisa.bn_stats`: 6 elements for each call",
-    )
+    text = f"`data` has {data.free} elements per partition, but must have a multiple of 3"
+    hint = "pass the complete output of `nisa.bn_stats`: 6 elements for each call"
+    return Violation("operand-shape", text, "data", hint)
 
 
 # ---- Warnings for integer constants whose value tensor_scalar changes ---------------------------

@@ -71,35 +71,26 @@ def initial(name: str, only: bool = True) -> Rule:
             return _no_value(name) if value is None else None
         if not only or value is None or (not isinstance(value, Tile) and value == 0):
             return None
-        return Violation(
-            "operand-missing",
-            f"`{name}` is {shown(value)} and `reduce_cmd` is {command}, which does not load it",
-            name,
-            f"pass `reduce_cmd=nisa.reduce_cmd.load_reduce`, or leave out `{name}`",
-        )
+        text = f"`{name}` is {shown(value)} and `reduce_cmd` is {command}, which does not load it"
+        hint = f"pass `reduce_cmd=nisa.reduce_cmd.load_reduce`, or leave out `{name}`"
+        return Violation("operand-missing", text, name, hint)
 
     return rule
 
 
 def _no_value(name: str) -> Violation:
-    return Violation(
-        "operand-missing",
-        f"`reduce_cmd` is load_reduce and `{name}` is None",
-        name,
-        f"pass the initial values of the accumulators as `{name}`",
-    )
+    text = f"`reduce_cmd` is load_reduce and `{name}` is None"
+    hint = f"pass the initial values of the accumulators as `{name}`"
+    return Violation("operand-missing", text, name, hint)
 
 
 def nothing_to_read(facts: Facts) -> Violation | None:
     """`reduce_res` is not given with `idle`, which leaves the accumulators undefined."""
     if facts.attributes["reduce_cmd"] != "idle" or facts.operands["reduce_res"] is None:
         return None
-    return Violation(
-        "operand-missing",
-        "`reduce_res` is given and `reduce_cmd` is idle, which leaves the accumulators unknown",
-        "reduce_res",
-        "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce`, or leave out `reduce_res`",
-    )
+    text = "`reduce_res` is given and `reduce_cmd` is idle, which leaves the accumulators unknown"
+    hint = "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce`, or leave out `reduce_res`"
+    return Violation("operand-missing", text, "reduce_res", hint)
 
 
 def stage(op: str, operand: str) -> Rule:
@@ -145,12 +136,9 @@ def not_reversed(facts: Facts) -> Violation | None:
     """`reverse0`, a parameter of the call that the instruction does not support yet, is False."""
     if not facts.attributes["reverse0"]:
         return None
-    return Violation(
-        "operator-not-supported",
-        "`reverse0` is True, which the instruction does not support",
-        "reverse0",
-        "use `nisa.tensor_scalar` with `reverse0`, then `nisa.tensor_reduce`",
-    )
+    text = "`reverse0` is True, which the instruction does not support"
+    hint = "use `nisa.tensor_scalar` with `reverse0`, then `nisa.tensor_reduce`"
+    return Violation("operator-not-supported", text, "reverse0", hint)
 
 
 def accumulates(facts: Facts) -> Violation | None:
@@ -175,12 +163,9 @@ def lowest_fill(facts: Facts) -> Violation | None:
     value = facts.attributes["on_false_value"]
     if abs(value - FP32_MIN) < FP32_MIN_ULP / 2:
         return None
-    return Violation(
-        "fill-value",
-        f"`on_false_value` is {value}, but must be the lowest float32, {FP32_MIN:.8g}",
-        "on_false_value",
-        f"pass {FP32_MIN:.8g}, or use `nisa.select_reduce`",
-    )
+    text = f"`on_false_value` is {value}, but must be the lowest float32, {FP32_MIN:.8g}"
+    hint = f"pass {FP32_MIN:.8g}, or use `nisa.select_reduce`"
+    return Violation("fill-value", text, "on_false_value", hint)
 
 
 def exact_range(facts: Facts) -> Violation | None:

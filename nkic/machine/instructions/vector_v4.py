@@ -58,12 +58,8 @@ def nothing_to_reverse(facts: Facts) -> Violation | None:
     """`reverse0` and `reverse1` are used only with operators that have two inputs."""
     for flag_, op in (("reverse0", "op0"), ("reverse1", "op1")):
         if facts.attributes[flag_] and facts.attributes[op] == "bypass":
-            return Violation(
-                "operand-missing",
-                f"`{flag_}` is True and `{op}` is bypass, which has one input",
-                flag_,
-                f"leave `{flag_}` out",
-            )
+            text = f"`{flag_}` is True and `{op}` is bypass, which has one input"
+            return Violation("operand-missing", text, flag_, f"leave `{flag_}` out")
     return None
 
 
@@ -72,12 +68,9 @@ def parameter_used(facts: Facts) -> Violation | None:
     op, value = facts.attributes["op"], facts.operands["relu_param"]
     if ACTIVATIONS[op].parameter or (not isinstance(value, Tile) and value == 0):
         return None
-    return Violation(
-        "operand-missing",
-        f"`relu_param` is {shown(value)} and `op` is {op}, which has no parameter",
-        "relu_param",
-        "leave out `relu_param`, or use `op=nl.prelu`",
-    )
+    text = f"`relu_param` is {shown(value)} and `op` is {op}, which has no parameter"
+    hint = "leave out `relu_param`, or use `op=nl.prelu`"
+    return Violation("operand-missing", text, "relu_param", hint)
 
 
 def reduction(facts: Facts) -> Violation | None:
