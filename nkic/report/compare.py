@@ -510,13 +510,17 @@ def broken(
     """Return an error for each rule that the figures break. Raises `UsageFailed`."""
     maxima = [(rule, rule.maximum(baseline, capacities)) for rule in rules]
     return [
-        _exceeded(rule, figures[rule.figure], maximum, help)
+        _exceeded(rule, figures[rule.figure], maximum, baseline, help)
         for rule, maximum in maxima
         if figures[rule.figure] > maximum
     ]
 
 
-def _exceeded(rule: Rule, value: float, maximum: float, help: str) -> Diagnostic:
+def _exceeded(
+    rule: Rule, value: float, maximum: float, baseline: Mapping[str, float] | None, help: str
+) -> Diagnostic:
     name = f"{rule.figure} ({FIGURES[rule.figure]})"
     text = f"{name} is {value:,.0f}, more than {maximum:,.0f}"
+    if rule.above and baseline is not None:
+        text += f"; the baseline is {baseline[rule.figure]:,.0f}"
     return make("budget-exceeded", text, notes=[f"--fail-if {rule.text}"], help=help)
