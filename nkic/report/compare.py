@@ -484,6 +484,8 @@ def _rule(text: str, known: Collection[str]) -> Rule:
         raise _bad(text, "expected FIGURE>LIMIT", help if known is FIGURES else "psum_banks>6")
     figure, plus, number, unit = match.groups()
     if figure not in known:
+        if figure == "cycles":  # of several files
+            raise _bad(text, "there is no baseline", "give --baseline FILE, from an earlier --json")
         raise _bad(text, f"there is no figure `{figure}`", suggestion(figure, known))
     if plus and known is not FIGURES:
         raise _bad(text, "a compilation has no baseline", f"write {figure}>{number}{unit}")

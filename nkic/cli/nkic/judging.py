@@ -105,6 +105,8 @@ def secret_of(path: str | None) -> bytes:
 def pool_of(cluster: str | None, jobs: int) -> Pool:
     if cluster is None:
         return LocalPool(jobs)
+    if jobs > 1:
+        raise bad_value("--jobs and --cluster exclude each other", "the cluster has its own number")
     from nkic.judge.cluster import ClusterPool  # Dask
 
     return ClusterPool(cluster)
