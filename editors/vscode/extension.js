@@ -7,18 +7,26 @@ let client;
 
 const setting = (name) => vscode.workspace.getConfiguration("nkic").get(name);
 
-function start() {
+async function start() {
   const run = { command: setting("command"), args: ["lsp"] };
   client = new LanguageClient("nkic", "nkic", run, {
     documentSelector: [{ language: "python" }],
     initializationOptions: vscode.workspace.getConfiguration("nkic"),
     synchronize: { configurationSection: "nkic" },
   });
-  return client.start();
+  try {
+    await client.start();
+  } catch (error) {
+    const help = "Set nkic.command to the command nkic of an environment that has pygls.";
+    vscode.window.showErrorMessage(`\`${run.command} lsp\` did not start: ${error.message ?? error}. ${help}`);
+  }
 }
 
+// A client whose server did not start cannot be stopped.
+const stop = () => (client?.isRunning() ? client.stop() : undefined);
+
 async function restart() {
-  await client?.stop();
+  await stop();
   await start();
 }
 
@@ -39,6 +47,7 @@ async function compile() {
 
 async function run() {
   if (!(await saved())) return;
+  if (!client.isRunning()) return vscode.window.showErrorMessage("nkic's server is not running.");
   const uri = client.code2ProtocolConverter.asUri(vscode.window.activeTextEditor.document.uri);
   await vscode.commands.executeCommand("nkic.run", uri); // the server's
 }
@@ -48,7 +57,8 @@ async function show(form) {
   if (!path) return;
   const args = [path, "--emit", `${form}=-`, "--color", "never"];
   execFile(setting("command"), args, { maxBuffer: 1 << 28 }, async (error, stdout, stderr) => {
-    if (error) return vscode.window.showErrorMessage(stderr || error.message);
+    // A message's first line is complete; the file's diagnostics have the rest.
+    if (error) return vscode.window.showErrorMessage(stderr.split("\n", 1)[0] || error.message);
     const document = await vscode.workspace.openTextDocument({ content: stdout });
     return vscode.window.showTextDocument(document, vscode.ViewColumn.Beside, true);
   });
@@ -67,4 +77,4 @@ async function activate(context) {
   await start();
 }
 
-module.exports = { activate, deactivate: () => client?.stop() };
+module.exports = { activate, deactivate: stop };

@@ -9,6 +9,7 @@ import inspect
 import io
 import sys
 import threading
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -199,7 +200,9 @@ def _answer(
             return function(**given, **chosen)
     except Exception as error:
         text = f"[reference] {function.__name__}, case {case.name}: {_said(error)}"
-        raise bad_value(text, "its parameters are the inputs by name, and constants") from error
+        called = error.__traceback__ and error.__traceback__.tb_next
+        help = "" if called else "its parameters are the inputs by name, and constants"
+        raise bad_value(text, help) from error
 
 
 def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
@@ -208,4 +211,6 @@ def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
 
 
 def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    """Return what an exception says, with the line of the task's file that led to it."""
+    frames = traceback.extract_tb(error.__traceback__)[1:2]
+    return f"{type(error).__name__}: {error}" + "".join(f" (line {f.lineno})" for f in frames)

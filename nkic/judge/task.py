@@ -187,7 +187,9 @@ def task_of(
     try:
         task = _Reader(files.toml(toml.decode())).task(folder)
     except ValueError as error:
-        raise bad_argument(f"{name} is not TOML: {error}") from None
+        python = name.endswith(".py")
+        help = "the task comes before the kernels" if python else ""
+        raise bad_argument(f"{name} is not TOML: {error}", help) from None
     except UsageFailed as failed:
         (found,) = failed.diagnostics
         raise bad_value(f"{name}: {found.message}", found.help or "") from None

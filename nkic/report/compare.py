@@ -484,6 +484,8 @@ def _rule(text: str, known: Collection[str]) -> Rule:
         raise _bad(text, "expected FIGURE>LIMIT", help if known is FIGURES else "psum_banks>6")
     figure, plus, number, unit = match.groups()
     if figure not in known:
+        if figure == "cycles":  # of several files
+            raise _bad(text, "there is no baseline", "give --baseline FILE, from an earlier --json")
         raise _bad(text, f"there is no figure `{figure}`", suggestion(figure, known))
     if plus and known is not FIGURES:
         raise _bad(text, "a compilation has no baseline", f"write {figure}>{number}{unit}")
@@ -510,13 +512,17 @@ def broken(
     """Return an error for each rule that the figures break. Raises `UsageFailed`."""
     maxima = [(rule, rule.maximum(baseline, capacities)) for rule in rules]
     return [
-        _exceeded(rule, figures[rule.figure], maximum, help)
+        _exceeded(rule, figures[rule.figure], maximum, baseline, help)
         for rule, maximum in maxima
         if figures[rule.figure] > maximum
     ]
 
 
-def _exceeded(rule: Rule, value: float, maximum: float, help: str) -> Diagnostic:
+def _exceeded(
+    rule: Rule, value: float, maximum: float, baseline: Mapping[str, float] | None, help: str
+) -> Diagnostic:
     name = f"{rule.figure} ({FIGURES[rule.figure]})"
     text = f"{name} is {value:,.0f}, more than {maximum:,.0f}"
+    if rule.above and baseline is not None:
+        text += f"; the baseline is {baseline[rule.figure]:,.0f}"
     return make("budget-exceeded", text, notes=[f"--fail-if {rule.text}"], help=help)

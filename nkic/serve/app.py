@@ -32,7 +32,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 import nkic
-from nkic.base.diagnostics import NkicError
+from nkic.base.diagnostics import NkicError, bad_value
 from nkic.judge import Candidate, Evaluation, Judge, Pool, Task
 from nkic.judge.schemas import OBJECT, TEXT, evaluation_schema, list_of
 from nkic.serve.limits import Limits, Refused
@@ -303,7 +303,8 @@ class Work:
         """Return the jobs of candidates; all are taken, or none. Raises `Refused`."""
         judge = self.judges.get(task)
         if judge is None:
-            raise Refused(404, "there is no such task; GET /tasks lists them")
+            known = ", ".join(list(self.judges)[:8])
+            raise Refused(404, f"there is no such task; GET /tasks lists them: {known}")
         if self.stopping:
             raise Refused(503, "the service is about to end", {"Retry-After": "30"})
         asked = {judge.key(candidate): candidate for candidate in candidates}
@@ -561,7 +562,7 @@ class _Server(uvicorn.Server):
 
 
 def run(service: Service, host: str, port: int) -> None:
-    """Serve until SIGINT or SIGTERM."""
+    """Serve until SIGINT or SIGTERM. Raises `UsageFailed` if it cannot listen."""
     config = uvicorn.Config(
         service.app,
         host=host,
@@ -574,4 +575,8 @@ def run(service: Service, host: str, port: int) -> None:
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # the server raises them again when it has ended
-    _Server(config, service).run()
+    try:
+        _Server(config, service).run()
+    except SystemExit:  # uvicorn has printed why
+        help = "give another --port if something else listens there"
+        raise bad_value(f"cannot listen on {host}:{port}", help) from None

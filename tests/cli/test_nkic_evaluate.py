@@ -56,6 +56,7 @@ def test_a_folder_is_judged_in_order(folder: Path, capfd: pytest.CaptureFixture[
         (("task.toml", "good.py", "--secret", "many/empty"), "`many/empty` is empty"),
         (("task.toml", "good.py", "--results", "good.py"), "cannot hold evaluations"),
         (("task.toml", "good.py", "--cluster", "local:0"), "has no number of workers"),
+        (("task.toml", "good.py", "--cluster", "local:2", "-j", "2"), "exclude each other"),
     ],
 )
 def test_what_is_refused(

@@ -398,6 +398,8 @@ def test_examples_in_the_help_run(nkic: Run, folder: Path) -> None:
         name, *words = shlex.split(line)
         assert name == "nkic"
         assert nkic(*words).code == 0, line
+    told = nkic("evaluate", "task.toml", ".", "--time-only", "--no-sensitivity").out
+    assert "kernels/c.py" in told and "reference.py" not in told
 
 
 COLOURED = {"COLUMNS": "80", "TERM": "xterm"}

@@ -55,12 +55,16 @@ def test_the_action_compares_with_the_base(folder: Path) -> None:
     assert re.search(r"(?m)^kernels/same.py +ok .* 3,747 \(\+0.0%\)$", comment)
     assert re.search(r"(?m)^kernels/slower.py +rejected .* 3,962 \(\+5.7%\)$", comment)
     assert "NKI1008" in comment and comment.count("```") == 4
+    assert "the baseline is 3,747" in comment
     (log,) = json.loads(Path("out/nkic.sarif").read_text("utf-8"))["runs"]
     assert [result["ruleId"] for result in log["results"]] == ["NKI1008"]
     assert ElementTree.parse("out/nkic.xml").getroot().get("failures") == "1"
     assert git("worktree", "list").count("\n") == 0
     code, comment = checked("kernels", "", "cycles>+2%")  # a push has no base
     assert code == 0 and "2 files: 2 ok" in comment and "%)" not in comment
+    listed = "kernels/same.py\nkernels/slower.py\n"  # as YAML's `|` gives them
+    code, comment = checked(listed, "0" * 40, "cycles>+2%")
+    assert code == 0 and "2 files: 2 ok" in comment and "cannot be read, so times" in comment
 
 
 def test_the_matcher_finds_short_messages(folder: Path, nkic: Run) -> None:
@@ -76,8 +80,29 @@ def test_the_matcher_finds_short_messages(folder: Path, nkic: Run) -> None:
                 found[matcher["severity"]] = [match[pattern[name]] for name in names]
     message = "`nki.language` has no `multipy`"
     assert found == {"error": ["bad.py", "14", "49", "NKI0204", message]}
-    warning = matchers["problemMatcher"][1]["pattern"][0]["regexp"]
+    error, warning = (found["pattern"][0]["regexp"] for found in matchers["problemMatcher"])
     assert re.match(warning, "k.py:3:4: warning[NKI0440]: small rows")
+    match = re.match(error, "k.py: error[NKI1008]: cycles is 2, more than 1")
+    assert match and match.groups()[:3] == ("k.py", None, None)
+    assert not re.match(error, "error[NKI0003]: no candidate is given")
+
+
+def test_the_action_edits_its_own_comment_alone(folder: Path) -> None:
+    """The step of the comment, with a `gh` that knows no comment of ours, and then one."""
+    (step,) = (s for s in loaded("action.yml")["runs"]["steps"] if "GH_TOKEN" in s.get("env", {}))
+    Path("gh").write_text(
+        '#!/bin/sh\necho "$@" >>calls\ncase "$*" in *--paginate*) cat ids;; esac\n', "utf-8"
+    )
+    Path("gh").chmod(0o755)
+    environ = {"PATH": f"{folder}:{os.environ['PATH']}", "RUNNER_TEMP": "t", "PULL": "7"}
+    for ids, last in (("", "issues/7/comments"), ("31\n", "issues/comments/31")):
+        Path("ids").write_text(ids, "utf-8")
+        words = ["bash", "-eo", "pipefail", "-c", step["run"]]
+        subprocess.run(words, env={**environ, "GITHUB_REPOSITORY": "o/r"}, check=True, timeout=20)
+        call = Path("calls").read_text("utf-8").splitlines()[-1]
+        assert f"repos/o/r/{last}" in call and "body=@t/nkic/comment.md" in call
+        assert ("PATCH" in call) == bool(ids)
+    assert "<!-- nkic -->" in step["run"] and "<!-- nkic -->" in SCRIPT.read_text("utf-8")
 
 
 def loaded(name: str) -> Any:

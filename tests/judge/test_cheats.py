@@ -312,7 +312,7 @@ def test_several_at_a_time_come_in_their_order(judge: Judge) -> None:
 
 
 REFERENCES = {
-    "def softmax(x): return x / y": "NameError: name 'y' is not defined",
+    "def softmax(x): return x / y": "NameError: name 'y' is not defined (line 1)",
     "def softmax(y): return y": "TypeError",
     "def softmax(x): return {}": "returns nothing for case wide",
     "def soft(x): return x": "has no function `softmax`",
@@ -326,7 +326,9 @@ def test_a_reference_that_fails_is_an_error_of_the_task(text: str, tmp_path: Pat
     (tmp_path / "reference.py").write_text(text)
     with pytest.raises(UsageFailed) as raised:
         judged(Judge(read_task(tmp_path / "task.toml")), GOOD)
-    assert REFERENCES[text] in raised.value.diagnostics[0].message
+    (found,) = raised.value.diagnostics
+    assert REFERENCES[text] in found.message
+    assert ("its parameters are" in (found.help or "")) == text.startswith("def softmax(y)")
 
 
 def test_a_required_family_that_was_not_reached_is_not_passed(

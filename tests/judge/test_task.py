@@ -71,6 +71,13 @@ def test_what_is_refused(tmp_path: Path, text: str, message: str, help: str) -> 
     assert "task.toml" in found.message
 
 
+def test_a_kernel_in_the_place_of_the_task(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text("import nki\n")
+    with pytest.raises(UsageFailed) as raised:
+        read_task(tmp_path / "k.py")
+    assert raised.value.diagnostics[0].help == "the task comes before the kernels"
+
+
 def test_a_hidden_seed_depends_on_secret_task_and_case(tmp_path: Path) -> None:
     one = task(tmp_path, f"{REFERENCE}{CASE}")
     other = task(tmp_path, f"name = 'b'\n{REFERENCE}{CASE}")

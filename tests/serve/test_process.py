@@ -47,6 +47,15 @@ def test_a_service_ends_when_it_has_answered(tmp_path: Path) -> None:
         assert service.process.wait(60) == 0
 
 
+def test_a_port_that_is_in_use(tmp_path: Path, nkic: Run) -> None:
+    (tmp_path / "task.toml").write_text(TASK % 8)
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
+    assert ran.code == 2 and f"cannot listen on 127.0.0.1:{port}" in ran.err
+
+
 @pytest.mark.slow  # starts a service
 def test_a_service_returns_what_it_cannot_finish(tmp_path: Path) -> None:
     with served(tmp_path, "--grace", "1", seconds=8) as service:

@@ -180,7 +180,7 @@ def test_every_field_with_values_of_every_kind(client: Client, field: str, value
 @pytest.mark.parametrize(
     ("change", "status", "message"),
     [
-        ({"task": "other"}, 404, "no such task"),
+        ({"task": "other"}, 404, "lists them: softmax"),
         ({"task": 7}, 422, "`task` must be"),
         ({"wait": -1}, 422, "`wait` must be"),
         ({"wait": True}, 422, "`wait` must be"),

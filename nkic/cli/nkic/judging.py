@@ -51,7 +51,8 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         results=Results(line.results) if line.results is not None else None,
         time_only=line.time_only,
     )
-    sources = [source for path in line.candidates for source in _sources(path)]
+    reference = Path(line.task).absolute().parent / judge.task.reference_file
+    sources = [source for path in line.candidates for source in _sources(path, reference)]
     read = _read if suite is None else _read_solution
     now = datetime.now(UTC).isoformat(timespec="seconds")
     found, records = list[Evaluation](), list[Any]()
@@ -75,10 +76,11 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     return YES if right == len(found) else NO
 
 
-def _sources(path: str) -> Sequence[str | Candidate]:
-    """Return the files of a folder, or one; what is no file is read now."""
+def _sources(path: str, reference: Path) -> Sequence[str | Candidate]:
+    """Return the files of a folder but the reference, or one file; what is no file is read now."""
     if files.is_folder(path):
-        return sorted(str(p) for p in Path(path).rglob("*") if p.suffix in SUFFIXES)
+        found = (p for p in Path(path).rglob("*") if p.suffix in SUFFIXES)
+        return sorted(str(p) for p in found if p.absolute() != reference)
     return [path if files.is_file(path) else Candidate.read(path)]
 
 
@@ -103,6 +105,8 @@ def secret_of(path: str | None) -> bytes:
 def pool_of(cluster: str | None, jobs: int) -> Pool:
     if cluster is None:
         return LocalPool(jobs)
+    if jobs > 1:
+        raise bad_value("--jobs and --cluster exclude each other", "the cluster has its own number")
     from nkic.judge.cluster import ClusterPool  # Dask
 
     return ClusterPool(cluster)
