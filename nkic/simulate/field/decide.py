@@ -130,10 +130,8 @@ class Equality:
         proofs = zip(self.proofs, self.sides, strict=True)
         texts += [proof.text(side) for proof, side in proofs if proof is not None]
         if self.verdict == "equal":
-            found_none = (
-                "" if self.limits else ", and no input was found at which one overflows alone"
-            )
-            texts.append(f"not looked at: rounding{found_none}")
+            texts.append("" if self.limits else "no inputs were found at which only one overflows")
+            texts.append("rounding is not compared")
         return "".join(f"{text}\n" for text in texts if text)
 
     def as_json(self) -> dict[str, Any]:
