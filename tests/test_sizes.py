@@ -19,25 +19,25 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_690, 17),
+    "base": (3_692, 17),
     "machine": (9_673, 31),
     "source": (6_076, 14),
     "program": (1_752, 6),
     "evaluate": (16_329, 52),
-    "language": (13_280, 42),
+    "language": (13_283, 42),
     "specialise": (4_416, 13),
     "stdlib": (984, 7),
     "compiler": (9_428, 22),
     "prove": (2_898, 9),
     "artifact": (5_505, 17),
     "simulate": (16_625, 44),
-    "report": (6_637, 20),
-    "migrate": (6_587, 17),
+    "report": (6_644, 20),
+    "migrate": (6_612, 17),
     "api": (3_231, 12),
     "judge": (3_131, 10),
     "serve": (1_923, 7),
     "nki": (2_389, 12),
-    "cli": (6_553, 28),
+    "cli": (6_559, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

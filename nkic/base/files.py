@@ -216,6 +216,8 @@ def _target(path: str) -> Path:
     if "\0" in path:
         raise OSError(None, "a path cannot contain a null character")
     target = real(path)
+    if not target.exists() and Path(path).exists():
+        return Path(path)  # /dev/stdout, if that is a pipe: its real path is no file's
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP).lower())
     return target

@@ -37,7 +37,6 @@ MEANT = {
     "true_divide": "divide",
     "remainder": "mod",
     "neg": "negative",
-    "inverse": "reciprocal",
     "bitwise_not": "invert",
     "eq": "equal",
     "ne": "not_equal",
@@ -87,6 +86,7 @@ OTHERWISE = {
     "array": ("shared_constant", "nl.shared_constant(array) puts known numbers into HBM"),
     "unsqueeze": ("expand_dims", "nl.expand_dims(t, axis) adds a dimension of size 1"),
     "newaxis": ("expand_dims", "nl.expand_dims(t, axis) adds a dimension of size 1"),
+    "inverse": ("reciprocal", "nothing inverts a matrix; `nl.reciprocal(t)` divides 1 by elements"),
     "masked_fill": ("where", "nl.where(condition, x, y) chooses element by element"),
     "clip": _CLIP,
     "clamp": _CLIP,
@@ -236,6 +236,7 @@ def parameter(name: str, free: Collection[str]) -> str:
     return WITHOUT.get(name, "")
 
 
+MOST_SIZES = 8  # that an advice repeats
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
@@ -247,9 +248,11 @@ def one_tuple(taken: str, meant: str, wrong: Any = int) -> Callable[[_Method], _
         def call(self: Any, *args: Any, **named: Any) -> Any:
             if args and (args[1:] or isinstance(args[0], wrong)):
                 listed = args[0] if isinstance(args[0], tuple | list) else args
-                parts = (int(part) if isinstance(part, int) else "…" for part in listed)
+                parts = [str(int(p)) if isinstance(p, int) else "…" for p in listed[:MOST_SIZES]]
+                inner = ", ".join([*parts, *["…"][: len(listed) - len(parts)]])
                 text = f"{method.__name__} does not accept these arguments: it takes {taken}"
-                advice = f"for another order or shape: .{meant}({tuple(parts)})"
+                comma = "," if len(listed) == 1 else ""
+                advice = f"for another order or shape: .{meant}(({inner}{comma}))"
                 raise KernelError("argument-kind", text, help=advice)
             return method(self, *args, **named)
 

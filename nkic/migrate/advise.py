@@ -19,7 +19,7 @@ from nkic.base.source import SourceFile, Span
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions.combined import ACTIVATION, TRANSFER, adding_up
 from nkic.report.verdict import MIN_GAIN, Answer, Insight, insight
-from nkic.simulate import RunOptions, simulate
+from nkic.simulate import Result, RunOptions, simulate
 from nkic.simulate.compare import agreement
 from nkic.simulate.inputs import Wanted, bind, parse_fill, signature_of
 from nkic.source import nodes
@@ -94,7 +94,8 @@ def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
     """Return what a statement assigns."""
     if isinstance(node, nodes.Assign):
         return node.targets
-    return (node.target,) if isinstance(node, nodes.For | nodes.AugAssign) else ()
+    kinds = nodes.For | nodes.AugAssign | nodes.AnnAssign | nodes.NamedExpr
+    return (node.target,) if isinstance(node, kinds) else ()
 
 
 def _name(node: nodes.Node) -> str:
@@ -271,7 +272,18 @@ class _Text:
         loops.sort(key=lambda loop: loop.span[1:3])
         others = [n for n in self._assignments() if self._is_of(n, tile, last) and n not in made]
         is_one = loops and not others and all(each in loops[-1].body for each in made)
+        is_one = is_one and all(map(self._is_alone, made))
         return _Load(made, tile, loops) if is_one and made[0].span <= last.span else None
+
+    def _is_alone(self, statement: nodes.Statement) -> bool:
+        """Return whether its lines hold nothing else but a comment."""
+        span = statement.span
+        after = self.lines[span.end_line - 1][span.end_column - 1 :].strip()
+        return not self._indent(span).strip() and (not after or after.startswith("#"))
+
+    def _with_comment(self, statement: nodes.Statement) -> str:
+        span = statement.span
+        return "".join(self.lines[span.line - 1 : span.end_line])[span.column - 1 :].rstrip()
 
     def _is_of(self, node: nodes.Assign, name: str, beside: nodes.Statement) -> bool:
         """Return whether a statement assigns a name in the function that has another one."""
@@ -286,7 +298,7 @@ class _Text:
         """
         around, key = load.loops[depth], ", ".join(load.key(depth))
         *before, last = load.made
-        made = [self.of(each.span) for each in load.made]
+        made = [self._with_comment(each) for each in load.made]
         outer, inner = self._indent(around.span), self._indent(last.span)
         start = Span(around.span.path, around.span.line, 1, around.span.line, 1)
         for each in before:
@@ -324,7 +336,10 @@ class _Text:
         nest = self._nest(loads, blocks)
         if not nest or any(load.is_traced for load in loads):
             return
-        text = _Text(SourceFile(self.source.path, self._reordered(nest, blocks)))
+        try:
+            text = _Text(SourceFile(self.source.path, self._reordered(nest, blocks)))
+        except NkicError:  # such as statements in the line of their loop
+            return
         known = {self._key(load) for load in loads}
         made = (text._load(line) for line in range(1, len(text.lines) + 1))
         moved = [each for each in made if each and text._key(each) in known]
@@ -446,7 +461,7 @@ class _Text:
 MAX_STEPS = 8
 MAX_EVENTS = 100_000  # of a run; longer ones have no advice
 MAX_CYCLES = 1 << 32
-FILLS = ("randn(0)", "uniform(0,1,0)", "zeros")  # the first on which the kernel runs is used
+FILLS = ("randn(0)", "uniform(0,1,0)", "zeros")  # of inputs; the first that runs is timed
 
 Compile = Callable[[str], tuple[SourceFile, Executable]]
 
@@ -487,6 +502,7 @@ class Advised:
 @dataclass(frozen=True)
 class _Ran:
     source: SourceFile
+    fills: tuple[str, ...]
     outputs: Mapping[str, NDArray[Any]]
     dtypes: Mapping[str, DType]
     time_ns: float
@@ -499,19 +515,12 @@ class _Ran:
 
 def advise(text: str, compile: Compile) -> Advised:
     """Follow the advice on a kernel. Raises `NkicError` if it does not compile or run."""
-    fill = ""
-    for fill in FILLS:
-        try:
-            first = now = _ran(text, compile, fill)
-            break
-        except NkicError:
-            if fill == FILLS[-1]:
-                raise
+    first = now = _ran(text, compile)
     steps: list[Step] = []
     while sum(step.taken for step in steps) < MAX_STEPS:
         refused = {step.answer.name for step in steps if not step.taken}
         found = None
-        for tried, after in _tries(now, first, compile, fill, refused):
+        for tried, after in _tries(now, first, compile, refused):
             steps.append(tried)
             found = after if tried.taken else None
         if found is None:
@@ -521,7 +530,7 @@ def advise(text: str, compile: Compile) -> Advised:
 
 
 def _tries(
-    now: _Ran, first: _Ran, compile: Compile, fill: str, refused: set[str]
+    now: _Ran, first: _Ran, compile: Compile, refused: set[str]
 ) -> Iterator[tuple[Step, _Ran]]:
     for answer in now.advice:
         if answer.name in refused:
@@ -529,7 +538,7 @@ def _tries(
         step = None
         for text in edited(now.source, answer):
             try:
-                after = _ran(text, compile, fill)
+                after = _ran(text, compile, first.fills)
             except NkicError:
                 step = step or (Step(answer, now.time_ns, now.time_ns, "failed"), now)
                 continue
@@ -545,17 +554,33 @@ def _tries(
                 return
 
 
-def _ran(text: str, compile: Compile, fill: str) -> _Ran:
+def _ran(text: str, compile: Compile, fills: Sequence[str] = ()) -> _Ran:
+    """Run a kernel on these inputs, or on all on which it runs; with zeros only if with no others:
+    they show few differences, and NaN, as of a logarithm, hides them.
+    """
     source, executable = compile(text)
     signature = signature_of(executable)
-    bound = bind(signature, Wanted(fill=parse_fill(fill)))
-    options = RunOptions(max_cycles=MAX_CYCLES, trace=MAX_EVENTS)
-    result = simulate(executable, bound.arrays, options)
+    ran: dict[str, Result] = {}
+    for fill in fills or FILLS:
+        if fill == FILLS[-1] and ran:
+            break
+        try:
+            bound = bind(signature, Wanted(fill=parse_fill(fill)))
+            options = RunOptions(max_cycles=MAX_CYCLES, trace=0 if ran else MAX_EVENTS)
+            ran[fill] = simulate(executable, bound.arrays, options)
+        except NkicError:
+            if fills or fill == FILLS[-1]:
+                raise
+    result = next(iter(ran.values()))
     recorded = result.recorded
     complete = recorded is not None and recorded.trace.complete and recorded.can_repeat
     analysis = insight(recorded.trace, recorded.again) if recorded and complete else None
-    dtypes = {parameter.name: parameter.dtype for parameter in signature.outputs}
-    return _Ran(source, result.outputs, dtypes, result.time_ns, analysis)
+    types = {parameter.name: parameter.dtype for parameter in signature.outputs}
+    outputs = {
+        f"{name} {f}": array for f, one in ran.items() for name, array in one.outputs.items()
+    }
+    dtypes = {f"{name} {fill}": dtype for fill in ran for name, dtype in types.items()}
+    return _Ran(source, tuple(ran), outputs, dtypes, result.time_ns, analysis)
 
 
 def _compared(first: _Ran, after: _Ran) -> str:

@@ -138,9 +138,16 @@ def _not_again(subject: Subject, names: str, text: str, events: Mapping[int, Tim
 
 
 def _lines(subject: Subject, events: Iterable[int]) -> tuple[Line, ...]:
-    """Return the lines of the kernel that make these transfers, or call what makes them."""
-    places = {subject.trace.events[number].record.place for number in events}
-    return tuple(sorted({subject.accounts.lines.outer(place) for place in places}))
+    """Return the lines of the kernel that make these transfers, or call what makes them; none if
+    other lines write the same tiles, which then must be loaded again.
+    """
+    outer, made = subject.accounts.lines.outer, subject.trace.events
+    lines = {outer(made[number].record.place) for number in events}
+    written: dict[bool, set[int]] = {True: set(), False: set()}
+    for event in made:
+        tiles = {use.tensor for use in subject.accounts.uses_of(event) if use.writes}
+        written[outer(event.record.place) in lines] |= tiles
+    return () if written[True] & written[False] else tuple(sorted(lines))
 
 
 def _outermost(subject: Subject, number: int) -> Group:

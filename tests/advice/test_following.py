@@ -17,6 +17,7 @@ from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
+from nkic.migrate import advise as advising
 from nkic.migrate.advise import Step, advise, edited
 from nkic.report.critical import Line
 from nkic.report.verdict import Answer
@@ -193,30 +194,84 @@ def test_a_load_that_is_always_the_same_moves_out_of_the_loops() -> None:
         "for i in r:\n    t = g()\n    nisa.dma_copy(dst=t[0], src=x)\n",  # a part of a tile
         "t = nl.ndarray(s)\n\nnisa.dma_copy(dst=t, src=x)\n",  # no loop
         "for i in r:\n    t = a(); t = b()\n    nisa.dma_copy(dst=t, src=x)\n",  # two tiles
+        "for i in r:\n    t = a()\n    assert i; nisa.dma_copy(dst=t, src=x)\n",  # not its own line
+        "for i in r:\n    t = a()\n    nisa.dma_copy(dst=t, src=x); f(t)\n",
+        "for i in r:\n    t = a(); assert i\n    nisa.dma_copy(dst=t, src=x)\n",
     ],
 )
 def test_what_is_not_kept(text: str) -> None:
     assert kept(text, 3) == []
 
 
-def test_a_tile_that_changes_is_loaded_again() -> None:
-    """The kernel doubles the row in place: kept, it would be doubled again, and bits differ."""
+def test_a_comment_moves_with_its_load() -> None:
+    (text,) = kept("for i in r:\n    t = a()  # 1\n    nisa.dma_copy(dst=t, src=x)  # 2\n", 3)
+    assert text == "t = a()  # 1\nnisa.dma_copy(dst=t, src=x)  # 2\nfor i in r:\n"
+
+
+@pytest.mark.parametrize("name", ["q: int = i", "f(q := i)", "q = i"])
+def test_every_assignment_tells_loads_apart(name: str) -> None:
+    text = f"for i in r:\n    {name}\n    t = a()\n    nisa.dma_copy(dst=t, src=x[q])\n"
+    assert all("if q not in t_kept:" in new for new in kept(text, 4))
+
+
+ROWS = HEAD + (
+    "def rows(x, w):\n"
+    "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+    "    for r in range(0, 512, 128):\n"
+    "        t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)\n"
+    "        weight = nl.ndarray((128, 2048), dtype=w.dtype, buffer=nl.sbuf)\n"
+    "        nisa.dma_copy(dst=t, src=x[r : r + 128, :])\n"
+    "        nisa.dma_copy(dst=weight, src=w.reshape((1, 2048)).broadcast(0, 128))\n"
+    "        CHANGE\n"
+    "        nisa.tensor_tensor(dst=t, data1=t, data2=weight, op=nl.multiply)\n"
+    "        nisa.dma_copy(dst=out[r : r + 128, :], src=t)\n"
+    "    return out\n"
+    "\n"
+    "def change(tile):\n"
+    "    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "nisa.tensor_scalar(dst=weight, data=weight, op0=nl.multiply, operand0=2.0)",
+        "nisa.tensor_scalar(dst=weight, data=weight, op0=nl.maximum, operand0=-99.0)",  # no bit
+        "nisa.activation(dst=weight[:, 0:8], op=nl.log, data=weight[:, 0:8])",
+        "change(weight)",
+    ],
+)
+def test_a_tile_that_changes_is_loaded_again(change: str) -> None:
+    """Kept, it would be changed again, which inputs need not show."""
+    advised = advise(ROWS.replace("CHANGE", change), compiled)
+    assert not advised.steps and "load-once:w" in [answer.name for answer in advised.left]
+
+
+def test_a_tile_that_stays_is_loaded_once() -> None:
+    advised = advise(ROWS.replace("        CHANGE\n", ""), compiled)
+    assert [(step.answer.name, step.verdict) for step in advised.steps] == [("load-once:w", "bits")]
+
+
+def test_nan_hides_no_difference() -> None:
+    """Logarithms of normal numbers added up are NaN: outputs are compared on other inputs, too."""
     text = HEAD + (
-        "def doubled(x, w):\n"
-        "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
-        "    for r in range(0, 512, 128):\n"
-        "        t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)\n"
-        "        weight = nl.ndarray((128, 2048), dtype=w.dtype, buffer=nl.sbuf)\n"
-        "        nisa.dma_copy(dst=t, src=x[r : r + 128, :])\n"
-        "        nisa.dma_copy(dst=weight, src=w.reshape((1, 2048)).broadcast(0, 128))\n"
-        "        nisa.tensor_scalar(dst=weight, data=weight, op0=nl.multiply, operand0=2.0)\n"
-        "        nisa.tensor_tensor(dst=t, data1=t, data2=weight, op=nl.multiply)\n"
-        "        nisa.dma_copy(dst=out[r : r + 128, :], src=t)\n"
+        "def logarithms(x):\n"
+        "    out = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "    t = nl.ndarray((128, 2048), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "    total = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "    nisa.dma_copy(dst=t, src=x[0:128, :])\n"
+        "    nisa.activation(dst=t, op=nl.log, data=t)\n"
+        "    nisa.tensor_reduce(dst=total, op=nl.add, data=t, axis=1)\n"
+        "    nisa.dma_copy(dst=out, src=total)\n"
         "    return out\n"
     )
-    advised = advise(text, compiled)
-    (step,) = (step for step in advised.steps if step.answer.name == "load-once:w")
-    assert not step.taken and step.verdict == "different"
+    first, other = (
+        advising._ran(t, compiled) for t in (text, text.replace("data=t)", "data=t, scale=2.0)"))
+    )
+    assert first.fills == ("randn(0)", "uniform(0,1,0)")
+    assert advising._compared(first, other) == "different"
+    normal = {name: np.isnan(array).all() for name, array in first.outputs.items()}
+    assert list(normal.values()) == [True, False]
 
 
 BLOCKS = """\

@@ -47,6 +47,17 @@ def test_a_folder_is_judged_in_order(folder: Path, capfd: pytest.CaptureFixture[
     ]
 
 
+def test_the_reference_in_a_folder_is_no_candidate(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("many/a.py", "many/b.py"):
+        Path(name).unlink()
+    for task, place in (("task.toml", "."), ("many/../task.toml", "."), ("task.toml", "many/..")):
+        _, out, _ = said(capfd, task, place, "--jsonl", "-", "--time-only")
+        found = [Path(json.loads(line)["candidate"]).name for line in out.splitlines()]
+        assert found == ["good.py"]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -386,6 +386,14 @@ def test_what_is_written_can_be_written_and_is_not_read(words: str, place: Place
     assert {path: path.read_bytes() for path in made} == made
 
 
+def test_messages_and_outputs_are_not_written_to_one_file(place: Place) -> None:
+    for target, code in ("a", 2), (os.devnull, 0):
+        words = ["k.neff", "--fill", "zeros", "-o", target, "--message-file", target]
+        ended = place.ends("nki-run", *words)
+        assert ended.code == code
+        assert ("`a` is written by this run (--outputs)" in ended.said) == (code == 2)
+
+
 def test_options_are_read_before_the_run(place: Place) -> None:
     """A wrong option loses neither the time of a run nor the outputs of an earlier one."""
     place.write("o.npz", "earlier")

@@ -183,15 +183,21 @@ def paths(line: Any, use: str) -> Iterator[tuple[str, str]]:
 
 
 def refuse_losses(line: Any, writer: Any) -> None:
-    """Refuse, before any work, what `writer` writes if it cannot, or if it is what `line` reads.
-
-    Raises `UsageFailed`.
+    """Refuse, before any work, what `writer` writes if it cannot, or if it is what `line` reads, or
+    writes itself. Raises `UsageFailed`.
     """
-    read = {files.real(path): by for by, path in paths(line, "reads") if "\0" not in path}
+    used = {
+        files.real(path): (use, by)
+        for use in ("reads", "writes")[: 1 if writer is line else 2]
+        for by, path in paths(line, use)
+        if "\0" not in path
+    }
     for by, path in paths(writer, "writes"):
         files.refuse_unwritable(path)
-        if path != files.STANDARD and (reader := read.get(files.real(path))):
-            fail(f"`{by}`: `{path}` is read by this run ({reader})", "choose another file")
+        is_kept = files.is_file(path) or not files.real(path).exists()  # /dev/null is not
+        if path != files.STANDARD and is_kept and (other := used.get(files.real(path))):
+            how = "read" if other[0] == "reads" else "written"
+            fail(f"`{by}`: `{path}` is {how} by this run ({other[1]})", "choose another file")
 
 
 def is_named(value: str) -> bool:

@@ -51,7 +51,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         results=Results(line.results) if line.results is not None else None,
         time_only=line.time_only,
     )
-    reference = Path(line.task).absolute().parent / judge.task.reference_file
+    reference = files.real(Path(line.task).parent / judge.task.reference_file)
     sources = [source for path in line.candidates for source in _sources(path, reference)]
     read = _read if suite is None else _read_solution
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -80,7 +80,7 @@ def _sources(path: str, reference: Path) -> Sequence[str | Candidate]:
     """Return the files of a folder but the reference, or one file; what is no file is read now."""
     if files.is_folder(path):
         found = (p for p in Path(path).rglob("*") if p.suffix in SUFFIXES)
-        return sorted(str(p) for p in found if p.absolute() != reference)
+        return sorted(str(p) for p in found if files.real(p) != reference)
     return [path if files.is_file(path) else Candidate.read(path)]
 
 

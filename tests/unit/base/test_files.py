@@ -93,6 +93,16 @@ def test_named_pipe_gets_the_bytes(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
+def test_a_stream_is_written_by_its_path() -> None:
+    """The real path of `/dev/stdout`, if a pipe is there, is no file's."""
+    reader, writer = os.pipe()
+    files.write(f"/dev/fd/{writer}", b"bytes")
+    files.refuse_unwritable(f"/dev/fd/{writer}")
+    os.close(writer)
+    with open(reader, "rb") as stream:
+        assert stream.read() == b"bytes"
+
+
 def test_an_archive_in_a_pipe_is_the_one_of_a_file(tmp_path: Path) -> None:
     pipe, plain = tmp_path / "pipe", tmp_path / "plain"
     os.mkfifo(pipe)
