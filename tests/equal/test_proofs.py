@@ -53,6 +53,38 @@ PARTS = """
     out = nl.reciprocal(nl.sum(nl.exp(x - m), axis=1, keepdims=True))
 """
 SOME = PARTS.replace("nl.sum(nl.exp(x - m)", "nl.sum(nl.exp(x[:, 0:24] - m)")
+STARTED = """
+    m = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=m, value={})
+    m = nl.maximum(nl.max(x, axis=1, keepdims=True), m)
+    out = nl.reciprocal(nl.sum(nl.exp(x - m), axis=1, keepdims=True))
+"""
+SCALED_APART = """
+    m = nl.max(x, axis=1, keepdims=True) * -0.3
+    e = nl.ndarray(x.shape, dtype={}, buffer=nl.sbuf)
+    nisa.activation(dst=e, op=nl.exp, data=x, bias=m, scale=0.3)
+    out = nl.reciprocal(nl.sum(nl.copy(e, dtype=nl.float32), axis=1, keepdims=True))
+"""
+BEYOND = """
+    b = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=b, value=1e30)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=out, op=nl.exp, data=x, bias=b)
+"""
+WHOLE = """
+    out = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=out, data=x, op0=nl.multiply, operand0=2.0)
+"""
+CANCELLED = """
+    y = nl.ndarray((24, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=y[:, 0:32], data=x, op0=nl.add, operand0=2e38)
+    nisa.tensor_scalar(dst=y[:, 32:64], data=x, op0=nl.add, operand0=-2e38)
+    out = nl.sum(y, axis=1, keepdims=True)
+"""
+UNDEFINED = """
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.activate2(dst=out, op=nl.tanh, data=x, op0=nl.rsqrt, imm0=0.0, op1=nl.multiply, imm1=1.0)
+"""
 WRONG_SIGN = """
     m = nl.min(x, axis=1, keepdims=True)
     out = nl.exp(x - m)
@@ -147,6 +179,33 @@ def test_a_scaled_difference_is_one() -> None:
     assert proof(SCALED).size > 1e38
 
 
+def test_a_maximum_that_began_beyond_all_elements_is_none_of_them() -> None:
+    assert 1e38 < proof(STARTED.format(-3.4e38)).size < 2e38
+    assert 0.9e30 < proof(STARTED.format(-1e30)).size < 1e30
+    body = STARTED.format(0.0)
+    assert 40 < proof(body).size < 44  # exp(x - m) is at least exp(-2 x)
+    low = Generator("const", (-200.0,))
+    assert np.isinf(nkic.run(compiled(body), inputs(compiled(body), low)).outputs["output_0"]).all()
+
+
+@pytest.mark.parametrize("dtype", ("nl.float8_e4m3", "nl.float16", "nl.int32"))
+def test_a_floor_that_its_type_may_round_to_0_is_none(dtype: str) -> None:
+    exact, found = proof(SCALED_APART.format("nl.float32")), proof(SCALED_APART.format(dtype))
+    assert found.name in ("reciprocal", "activation (exp)") and found.size < exact.size / 2
+
+
+def test_an_infinity_by_overflow_is_not_the_program_s() -> None:
+    assert proof(BEYOND).size == 0
+
+
+def test_integers_saturate_and_are_read_as_float32() -> None:
+    assert check(compiled(WHOLE), 1e20, Generator("uniform", (0.0, 1e20, 3.0))) > 1000
+
+
+def test_sums_may_overflow_on_their_way() -> None:
+    assert (proof(CANCELLED).size, proof(CANCELLED).name) == (0.0, "tensor_reduce (add)")
+
+
 def test_a_scaled_maximum_counts_with_its_rounding() -> None:
     assert 1e6 < proof(ROUNDED).size < 1e10
 
@@ -183,3 +242,13 @@ def test_an_answer_has_a_line_for_each_kernel() -> None:
     assert lines[1].endswith("beyond, tensor_tensor (multiply) at k.py:10 is not excluded")
     first, second = json.loads(json.dumps(found.as_json()))["proofs"]
     assert first["size"] > 1e38 and second["place"] == "k.py:10"
+
+
+def test_a_bounded_function_of_nan_is_not_excluded() -> None:
+    found = proof("""
+    b = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=b, value=float("-inf"))
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=out, op=nl.tanh, data=x, bias=b, scale=2.0)
+    """)
+    assert 1.6e38 < found.size < 1.71e38 and found.name == "activation (tanh)"

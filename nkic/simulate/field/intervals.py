@@ -95,8 +95,9 @@ def rounded(low: Doubles, high: Doubles, *sources: Elements) -> Elements:
 
 def constant(values: Any, bits: int = 24) -> Elements:
     numbers = np.array(values, np.float64)
-    result = interval(numbers, numbers)
-    return result._replace(value=np.where(np.isnan(numbers), np.nan, numbers))
+    wrong = np.isnan(numbers)
+    result = interval(np.where(wrong, -np.inf, numbers), np.where(wrong, np.inf, numbers))
+    return result._replace(value=numbers)
 
 
 def unknown(shape: tuple[int, ...]) -> Elements:
@@ -198,7 +199,7 @@ class Facts:
         if not related.any():
             return result
         with np.errstate(all="ignore"):
-            size = _magnitude(a) / np.maximum(np.abs(x[FACTOR]), 1e-300)
+            size = (_magnitude(a) + x[ERROR]) / np.maximum(np.abs(x[FACTOR]), 1e-300)
             slack = x[ERROR] + y[ERROR] + np.where(left > 0, left * size, 0.0)
         slack = np.where(np.isnan(slack), np.inf, slack * (1 + UNIT) + TINY * (slack > 0))
         first = x[FACTOR] > 0
@@ -236,6 +237,7 @@ class Facts:
         if not holds.any():
             return x
         least = np.exp(-np.where(holds, rows[SLACK], np.inf)) * (1 - APPROXIMATE)
+        least = np.where(least < TINY, 0.0, least)
         return _with(x, holds, LOW=np.maximum(rows[LOW], np.minimum(least, rows[HIGH])))
 
     def multiply(self, a: Elements, b: Elements, place: int = 0) -> Elements:
@@ -292,13 +294,15 @@ class Facts:
             least = np.where((low < 0) & (high > 0), 0.0, least)
         bad = (low <= 0) & (high >= 0) if exponent < 0 else (low < 0) & (not whole)
         bad = bad | (low < 0) & (not whole)
-        result = interval(*_outward(least, most, APPROXIMATE), a)
+        result = interval(*_outward(*_overflown(least, most, a), APPROXIMATE), a)
         return _with(result, bad, LOW=-np.inf, HIGH=np.inf)
 
     def matmul(self, left: Elements, right: Elements, place: int = 0) -> Elements:
         """Return left.T @ right."""
         for one, other, turns in ((right, left, True), (left, right, False)):
             rows, columns = one.value.shape
+            if np.isinf(other.value).any():  # times 0 they are NaN
+                continue
             if rows == columns and np.array_equal(one.value, np.eye(rows)):
                 return other.moved(np.transpose) if turns else other
             if (one.value == 1).all():
@@ -315,6 +319,7 @@ class Facts:
             low, high = middle - reach, middle + reach
         least = [(x.residues[LOW] >= 0).all() for x in (left, right)]
         low = np.maximum(low, 0.0) if all(least) else low
+        low, high = np.where(size > GREATEST, -np.inf, low), np.where(size > GREATEST, np.inf, high)
         varies = np.any(left.varies, axis=0)[:, None] | np.any(right.varies, axis=0)
         result = interval(*_outward(low, high))
         return result._replace(value=np.where(varies, np.nan, result.value))
@@ -325,12 +330,15 @@ class Facts:
         rows, count = x.residues, x.value.shape[-1]
         with np.errstate(invalid="ignore"):
             low, high = rows[LOW].sum(axis=-1), rows[HIGH].sum(axis=-1)
-            error = count * UNIT * _magnitude(x).sum(axis=-1)
+            total = _magnitude(x).sum(axis=-1)
+            error = count * UNIT * total
         positive = (rows[LOW] >= 0).all(axis=-1)
         low = np.where(positive, np.maximum(low * (1 - count * UNIT), 0.0), low - error)
         first = x.at(np.s_[..., 0])
         varies = x.varies.any(axis=-1)
-        result = rounded(low, high + error, first)
+        beyond = (total > GREATEST) & np.isfinite(low + high)  # partial sums may overflow
+        low, high = np.where(beyond, -np.inf, low), np.where(beyond, np.inf, high + error)
+        result = rounded(low, high, first)
         result = result._replace(value=np.where(varies, np.nan, result.value))
         floors = rows[KIND] == FLOOR
         claimed = positive & floors.any(axis=-1)
@@ -384,18 +392,19 @@ class Facts:
         result = interval(low, high)
         result = result._replace(value=np.where(x.varies.any(axis=-1), np.nan, low))
         near, far = (LOW, HIGH) if sign > 0 else (HIGH, LOW)
-        best = extreme.reduce(rows[near], axis=-1)[..., None]
-        # what is never greater than another is no member, unless it is as great
-        counts = x.varies | ~(sign * rows[far] <= sign * best)
-        factor = np.where(counts, rows[FACTOR] * sign, -np.inf).max(axis=-1)
+        best = np.where(x.varies, sign * rows[near], -np.inf).max(axis=-1)[..., None]
+        # a constant that may be the greatest is a member that no sum ever has
+        others = (~x.varies & ~(sign * rows[far] <= best)).any(axis=-1)
+        factor = np.where(x.varies, rows[FACTOR] * sign, -np.inf).max(axis=-1)
         same = (rows[BASE] > 0) & (rows[FACTOR] * sign == factor[..., None])
-        fits = (same | ~counts).all(axis=-1) & (factor > 0) & counts.any(axis=-1)
+        fits = (same | ~x.varies).all(axis=-1) & (factor > 0)
         if not fits.any():
             return result
         base = self.fresh(low.shape)
-        within = counts & fits[..., None]
+        within = x.varies & fits[..., None]
         bases = np.sort(np.where(within, rows[BASE], 0.0), axis=-1)
-        self.members[base.astype(np.int64)] = (np.diff(bases, axis=-1, prepend=0.0) != 0).sum(-1)
+        count = (np.diff(bases, axis=-1, prepend=0.0) != 0).sum(axis=-1)
+        self.members[base.astype(np.int64)] = count + others
         places = rows[BASE][within].astype(np.int64)
         self.above[places] = np.broadcast_to(base[..., None], within.shape)[within]
         error = np.where(within, rows[ERROR], 0.0).max(axis=-1)
@@ -463,7 +472,16 @@ def _ranged(name: str, x: Elements, place: int = 0) -> Elements:
         least, most = np.where(outside, -np.inf, least), np.where(outside, np.inf, most)
     else:
         return _everything(low.shape, x)
-    return interval(*_outward(least, most, APPROXIMATE), x)
+    result = interval(*_outward(*_overflown(least, most, x), APPROXIMATE), x)
+    may_be_nan = np.isneginf(low) & np.isposinf(high)
+    return _with(result, may_be_nan, LOW=-np.inf, HIGH=np.inf)
+
+
+def _overflown(low: Doubles, high: Doubles, x: Elements) -> tuple[Doubles, Doubles]:
+    """Return bounds of results of x, of which an infinity is none that the program has."""
+    finite = np.isfinite(x.residues[[LOW, HIGH]]).any(axis=0)
+    low = np.where(finite & np.isposinf(low), GREATEST, low)
+    return low, np.where(finite & np.isneginf(high), -GREATEST, high)
 
 
 def _inverse(x: Elements, place: int = 0) -> Elements:
@@ -566,6 +584,10 @@ class Excluding(Field):
         types = {p.dtype for p in operands if type(p) is PatternRecord}
         if len(types) > 1:
             self._fail(resolved.record, "converts to another type at a run-time address")
+        if any(
+            type(p) is PatternRecord and self.store.window(p.standing) is None for p in operands
+        ):
+            self._fail(resolved.record, "takes bits as another type")
         return super().moving(resolved, engine) if self.first is None else _nothing
 
     def _fail(self, record: InstructionRecord, why: str) -> None:
@@ -596,11 +618,13 @@ class Excluding(Field):
         if not dtype.is_float:
             low, high = (end.clip(dtype.lowest, dtype.highest) for end in (low, high))
             low, high = np.floor(low), np.ceil(high)
+            low = np.minimum(low, low.astype(np.float32))  # as which it is read
+            high = np.maximum(high, high.astype(np.float32))
         elif not exact:
             low, high = _outward(low, high, unit, tiny)
         certain = np.isinf(rows[LOW]) & (rows[LOW] == rows[HIGH])
         share = np.maximum(high, -low) / dtype.highest
-        wrong = np.where(varies, share > 1, ~np.isfinite(values)) & ~certain
+        wrong = np.where(varies, share > 1, ~np.isfinite(values)) & ~certain | np.isnan(values)
         if dtype.is_float:
             self.peak = max(self.peak, float(share.max(where=varies, initial=0.0)))
             if wrong.any():
@@ -618,6 +642,8 @@ class Excluding(Field):
             kept[BASE][~varies], kept[KIND][~varies] = 0.0, 0.0
         if not exact:
             kept[SLACK] = kept[SLACK] * (1 + unit) + 2 * unit
+            lost = np.exp(-kept[SLACK]) < (tiny if dtype.is_float else np.inf)  # may become 0
+            kept[KIND][lost & (kept[KIND] == FLOOR)] = 0.0
         return result._replace(residues=kept, value=np.where(varies, np.nan, values))
 
 
