@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_428, 22),
     "prove": (2_898, 9),
     "artifact": (5_505, 17),
-    "simulate": (16_649, 44),
+    "simulate": (16_653, 44),
     "report": (6_644, 20),
     "migrate": (6_612, 17),
     "api": (3_231, 12),

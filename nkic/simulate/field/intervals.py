@@ -213,21 +213,22 @@ class Facts:
         return _with(result, over, LOW=low)
 
     def _floors(self, a: Elements, b: Elements, result: Elements) -> Elements:
-        """Return a sum as the floor that one of its terms is, or that both are together."""
+        """Return a sum as the floor that one of its terms is, or that both are together.
+
+        A sum of terms that are not negative is at least each of them, however it is rounded.
+        """
         x, y = a.residues, b.residues
         floors = [(z[KIND] == FLOOR) & (z[LOW] >= 0) for z in (x, y)]
         if not (floors[0].any() or floors[1].any()):
             return result
         for own, z, other in ((floors[0], x, y), (floors[1], y, x)):
             kept = own & (other[LOW] >= 0)
-            result = _with(
-                result, kept, KIND=FLOOR, TOP=z[TOP], REST=z[REST], SLACK=z[SLACK] + 2 * UNIT
-            )
+            result = _with(result, kept, KIND=FLOOR, TOP=z[TOP], REST=z[REST], SLACK=z[SLACK])
         shared = self.above[x[TOP].astype(np.int64)]
         both = floors[0] & floors[1] & (x[REST] == y[REST]) & (x[TOP] != y[TOP]) & (shared > 0)
         both = both & (shared == self.above[y[TOP].astype(np.int64)])
         both = both & (self.members[shared.astype(np.int64)] == 2)
-        slack = np.maximum(x[SLACK], y[SLACK]) + 2 * UNIT
+        slack = np.maximum(x[SLACK], y[SLACK])
         return self._settled(_with(result, both, TOP=shared, SLACK=slack))
 
     def _settled(self, x: Elements) -> Elements:
@@ -347,7 +348,7 @@ class Facts:
         one = np.take_along_axis(rows, floors.argmax(axis=-1)[None, ..., None], axis=-1)[..., 0]
         member = floors & (rows[REST] == one[REST][..., None])
         top = self._joined(np.where(member, rows[TOP], 0.0), one[REST])
-        slack = np.where(member, rows[SLACK], 0.0).max(axis=-1) + count * UNIT
+        slack = np.where(member, rows[SLACK], 0.0).max(axis=-1)
         result = _with(result, claimed, KIND=FLOOR, TOP=top, REST=one[REST], SLACK=slack)
         return self._settled(result)
 
@@ -622,7 +623,10 @@ class Excluding(Field):
             high = np.maximum(high, high.astype(np.float32))
         elif not exact:
             low, high = _outward(low, high, unit, tiny)
-        certain = np.isinf(rows[LOW]) & (rows[LOW] == rows[HIGH])
+        # infinities that the program has, and what a mask of them leaves of inputs
+        certain = np.where(
+            varies, np.isneginf(rows[HIGH]), np.abs(rows[LOW] + rows[HIGH]) == np.inf
+        )
         share = np.maximum(high, -low) / dtype.highest
         wrong = np.where(varies, share > 1, ~np.isfinite(values)) & ~certain | np.isnan(values)
         if dtype.is_float:
