@@ -13,7 +13,20 @@ import pytest
 import nkic
 from nkic.artifact.records import InstructionRecord, PatternRecord
 from nkic.simulate.field.elements import Doubles, Elements
-from nkic.simulate.field.intervals import HIGH, LOW, Excluding, Facts, Proof, constant, proven
+from nkic.simulate.field.intervals import (
+    FLOOR,
+    HIGH,
+    KIND,
+    LOW,
+    REST,
+    SLACK,
+    TOP,
+    Excluding,
+    Facts,
+    Proof,
+    constant,
+    proven,
+)
 from nkic.simulate.inputs import Generator, numbers, to_storage
 from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import RunOptions
@@ -222,6 +235,17 @@ def test_products_may_overflow_on_their_way_or_meet_infinities() -> None:
     masked = constant([[-np.inf, 1.0], [0.0, 2.0]])
     rows = Facts().matmul(masked, constant(np.eye(2))).residues
     assert np.isinf(rows[HIGH][0]).all()  # 0 times infinity
+
+
+def test_a_sum_of_floors_has_the_slack_of_the_least() -> None:
+    floors, facts = constant(np.full((1, 2), np.nan)), Facts()
+    rows = floors.residues
+    rows[LOW] = 0.0
+    rows[HIGH], rows[KIND], rows[TOP], rows[REST], rows[SLACK] = 1.0, FLOOR, 1.0, 1.0, [0.0, 0.5]
+    facts.fresh((1,))
+    assert 0.6 < facts.sum_of(floors).residues[LOW][0] <= np.exp(-0.5)
+    one, other = (floors.at(np.s_[:, i]) for i in (0, 1))
+    assert facts.add(one, other).residues[SLACK].max() == 0.5
 
 
 def test_a_scaled_maximum_counts_with_its_rounding() -> None:
