@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_692, 17),
+    "base": (3_697, 17),
     "machine": (9_673, 31),
     "source": (6_076, 14),
     "program": (1_752, 6),
@@ -37,7 +37,7 @@ BUDGET = {
     "judge": (3_131, 10),
     "serve": (1_923, 7),
     "nki": (2_389, 12),
-    "cli": (6_559, 28),
+    "cli": (6_560, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

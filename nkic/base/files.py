@@ -239,6 +239,11 @@ def refuse_unwritable(path: str) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES).lower())
 
 
+def keeps(path: str) -> bool:
+    """Whether what is written there stays: not in a pipe, nor in `/dev/null`."""
+    return is_file(path) or not real(path).exists()
+
+
 def make_folder(path: str | Path) -> None:
     """Make a folder and those above it. Raises `UsageFailed`."""
     with _refusals(str(path)):

@@ -194,8 +194,9 @@ def refuse_losses(line: Any, writer: Any) -> None:
     }
     for by, path in paths(writer, "writes"):
         files.refuse_unwritable(path)
-        is_kept = files.is_file(path) or not files.real(path).exists()  # /dev/null is not
-        if path != files.STANDARD and is_kept and (other := used.get(files.real(path))):
+        if path == files.STANDARD or not files.keeps(path):
+            continue
+        if other := used.get(files.real(path)):
             how = "read" if other[0] == "reads" else "written"
             fail(f"`{by}`: `{path}` is {how} by this run ({other[1]})", "choose another file")
 
