@@ -630,7 +630,7 @@ class Excluding(Field):
         share = np.maximum(high, -low) / dtype.highest
         wrong = np.where(varies, share > 1, ~np.isfinite(values)) & ~certain | np.isnan(values)
         if dtype.is_float:
-            self.peak = max(self.peak, float(share.max(where=varies, initial=0.0)))
+            self.peak = max(self.peak, float(share.max(where=varies & ~certain, initial=0.0)))
             if wrong.any():
                 self._fail(record, named(record))
         low, high = (np.where(varies, end, values) for end in (low, high))
