@@ -52,6 +52,7 @@ class Lines:
     def __init__(self, executable: Executable) -> None:
         self.executable = executable
         self._known: dict[int, Line] = {}
+        self._outer: dict[int, Line] = {}
         self._inner: dict[int, Line | None] = {}
 
     def of(self, place: int) -> Line:
@@ -63,9 +64,12 @@ class Lines:
 
     def outer(self, place: int) -> Line:
         """Return the line of the kernel itself, which calls what the user wrote elsewhere."""
-        chain = frames(self.executable, place)
-        user = [each for each in chain if not is_shipped(self.executable, each)]
-        return self._at(user[-1] if user else place)
+        line = self._outer.get(place)
+        if line is None:
+            chain = frames(self.executable, place)
+            user = [each for each in chain if not is_shipped(self.executable, each)]
+            line = self._outer[place] = self._at(user[-1] if user else place)
+        return line
 
     def inner(self, place: int) -> Line | None:
         """Return the line inside nkic's library if `place` is there; else None."""
