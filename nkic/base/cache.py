@@ -66,11 +66,8 @@ class Probes:
 
 def led_to(path: str) -> str:
     """Return the real path of a file, or of a folder if `path` ends in a slash; empty if none."""
-    try:
-        exists = is_folder(path) if path.endswith("/") else is_file(path)
-        return os.path.realpath(path) if exists else ""
-    except (OSError, ValueError):  # a NUL
-        return ""
+    exists = is_folder(path) if path.endswith("/") else is_file(path)
+    return os.path.realpath(path) if exists else ""
 
 
 def unchanged(places: Mapping[str, str], contents: Mapping[str, str]) -> dict[str, bytes] | None:

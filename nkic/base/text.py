@@ -57,9 +57,10 @@ def whole_number(text: str, most: int = 999_999_999) -> int | None:
     `int` itself takes digits of other scripts, and raises for some that `isdigit` counts as digits
     and for numbers of thousands of digits.
     """
-    if not (text.isascii() and text.isdigit()) or len(text.lstrip("0")) > len(str(most)):
+    digits = text.lstrip("0") or "0"
+    if not (text.isascii() and text.isdigit()) or len(digits) > len(str(most)):
         return None
-    number = int(text.lstrip("0") or "0")
+    number = int(digits)
     return number if number <= most else None
 
 

@@ -9,7 +9,6 @@ import inspect
 import io
 import sys
 import threading
-import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -212,5 +211,5 @@ def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
 
 def _said(error: Exception) -> str:
     """Return what an exception says, with the line of the task's file that led to it."""
-    frames = traceback.extract_tb(error.__traceback__)[1:2]
-    return f"{type(error).__name__}: {error}" + "".join(f" (line {f.lineno})" for f in frames)
+    called = error.__traceback__ and error.__traceback__.tb_next
+    return f"{type(error).__name__}: {error}" + (f" (line {called.tb_lineno})" if called else "")

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from nkic.base.device import Identical
-from nkic.base.diagnostics import Level, did_you_mean
+from nkic.base.diagnostics import Level
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.language import versions
 from nkic.language.creation import is_array
@@ -268,7 +268,7 @@ class Binder(Identical):
             text = versions.no_parameter(name, removal, active().profile)
             return CallRefused("removed-name", text, removal.instead, name)
         free = [parameter for parameter in self._row.parameters if parameter not in passed]
-        near = parameter(name, free) or did_you_mean(name, free) or self._signature()
+        near = parameter(name, free) or self._signature()
         return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
 
     def _missing(self, values: list[Any], named: bool) -> CallRefused:

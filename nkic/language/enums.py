@@ -147,8 +147,7 @@ class Operator(Identical):
             if removal is not None:
                 text = f"nl.{self.name}: {versions.no_parameter(name, removal, active().profile)}"
                 return KernelError("removed-name", text, help=removal.instead, argument=name)
-            free = [*parameters][len(args) :]
-            near = parameter(name, free) or did_you_mean(name, free)
+            near = parameter(name, [*parameters][len(args) :])
             help = near or _signature(self.name, parameters)
             return KernelError("wrong-call", text, help=help, argument=name)
         return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, parameters))

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from nkic.base.device import KernelError
-from nkic.base.diagnostics import Guess
+from nkic.base.diagnostics import Guess, did_you_mean
 
 # Functions with the same arguments and another name. Only names that differ by more than a spelling
 # correction are listed, and those whose nearest name computes something else.
@@ -145,13 +145,19 @@ _CONVERT = "write `nl.copy(t, dtype=nl.{})`"
 _PLACED = "remove it: the tensors of a kernel are on the device"
 _FILL = "write `nisa.memset(t, value=0.0)`"
 _UNKNOWN = "values are known only on the device"
+_TRANSPOSED = "use nl.transpose or nisa.nc_transpose"
+_SWAPPED = "use permute for free dimensions, nisa.nc_transpose across partitions"
+_FLAT = "use flatten_dims(start, end) or reshape"
+_NO_GRADIENTS = "remove it: a kernel has no gradients"
+_WHOLE_COUNT = "remove it: nl.var divides by the number of elements"
+_TRANSPOSE_FIRST = "remove it, and pass nl.transpose(y)"
 # Attributes of tensors, where they are not functions of `nki.language`; {} is an axis.
 METHODS = {
-    "T": "use nl.transpose or nisa.nc_transpose",
-    "t": "use nl.transpose or nisa.nc_transpose",
-    "mT": "use nl.transpose or nisa.nc_transpose",
-    "transpose": "use permute for free dimensions, nisa.nc_transpose across partitions",
-    "swapaxes": "use permute for free dimensions, nisa.nc_transpose across partitions",
+    "T": _TRANSPOSED,
+    "t": _TRANSPOSED,
+    "mT": _TRANSPOSED,
+    "transpose": _SWAPPED,
+    "swapaxes": _SWAPPED,
     "astype": "copy to a tensor of the other dtype with nisa.tensor_copy",
     "to": "write `nl.copy(t, dtype=nl.bfloat16)`, for another dtype",
     "type": "write `nl.copy(t, dtype=nl.bfloat16)`",
@@ -160,15 +166,15 @@ METHODS = {
     "bfloat16": _CONVERT.format("bfloat16"),
     "int": _CONVERT.format("int32"),
     "clone": "write `nl.copy(t)`",
-    "detach": "remove it: a kernel has no gradients",
+    "detach": _NO_GRADIENTS,
     "contiguous": "remove it, or write `nl.copy(t)`",
     "device": _PLACED,
     "cuda": _PLACED,
     "cpu": _PLACED,
     "numel": "write `t.size`, which is a number",
     "dim": "write `t.ndim`, which is a number",
-    "flatten": "use flatten_dims(start, end) or reshape",
-    "ravel": "use flatten_dims(start, end) or reshape",
+    "flatten": _FLAT,
+    "ravel": _FLAT,
     "squeeze": "use squeeze_dim(dim)",
     "unsqueeze": "use expand_dim(dim)",
     "std": "write nl.sqrt(nl.var(t, {}))",
@@ -202,17 +208,17 @@ PARAMETERS = {
 }
 # Parameters that NKI has no name for, and what is written instead.
 WITHOUT = {
-    "unbiased": "remove it: nl.var divides by the number of elements",
-    "correction": "remove it: nl.var divides by the number of elements",
-    "ddof": "remove it: nl.var divides by the number of elements",
+    "unbiased": _WHOLE_COUNT,
+    "correction": _WHOLE_COUNT,
+    "ddof": _WHOLE_COUNT,
     "inplace": "remove it, and pass the tile itself as dst",
     "approximate": "remove it: nl.gelu_apprx_tanh is the approximation",
     "out": "remove it: the function returns a new tile",
     "where": "remove it, and choose the elements with nl.where first",
     "device": _PLACED,
-    "requires_grad": "remove it: a kernel has no gradients",
-    "transpose_b": "remove it, and pass nl.transpose(y)",
-    "trans_b": "remove it, and pass nl.transpose(y)",
+    "requires_grad": _NO_GRADIENTS,
+    "transpose_b": _TRANSPOSE_FIRST,
+    "trans_b": _TRANSPOSE_FIRST,
 }
 
 
@@ -229,11 +235,14 @@ def otherwise(name: str, names: Container[str]) -> str:
 
 
 def parameter(name: str, free: Collection[str]) -> str:
-    """Return advice on another library's parameter, or ""; `free` are those not passed yet."""
+    """Return advice on an unknown parameter, another library's or a misspelt one, or "".
+
+    `free` are the parameters that are not passed yet.
+    """
     for meaning in PARAMETERS.get(name, ()):
         if meaning in free:
             return Guess(name, meaning, False)
-    return WITHOUT.get(name, "")
+    return WITHOUT.get(name) or did_you_mean(name, free)
 
 
 MOST_SIZES = 8  # that an advice repeats

@@ -180,13 +180,11 @@ class _Text:
             if statement is None or loop is None:
                 continue
             first = loop.body[0].span
-            indent = self.lines[first.line - 1][: first.column - 1]
+            indent = self._indent(first)
             if indent.strip():
                 continue
-            start = Span(first.path, first.line, 1, first.line, 1)
-            edits.append((start, f"{indent}{self.of(statement.span)}\n"))
-            whole = Span(first.path, line, 1, statement.span.end_line + 1, 1)
-            edits.append((whole, ""))
+            edits.append((self._before(first), f"{indent}{self.of(statement.span)}\n"))
+            edits.append((self._line(statement.span), ""))
         if edits:
             yield self.replaced(self._joined(edits))
 
@@ -300,7 +298,7 @@ class _Text:
         *before, last = load.made
         made = [self._with_comment(each) for each in load.made]
         outer, inner = self._indent(around.span), self._indent(last.span)
-        start = Span(around.span.path, around.span.line, 1, around.span.line, 1)
+        start = self._before(around.span)
         for each in before:
             yield self._line(each.span), ""
         if not key:
@@ -422,6 +420,10 @@ class _Text:
 
     def _indent(self, span: Span) -> str:
         return self.lines[span.line - 1][: span.column - 1]
+
+    def _before(self, span: Span) -> Span:
+        """Return the empty place in front of the line of a statement."""
+        return Span(span.path, span.line, 1, span.line, 1)
 
     def _line(self, span: Span) -> Span:
         """Return the whole lines of a statement."""

@@ -360,23 +360,34 @@ def test_a_blocked_product_computes_the_same_in_less_time() -> None:
         np.testing.assert_array_equal(after.outputs["output_0"], runs[0].outputs["output_0"])
 
 
+PRODUCTS = SourceFile("kernel.py", (SAMPLES / "06_matmul" / "kernel.py").read_text("utf-8"))
+
+
+def product(source: SourceFile, name: str, side: int) -> nkic.Artifact:
+    args = dict.fromkeys(("lhsT", "rhs"), f"bfloat16[{side},{side}]")
+    return nkic.compile(source, name=name, inputs=args)
+
+
+def product_steps(name: str, side: int) -> list[Step]:
+    """Return the steps of the advice on one of the samples' products of square matrices."""
+
+    def made(text: str) -> tuple[SourceFile, Executable]:
+        source = SourceFile(PRODUCTS.path, text)
+        return source, product(source, name, side).executable
+
+    return [*advise(PRODUCTS.text, made).steps]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "advice"), [("matmul_tiled", "m*4,n*2"), ("matmul_hoisted", "m*8")]
 )
 def test_a_large_naive_product_is_nearly_as_fast_as_the_best(name: str, advice: str) -> None:
     """4096 x 4096 x 4096, whose operands do not fit into SBUF, by advice alone."""
-    path = SAMPLES / "06_matmul" / "kernel.py"
-    side = dict.fromkeys(("lhsT", "rhs"), "bfloat16[4096,4096]")
-
-    def product(text: str) -> tuple[SourceFile, Executable]:
-        source = SourceFile(path.name, text)
-        return source, nkic.compile(source, name=name, inputs=side).executable
-
-    steps = advise(path.read_text("utf-8"), product).steps
+    steps = product_steps(name, 4096)
     assert next(s.answer.name for s in steps if s.taken) == f"block:{advice}"
     best = min(
-        float(nkic.compile(str(path), name=each, inputs=side).executable.meta["estimate_ns"])
+        float(product(PRODUCTS, each, 4096).executable.meta["estimate_ns"])
         for each in ("matmul_blocked_free", "matmul_fully_blocked")
     )
     assert steps[-1].after_ns < 1.1 * best
@@ -387,18 +398,11 @@ def test_a_large_naive_product_is_nearly_as_fast_as_the_best(name: str, advice: 
 )
 def test_a_naive_product_is_nearly_as_fast_as_the_best(name: str, advice: str) -> None:
     """Operands of the samples' products are kept, and several engines trigger their loads."""
-    path = SAMPLES / "06_matmul" / "kernel.py"
-    side = dict.fromkeys(("lhsT", "rhs"), "bfloat16[1024,1024]")
-
-    def product(text: str) -> tuple[SourceFile, Executable]:
-        source = SourceFile(path.name, text)
-        return source, nkic.compile(source, name=name, inputs=side).executable
-
-    steps = advise(path.read_text("utf-8"), product).steps
+    steps = product_steps(name, 1024)
     first, last = steps[0], [step for step in steps if step.taken][-1]
     assert first.answer.name == f"load-once:{advice}" and first.verdict == "bits"
     assert first.gain > first.answer.gain > 0.5
-    best = nkic.compile(str(path), name="matmul_fully_blocked", inputs=side)
+    best = product(PRODUCTS, "matmul_fully_blocked", 1024)
     assert last.after_ns < 1.1 * nkic.run(best, fill="zeros").time_ns
 
 

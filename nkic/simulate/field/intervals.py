@@ -293,8 +293,9 @@ class Facts:
         least, most = np.minimum(*ends), np.maximum(*ends)
         if whole and exponent % 2 == 0:
             least = np.where((low < 0) & (high > 0), 0.0, least)
-        bad = (low <= 0) & (high >= 0) if exponent < 0 else (low < 0) & (not whole)
-        bad = bad | (low < 0) & (not whole)
+        bad = (low < 0) & (not whole)
+        if exponent < 0:
+            bad = bad | (low <= 0) & (high >= 0)
         result = interval(*_outward(*_overflown(least, most, a), APPROXIMATE), a)
         return _with(result, bad, LOW=-np.inf, HIGH=np.inf)
 
