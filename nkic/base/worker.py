@@ -9,8 +9,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -20,15 +20,32 @@ from nkic.base import limits
 
 FORKED = multiprocessing.get_context("forkserver")
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+_ENVIRONMENT = threading.Lock()
 
 
 def started(serve: Callable[..., None], *given: Any) -> tuple[Any, Any]:
     """Start a process that runs `serve(connection, *given)`; return it and our end."""
     connection, its_end = FORKED.Pipe()
     process = FORKED.Process(target=serve, args=(its_end, *given), daemon=True)
-    process.start()
+    with safe_path():  # for the server, and Python's own tracker of resources
+        process.start()
     its_end.close()
     return process, connection
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Let a Python that is started meanwhile import nothing from the current folder.
+
+    There, `random.py` may be a kernel that nobody trusts.
+    """
+    with _ENVIRONMENT:
+        before = os.environ.get("PYTHONSAFEPATH", "")  # empty is as good as unset
+        os.environ["PYTHONSAFEPATH"] = "1"
+        try:
+            yield
+        finally:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 # What follows runs in that process.

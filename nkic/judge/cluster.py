@@ -22,6 +22,7 @@ import msgpack
 import nkic
 from nkic.base.diagnostics import UsageFailed, bad_value
 from nkic.base.text import whole_number
+from nkic.base.worker import safe_path
 from nkic.judge.evaluation import Evaluation
 from nkic.judge.judge import Candidate, Judge
 from nkic.judge.pool import Pool
@@ -37,6 +38,7 @@ SETTINGS = {
     "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
     "distributed.scheduler.worker-saturation": 1.0,  # nobody waits behind one that kills a worker
     "distributed.admin.log-format": "%(message)s",
+    "distributed.nanny.pre-spawn-environ.PYTHONSAFEPATH": 1,  # also for those that follow
 }
 
 
@@ -72,9 +74,10 @@ class ClusterPool(Pool):
                     text = f"--cluster: `{address}` has no number of workers"
                     raise bad_value(text, "use local:2")
                 dask.config.set(SETTINGS)
-                where = distributed.LocalCluster(
-                    n_workers=number, threads_per_worker=1, dashboard_address=None
-                )
+                with safe_path():
+                    where = distributed.LocalCluster(
+                        n_workers=number, threads_per_worker=1, dashboard_address=None
+                    )
                 stack.callback(where.close)
             try:
                 self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)

@@ -119,8 +119,9 @@ def _asked(connection: Any, request: Mapping[str, Any]) -> Mapping[str, Any]:
 # What an editor may have done with a saved kernel: by nkic's commands, so that it shows what a
 # terminal would.
 
-NKIC = (sys.executable, "-m", "nkic.cli.nkic")
-NKI_RUN = (sys.executable, "-m", "nkic.cli.nki_run")
+# Without -P, a module would be looked for in the file's folder first.
+NKIC = (sys.executable, "-P", "-m", "nkic.cli.nkic")
+NKI_RUN = (sys.executable, "-P", "-m", "nkic.cli.nki_run")
 SECONDS = 120.0  # that a command may take
 
 
