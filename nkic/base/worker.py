@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
+from types import ModuleType
 from typing import Any
 
 import msgpack
@@ -20,32 +22,33 @@ from nkic.base import limits
 
 FORKED = multiprocessing.get_context("forkserver")
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-_ENVIRONMENT = threading.Lock()
+_STARTING = threading.Lock()
 
 
 def started(serve: Callable[..., None], *given: Any) -> tuple[Any, Any]:
     """Start a process that runs `serve(connection, *given)`; return it and our end."""
     connection, its_end = FORKED.Pipe()
     process = FORKED.Process(target=serve, args=(its_end, *given), daemon=True)
-    with safe_path():  # for the server, and Python's own tracker of resources
+    with by_themselves():
         process.start()
     its_end.close()
     return process, connection
 
 
 @contextmanager
-def safe_path() -> Iterator[None]:
-    """Let a Python that is started meanwhile import nothing from the current folder.
+def by_themselves() -> Iterator[None]:
+    """Let a Python that starts meanwhile import neither from the current folder nor our script.
 
-    There, `random.py` may be a kernel that nobody trusts.
+    In the folder, `random.py` may be a kernel that nobody trusts. The script would do everything
+    again that it does outside `if __name__ == "__main__"`.
     """
-    with _ENVIRONMENT:
-        before = os.environ.get("PYTHONSAFEPATH", "")  # empty is as good as unset
-        os.environ["PYTHONSAFEPATH"] = "1"
+    with _STARTING:
+        path, main = os.environ.get("PYTHONSAFEPATH", ""), sys.modules["__main__"]
+        os.environ["PYTHONSAFEPATH"], sys.modules["__main__"] = "1", ModuleType("__main__")
         try:
             yield
         finally:
-            os.environ["PYTHONSAFEPATH"] = before
+            os.environ["PYTHONSAFEPATH"], sys.modules["__main__"] = path, main  # "" is unset
 
 
 # What follows runs in that process.

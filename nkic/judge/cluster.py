@@ -22,7 +22,7 @@ import msgpack
 import nkic
 from nkic.base.diagnostics import UsageFailed, bad_value
 from nkic.base.text import whole_number
-from nkic.base.worker import safe_path
+from nkic.base.worker import by_themselves
 from nkic.judge.evaluation import Evaluation
 from nkic.judge.judge import Candidate, Judge
 from nkic.judge.pool import Pool
@@ -74,7 +74,7 @@ class ClusterPool(Pool):
                     text = f"--cluster: `{address}` has no number of workers"
                     raise bad_value(text, "use local:2")
                 dask.config.set(SETTINGS)
-                with safe_path():
+                with by_themselves():
                     where = distributed.LocalCluster(
                         n_workers=number, threads_per_worker=1, dashboard_address=None
                     )

@@ -235,8 +235,7 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a candidate (or the path of its file) on a task (or the path of its file).
 
-    `options` are those of `Judge`, which evaluates many. A script that calls this must guard its
-    own work with `if __name__ == "__main__":`, as for every user of `multiprocessing`.
+    `options` are those of `Judge`, which evaluates many.
     """
     judge = Judge(task if isinstance(task, Task) else read_task(task), **options)
     if not isinstance(candidate, Candidate):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ import pytest
 
 from nkic.judge import pool
 from nkic.judge.pool import as_they_come, in_order
-from tests.judge.test_cheats import RACING, REFERENCE, TASK
+from tests.judge.test_cheats import GOOD, RACING, REFERENCE, TASK
 
 
 class Place:
@@ -84,33 +83,37 @@ def test_an_error_ends_it_and_gives_up_the_rest() -> None:
     assert [future.cancelled() for future in futures] == [True, False, True]
 
 
-ENDLESS = """
-from nkic.judge import Candidate, Judge, read_task
-if __name__ == "__main__":
-    import sys
-    Judge(read_task(sys.argv[1])).evaluate(Candidate.read(sys.argv[2]))
+SCRIPT = """
+import sys
+from nkic.judge import evaluate
+print(evaluate(sys.argv[2], sys.argv[1], families=False).correct)
 """
+
+
+def test_a_script_needs_no_guard_against_its_own_processes(tmp_path: Path) -> None:
+    line = _script(tmp_path, "good.py", GOOD)
+    ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("True\n", "")
 
 
 @pytest.mark.slow  # starts a judge of its own, and waits for it
 def test_a_candidate_ends_with_the_judge_that_was_killed(tmp_path: Path) -> None:
-    files = {
-        "task.toml": TASK,
-        "reference.py": REFERENCE,
-        "endless.py": RACING,
-        "judge.py": ENDLESS,
-    }
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    line = [sys.executable, "judge.py", "task.toml", "endless.py"]
-    path = {"PYTHONPATH": str(Path(__file__).parents[2])}
-    judge = subprocess.Popen(line, cwd=tmp_path, env=os.environ | path)
+    line = _script(tmp_path, "endless.py", RACING)
+    judge = subprocess.Popen(line, cwd=tmp_path)
     try:
         grandchildren = _until(lambda: _children(_children([judge.pid])), 40)
     finally:
         judge.kill()
         judge.wait()
     assert _until(lambda: not any(map(psutil.pid_exists, grandchildren)), 10)
+
+
+def _script(folder: Path, name: str, text: str) -> list[str]:
+    """Return a command that runs a script which judges a candidate."""
+    files = {"task.toml": TASK, "reference.py": REFERENCE, "judge.py": SCRIPT, name: text}
+    for each, content in files.items():
+        (folder / each).write_text(content)
+    return [sys.executable, "judge.py", "task.toml", name]
 
 
 def _children(pids: Sequence[int]) -> list[int]:
