@@ -65,6 +65,8 @@ VARIABLES = {
     "_NKIC_COMPLETE": "set by the shell, with COMP_WORDS, for --print completion=SHELL; "
     "_NKI_RUN_COMPLETE for nki-run",
 }
+# Those that decide what a kernel becomes and computes.
+DECIDING = (*VARIABLES,)[: 1 + [*VARIABLES].index("NKI_SIMULATOR")]
 
 
 def is_on(name: str, environ: Mapping[str, str]) -> bool:

@@ -441,6 +441,10 @@ class _Trial:
                 estimates.append(_estimate(artifact))
             except NkicError as error:
                 raise Ended("its process gave a file that is no compiled kernel") from error
+            found, wanted = artifact.executable, (case.lnc, self.task.target)
+            if (found.cores, found.target) != wanted:  # a compiled candidate
+                text = "it is compiled for lnc {} on {}; the case `{}` is for lnc {} on {}"
+                raise _Failed(text.format(found.cores, found.target, case.name, *wanted), ())
             self.artifacts[case.name] = artifact
         known = [estimate for estimate in estimates if estimate is not None]
         names = [case.name for case in self.task.cases]

@@ -24,6 +24,7 @@ from nkic.artifact import pace
 from nkic.artifact.archive import CALL
 from nkic.artifact.arrays import Offer, natural
 from nkic.artifact.records import Executable
+from nkic.base import files
 from nkic.base.render import text
 from nkic.base.source import SourceFile
 from nkic.base.worker import FORKED, answer_requests, started
@@ -46,7 +47,8 @@ def compile_request(
     """Return the request to compile a text for a case.
 
     The process knows the file by its name alone, and has no other file: a candidate whose
-    neighbours count would be another one elsewhere.
+    neighbours count would be another one elsewhere. The task decides on which machine it runs:
+    a file's own block does not.
     """
     types = {name: str(kind) for name, kind in case.inputs.items()}
     options: dict[str, Any] = {"inputs": types, "consts": dict(case.consts)}
@@ -136,6 +138,9 @@ STEPS = 1_000_000_000  # of the evaluation of one specialisation: the time limit
 def serve(connection: Connection, memory: int, folder: str) -> None:
     """Answer requests until the connection ends. A candidate may import what `folder` holds."""
     os.chdir(folder)
+    Path(files.FILE).touch()  # no settings of folders above
+    for name in files.DECIDING:  # nor of whoever judges: an evaluation is the same everywhere
+        os.environ.pop(name, None)
     warnings.simplefilter("ignore")  # the artifact has them
     answer_requests(connection, memory, _Candidate().answer, lambda: None)
 

@@ -15,7 +15,7 @@ from nkic.judge.evaluation import SCHEMA, CaseResult, Evaluation, Flag
 from nkic.judge.judge import Candidate
 from nkic.judge.task import FAMILIES, KEYS, MEASURES, REFERENCES, Task, task_of
 from nkic.machine.dtypes import DTYPES
-from nkic.machine.targets import DEFAULT, TARGETS
+from nkic.machine.targets import TARGETS
 from nkic.simulate.compare import MODES
 
 Json = Mapping[str, Any]
@@ -280,7 +280,7 @@ def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict
         record: dict[str, Any] = {
             "status": status,
             "environment": {
-                "hardware": f"{suite.task.target or DEFAULT.name}, simulated",
+                "hardware": f"{suite.task.target}, simulated",
                 "libs": {"nkic": evaluation.nkic},
             },
             "timestamp": timestamp,

@@ -21,7 +21,7 @@ from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, bad_argument, bad_value, did_you_mean
 from nkic.base.text import clean, size_of
 from nkic.machine.dtypes import DTYPES, DType
-from nkic.machine.targets import TARGETS
+from nkic.machine.targets import DEFAULT, TARGETS
 from nkic.simulate.compare import MODES, ToleranceSettings
 from nkic.simulate.inputs import FORMS, MAX_SEED, Generator, parse_generator
 from nkic.specialise.inline import parse_type
@@ -104,7 +104,7 @@ class Case:
     consts: Mapping[str, Any] = field(default_factory=dict)
     values: Mapping[str, Generator] = field(default_factory=dict)
     grid: tuple[int, ...] | None = None
-    lnc: int | None = None
+    lnc: int = 1
     seeds: tuple[int, ...] = (0,)
     hidden: bool = False
 
@@ -129,7 +129,7 @@ class Task:
     reference: tuple[str, str]
     inputs: str = ""
     kernels: tuple[str, ...] = ()
-    target: str | None = None
+    target: str = DEFAULT.name
     nki: str | None = None
     optimise: int | None = None
     outputs: ToleranceSettings = field(default_factory=ToleranceSettings)
@@ -227,7 +227,7 @@ class _Reader:
             reference=self._reference(),
             inputs=_text(_table(table, "reference"), "inputs") or "",
             kernels=_names(table, "kernels"),
-            target=_one_of("target", _text(table, "target"), TARGETS),
+            target=_one_of("target", table.get("target", DEFAULT.name), TARGETS),
             nki=_text(table, "nki"),
             optimise=_one_of("optimise", table.get("optimise"), (0, 1, 2)),
             outputs=self._outputs(),
@@ -284,7 +284,7 @@ class _Reader:
         seeds = case.get("seeds", [0])
         if not isinstance(seeds, list) or not all(_is_seed(seed) for seed in seeds) or not seeds:
             _refuse(f"case {name}: `seeds` must be a list of whole numbers up to {MAX_SEED}")
-        grid, lnc = case.get("grid"), case.get("lnc")
+        grid, lnc = case.get("grid"), _one_of(f"case {name}: lnc", case.get("lnc", 1), (1, 2))
         return Case(
             name,
             inputs,

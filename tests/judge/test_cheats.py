@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ import nkic
 from nkic.artifact.encode import write
 from nkic.artifact.read import load
 from nkic.base.diagnostics import UsageFailed
+from nkic.base.files import DECIDING
 from nkic.base.source import SourceFile
 from nkic.judge import Candidate, Evaluation, Judge, Task, read_task
 from nkic.judge.process import Ended, Process
@@ -179,6 +183,44 @@ def test_a_special_case_fails_where_its_author_did_not_look(judge: Judge, task: 
     assert "special-cased" in flags(found) and found.status == "cheat"
     known = dataclasses.replace(task, cases=task.cases[:1])
     assert judged(Judge(known), SHAPED).correct
+
+
+@pytest.mark.parametrize("words", ['target = "trn3"', "lnc = 2"])
+def test_a_candidate_does_not_choose_its_machine(task: Task, words: str) -> None:
+    judge = Judge(task, families=False, orders=0)
+    own = judged(judge, f"# /// nkic\n# {words}\n# ///\n{GOOD}")
+    assert own.correct and own.time_ns == judged(judge, GOOD).time_ns
+    settings: dict[str, Any] = {"lnc": 2} if "lnc" in words else {"target": "trn3"}
+    file = nkic.compile(SourceFile("k.py", GOOD), inputs={"x": "f32[128,64]"}, **settings)
+    compiled = judge.evaluate(Candidate("k.neff", file.data))
+    lnc, target = settings.get("lnc", 1), settings.get("target", "trn2")
+    assert compiled.problem.startswith(f"it is compiled for lnc {lnc} on {target}; ")
+
+
+def test_the_environment_decides_nothing(task: Task, folder: Path) -> None:
+    """It is that of a process of its own, since ours gave its environment to the fork server."""
+    words = [sys.executable, "-P", "-m", "nkic.cli.nkic", "evaluate", "task.toml", "good.py"]
+    (folder / "good.py").write_text(GOOD)
+    (folder / "pyproject.toml").write_text('[tool.nkic]\nnki = "beta1"\n')
+    here = Judge(task).evaluate(Candidate("good.py", GOOD.encode()))
+    loud = {
+        "NEURON_PLATFORM_TARGET_OVERRIDE": "trn1",
+        "NKIC_NKI": "0.3",
+        "NEURON_LOGICAL_NC_CONFIG": "2",
+        "NEURON_CC_FLAGS": "--disable-dge",
+        "NKI_PRECISE_FP": "0",
+    }
+    assert set(loud) <= set(DECIDING)
+    for environment in ({}, loud):
+        ended = subprocess.run(
+            [*words, "--jsonl", "-", "-q"],
+            cwd=folder,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ended.stdout == f"{here.json()}\n"
 
 
 def test_a_constant_is_named_from_one_seed(task: Task) -> None:
