@@ -46,7 +46,7 @@ from nkic.simulate import compare
 from nkic.simulate.compare import Comparison
 from nkic.simulate.field.domain import Cause, Fills, Look, limits_of, looked
 from nkic.simulate.field.intervals import Proof
-from nkic.simulate.inputs import ArrayParameter, Generator, unpacked_shape
+from nkic.simulate.inputs import ArrayParameter, Generator, numbers, to_storage, unpacked_shape
 
 # ---- What a compiled program is made of: facts that no text can hide ----------------------------
 
@@ -533,6 +533,8 @@ class _Trial:
         signature = self.artifacts[case.name].signature
         parameters = {p.name: p for p in signature.outputs}
         stored = {p.name: stored_of(p, outputs) for p in signature.outputs}  # each has its size
+        kinds = (kind.dtype for kind in case.inputs.values())
+        floats = {kind.size: kind for kind in kinds if kind.is_float and kind.lanes == 1}
         found = []
         for name, wanted in expected.items():
             parameter = parameters.get(name)
@@ -543,12 +545,18 @@ class _Trial:
                 raise ValueError(
                     f"`{name}` has the shape {shape}, expected is {list(wanted.shape)}"
                 )
-            rule = self.task.outputs.rule(name, parameter.dtype)
+            data, dtype = stored[name], parameter.dtype
+            if dtype.is_float and dtype.lanes == 1 and dtype.size < max(floats, default=0):
+                # A candidate does not choose its own measure: an output that is narrower
+                # than an input has the tolerance and the steps of the widest input.
+                values, dtype = numbers(data, dtype), floats[max(floats)]
+                data = to_storage(values, dtype)
+            rule = self.task.outputs.rule(name, dtype)
             if rule.mode == "skip":
                 continue
             rule = replace(rule, equal_nan=True) if unusual else rule
-            numbers = wanted.reshape(unpacked_shape(parameter.shape, parameter.dtype))
-            found.append(compare.compare(name, stored[name], parameter.dtype, numbers, rule))
+            shaped = wanted.reshape(unpacked_shape(parameter.shape, parameter.dtype))
+            found.append(compare.compare(name, data, dtype, shaped, rule))
         return found
 
     def _special(self) -> None:

@@ -26,6 +26,7 @@ from nkic.base.files import DECIDING
 from nkic.base.source import SourceFile
 from nkic.judge import Candidate, Evaluation, Judge, Task, read_task
 from nkic.judge.process import Ended, Process
+from nkic.simulate.compare import ToleranceSettings
 from tests.faults.inject import of_records
 
 TASK = """
@@ -170,6 +171,24 @@ def test_only_what_flows_into_an_output_counts(judge: Judge) -> None:
         "keepdims=True)))\n    nl.store(low", "keepdims=True))))\n    nl.store(low"
     )
     assert judged(judge, mixed).narrowest == found.narrowest
+
+
+@pytest.mark.parametrize("mode", ["close", "ulp", "l2"])
+def test_a_narrow_output_is_measured_as_the_inputs_are(tmp_path: Path, mode: str) -> None:
+    """The defaults are by type; that of the output is the candidate's choice."""
+    (tmp_path / "reference.py").write_text("def double(x):\n    return x * 2\n")
+    function = '[reference]\nfunction = "reference.py:double"\n'
+    (tmp_path / "task.toml").write_text(
+        f'{function}[outputs]\nmode = "{mode}"\n[[case]]\ninputs = {{ x = "f32[128,64]" }}\n'
+    )
+    judge = Judge(read_task(tmp_path / "task.toml"), families=False, orders=0)
+    text = f"{HEAD}{OUT}    nl.store(out, nl.multiply(nl.load(x), 2.0))\n    return out\n"
+    assert judged(judge, text).correct
+    for narrow in ("bfloat16", "float16", "float8_e4m3"):
+        found = judged(judge, text.replace("dtype=x.dtype", f"dtype=nl.{narrow}"))
+        assert found.runnable and not found.correct
+    stated = dataclasses.replace(judge.task, outputs=ToleranceSettings.of_all(rtol=1e-2))
+    assert judged(Judge(stated), text.replace("x.dtype", "nl.bfloat16", 1)).correct
 
 
 def test_inputs_may_not_be_written(judge: Judge, task: Task) -> None:
