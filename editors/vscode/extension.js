@@ -25,10 +25,9 @@ async function start() {
 // A client whose server did not start cannot be stopped.
 const stop = () => (client?.isRunning() ? client.stop() : undefined);
 
-async function restart() {
-  await stop();
-  await start();
-}
+// One after the other: a client that is still starting would keep its server.
+let last = Promise.resolve();
+const restart = () => (last = last.then(stop).catch(() => undefined).then(start));
 
 async function saved() {
   const document = vscode.window.activeTextEditor?.document;
@@ -74,7 +73,7 @@ async function activate(context) {
   };
   for (const [name, act] of Object.entries(commands))
     context.subscriptions.push(vscode.commands.registerCommand(name, act));
-  await start();
+  await restart();
 }
 
-module.exports = { activate, deactivate: stop };
+module.exports = { activate, deactivate: () => last.then(stop) };

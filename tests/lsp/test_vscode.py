@@ -38,6 +38,7 @@ def session(folder: Path, text: str, nkic: str = NKIC) -> dict[str, Any]:
 def test_every_command_of_the_extension(tmp_path: Path) -> None:
     seen = session(tmp_path, KERNEL)
     assert seen["diagnostics"] == seen["again"] == []
+    assert seen["servers"] == 1, "after several restarts at once"
     ((kind, text),) = seen["said"]
     assert kind == "information" and text.startswith("double: 3,747 cycles")
     assert seen["nkic.schedule"].startswith("program double on trn2")

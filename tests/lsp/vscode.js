@@ -1,6 +1,7 @@
 // Plays a session of the extension of VS Code: node vscode.js MODULES NKIC KERNEL
 // The module `vscode` is a stand-in; the extension, its protocol library (in MODULES) and the server
 // are the real ones. Prints what the user would see, as JSON.
+const { execFileSync } = require("node:child_process");
 const Module = require("node:module");
 const fs = require("node:fs");
 const path = require("node:path");
@@ -102,6 +103,9 @@ async function main() {
     seen.shown = undefined;
   }
   seen.again = told();
+  await Promise.all([1, 2, 3].map(() => registered.get("nkic.restart")()));
+  const processes = execFileSync("ps", ["-o", "args=", "--ppid", process.pid], { encoding: "utf-8" });
+  seen.servers = processes.split("\n").filter((line) => line.endsWith(" lsp")).length;
   await deactivate();
   console.log(JSON.stringify(seen));
 }
