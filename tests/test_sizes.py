@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_717, 17),
+    "base": (3_718, 17),
     "machine": (9_673, 31),
     "source": (6_076, 14),
     "program": (1_752, 6),

@@ -22,6 +22,7 @@ from nkic.base import limits
 
 FORKED = multiprocessing.get_context("forkserver")
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+_SAFE_PATH = "PYTHONSAFEPATH"  # Python's: import nothing from the current folder
 _STARTING = threading.Lock()
 
 
@@ -43,12 +44,12 @@ def by_themselves() -> Iterator[None]:
     again that it does outside `if __name__ == "__main__"`.
     """
     with _STARTING:
-        path, main = os.environ.get("PYTHONSAFEPATH", ""), sys.modules["__main__"]
-        os.environ["PYTHONSAFEPATH"], sys.modules["__main__"] = "1", ModuleType("__main__")
+        path, main = os.environ.get(_SAFE_PATH, ""), sys.modules["__main__"]
+        os.environ[_SAFE_PATH], sys.modules["__main__"] = "1", ModuleType("__main__")
         try:
             yield
         finally:
-            os.environ["PYTHONSAFEPATH"], sys.modules["__main__"] = path, main  # "" is unset
+            os.environ[_SAFE_PATH], sys.modules["__main__"] = path, main  # "" is unset
 
 
 # What follows runs in that process.
