@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import linecache
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -220,7 +219,7 @@ class Describer:
         self.found.append(value)
         if functions.is_found_by_name(value):
             return request.Named(value.__module__, value.__qualname__)
-        if not linecache.getlines(value.__code__.co_filename):
+        if not functions.source_lines(value.__code__.co_filename):
             return self._refused(value, path, "its source cannot be found")
         return self.function(value, path)
 

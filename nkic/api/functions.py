@@ -13,6 +13,7 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
+import linecache
 import os
 import sys
 import types
@@ -160,6 +161,14 @@ def module_of_class(value: type) -> str:
     files = (code.co_filename for code in codes if code is not None)
     cells = (file for file in files if not file.startswith("<string>"))
     return next(cells, value.__module__)
+
+
+def source_lines(path: str) -> list[str]:
+    """Return the lines of a file or a notebook's cell, none if they are not known.
+
+    Every string that Python executes is `<string>`: what is kept by that name may be another.
+    """
+    return linecache.getlines(path) if path != "<string>" else []
 
 
 def place(function: types.FunctionType) -> tuple[int, int]:

@@ -9,7 +9,6 @@ read.
 from __future__ import annotations
 
 import hashlib
-import linecache
 import re
 import sys
 from collections.abc import Iterable
@@ -92,7 +91,7 @@ class LiveLoader:
         return self._add(label, name, path, _content(name, path))
 
     def _cell(self, name: str) -> SourceFile | None:
-        lines = linecache.getlines(name)
+        lines = functions.source_lines(name)
         if not lines:
             return None
         data = "".join(lines).encode()

@@ -276,7 +276,12 @@ def test_a_notebook_names_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @in_the_closed_world
-def test_no_source() -> None:
+@pytest.mark.parametrize("kept", [None, "import nki\nimport nkic\n"])
+def test_no_source(kept: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept as `<string>` is another string, such as that of -c since Python 3.13."""
+    if kept:
+        entry = (len(kept), None, kept.splitlines(keepends=True), "<string>")
+        monkeypatch.setitem(linecache.cache, "<string>", entry)
     space: dict[str, Any] = {"__name__": "nowhere"}
     exec("def kernel(x):\n    return x\n", space)
     with pytest.raises(api.CompileError, match=r"nkic cannot find the source of `kernel`"):
