@@ -23,7 +23,7 @@ BUDGET = {
     "machine": (9_673, 31),
     "source": (6_076, 14),
     "program": (1_752, 6),
-    "evaluate": (16_329, 52),
+    "evaluate": (16_210, 52),
     "language": (13_291, 42),
     "specialise": (4_416, 13),
     "stdlib": (984, 7),
