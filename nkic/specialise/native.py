@@ -278,7 +278,6 @@ def _leaving(node: nodes.Node, is_inside: bool = False) -> Iterator[tuple[str, n
 
 
 def explain(error: KernelError, call_sites: CallSites, resolved: Resolved) -> Diagnostic:
-    """Return the diagnostic for an error that ended the evaluation of a kernel."""
     sites = call_sites.of(error.__traceback__)
     user_sites = [site for site in sites if not site.span.path.startswith(SHIPPED)] or sites
     span = error.span or _span(error, user_sites, call_sites, resolved)

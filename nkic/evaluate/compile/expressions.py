@@ -689,7 +689,6 @@ class Expressions:
 
 
 def _callee_name(node: nodes.Call) -> str:
-    """Return the name of the called function, for messages."""
     func = node.func
     if isinstance(func, nodes.Attribute):
         return func.attr

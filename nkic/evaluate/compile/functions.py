@@ -51,7 +51,6 @@ class Generators(Patterns):
     """The compiler for the bodies of generator functions."""
 
     def generator_block(self, body: Sequence[nodes.Statement]) -> GeneratorRun:
-        """Return the closure of a sequence of statements, as a generator function."""
         outer, self.unit.assigned = self.unit.assigned, self.unit.assigned.copy()
         parts = [
             (True, self._generator_statement(node))

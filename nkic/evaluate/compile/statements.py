@@ -83,7 +83,6 @@ class Statements(Comprehensions):
     # ---- simple statements -----------------------------------------------------------------
 
     def simple(self, node: nodes.Expr) -> Run:
-        """Compile an expression statement."""
         value = self.expression(node.value)
 
         def run(f: Frame) -> None:

@@ -372,7 +372,6 @@ def encode(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> byte
 
 
 def decode(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
-    """Return the text of bytes."""
     codec, handler = _codec(m, encoding, errors, name)
     m.text(len(value))
     text = value.decode(codec, handler)
