@@ -23,7 +23,7 @@ BUDGET = {
     "machine": (9_671, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
-    "evaluate": (16_198, 52),
+    "evaluate": (16_189, 52),
     "language": (13_224, 42),
     "specialise": (4_405, 13),
     "stdlib": (984, 7),

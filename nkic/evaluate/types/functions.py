@@ -126,13 +126,13 @@ OBJECT.extra["protocol"]["__init_subclass__"] = ClassMethod(
 
 @protocol(OBJECT, "__setattr__")
 def _setattr(m: Machine, owner: Any, name: Any, value: Any, /) -> None:
-    _check_field(m, owner, name, "__setattr__")
+    _check_field(m, owner, name)
     attributes.put_field(m, owner, name, value)
 
 
 @protocol(OBJECT, "__delattr__")
 def _delattr(m: Machine, owner: Any, name: Any, /) -> None:
-    _check_field(m, owner, name, "__delattr__")
+    _check_field(m, owner, name)
     member = owner.cls.find(name)
     if name in owner.fields and not attributes._is_data_descriptor(member):
         attributes.remove_field(m, owner, name)
@@ -142,7 +142,7 @@ def _delattr(m: Machine, owner: Any, name: Any, /) -> None:
         raise AttributeError(f"'{owner.cls.name}' object attribute '{name}' is read-only")
 
 
-def _check_field(m: Machine, owner: Any, name: Any, method: str) -> None:
+def _check_field(m: Machine, owner: Any, name: Any) -> None:
     attribute_name(m, name)
     if owner.__class__ not in INSTANCES:
         raise attributes._not_assignable(m, owner, str.__str__(name))
