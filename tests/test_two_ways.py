@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from samples import run
 from tests.harness import directives, two_ways
 from tests.harness.kernels import words_of
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 FOLDERS = [folder for folder in run.folders() if folder.name != "host_section"]  # needs PyTorch
 CASES = [case for folder in FOLDERS for case in run.cases(folder)]
 FILES = Path(__file__).parent / "files"
@@ -34,13 +33,6 @@ RECORDED = [
 ]
 # In native tracing, the error is found when the loop is left, or when the kernel returns.
 LATER = {"break_refused", "return_refused"}
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))

@@ -78,7 +78,6 @@ class NpyHeader(NamedTuple):
 
     @property
     def data_bytes(self) -> int:
-        """The number of bytes after the header."""
         return prod(self.shape) * self.element.size
 
 
@@ -178,7 +177,6 @@ class Offer:
 
     @property
     def origin(self) -> str:
-        """Its source, for messages."""
         return called(self.path)
 
     @property

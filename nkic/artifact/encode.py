@@ -357,7 +357,16 @@ def write(executable: Executable, *, embed_source: bool = False, limits: Limits 
 
     All other checks are made by `verify`, which emit calls on its result.
     """
-    _check_limits(executable, limits)
+    items = sum(len(stream.items) for stream in executable.streams)
+    at_most(items, limits.items, "instructions", "loop on the device with dynamic_range")
+    at_most(len(executable.tensors), limits.tensors, "tensors")
+    at_most(len(executable.inputs), limits.parameters, "inputs")
+    at_most(len(executable.outputs), limits.parameters, "outputs")
+    at_most(len(executable.streams), limits.streams, "streams")
+    at_most(len(executable.files), limits.files, "source files")
+    at_most(len(executable.places), limits.places, "source places")
+    at_most(len(executable.iterations), limits.places, "iterations of loops")
+    at_most(len(executable.arguments) + len(executable.meta), limits.notes, "arguments and flags")
     columns = columns_of(executable)
     code = CodeWriter().section(executable.streams, columns, limits)
     sections = _sections(executable, columns, code, embed_source)
@@ -417,16 +426,3 @@ def entry(executable: Executable) -> Entry:
 def _port(executable: Executable, parameter: ParameterRecord) -> Port:
     tensor = executable.tensors[parameter.tensor]
     return Port(printable(parameter.name), tensor.dtype.name, tensor.shape, tensor.buffer.value)
-
-
-def _check_limits(executable: Executable, limits: Limits) -> None:
-    items = sum(len(stream.items) for stream in executable.streams)
-    at_most(items, limits.items, "instructions", "loop on the device with dynamic_range")
-    at_most(len(executable.tensors), limits.tensors, "tensors")
-    at_most(len(executable.inputs), limits.parameters, "inputs")
-    at_most(len(executable.outputs), limits.parameters, "outputs")
-    at_most(len(executable.streams), limits.streams, "streams")
-    at_most(len(executable.files), limits.files, "source files")
-    at_most(len(executable.places), limits.places, "source places")
-    at_most(len(executable.iterations), limits.places, "iterations of loops")
-    at_most(len(executable.arguments) + len(executable.meta), limits.notes, "arguments and flags")

@@ -311,7 +311,6 @@ class Operands:
         self._records: list[OperandRecord] | None = None
 
     def add(self, operand: OperandRecord) -> int:
-        """Append an operand, and return its number."""
         if isinstance(operand, PatternRecord):
             return self.pattern(*operand)
         self.shapes.append(-1)

@@ -492,7 +492,6 @@ def find_edges(program: Program, report: Reporter) -> None:
 
 
 def _nested(body: Body, loops: Loops = ()) -> Iterator[tuple[Instruction, Loops]]:
-    """Yield every instruction with the device loops around it."""
     for item in body:
         if isinstance(item, Instruction):
             yield item, loops

@@ -450,7 +450,6 @@ def _whole(shape: tuple[int, ...], size: int) -> Box:
 
 
 def is_exact(pattern: AccessPattern, area: Box) -> bool:
-    """Return whether every byte of the box is read."""
     if pattern.dynamic is not None:
         return False
     elements = prod(num for step, num in pattern.dims if step) * pattern.partitions

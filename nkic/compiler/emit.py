@@ -170,7 +170,6 @@ def _count(numbers: Iterable[int]) -> int:
 
 
 def _bounds(loops: Iterable[LoopRecord]) -> Iterable[int]:
-    """Yield the numbers of the registers of loops."""
     for loop in loops:
         values = (loop.counter, loop.start, loop.stop, loop.condition)
         yield from (value.number for value in values if isinstance(value, Register))

@@ -183,7 +183,6 @@ def of_lower(program: Program, lowered: Program) -> Iterator[Remark]:
 
 
 def _by_line(program: Program) -> dict[_Key, list[Instruction]]:
-    """Return the instructions of each line and row."""
     groups: dict[_Key, list[Instruction]] = defaultdict(list)
     for body in program.cores:
         for instruction in instructions(body):

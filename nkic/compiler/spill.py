@@ -158,7 +158,6 @@ class Traffic(NamedTuple):
 
     @classmethod
     def of(cls, away: Iterable[Away]) -> Traffic:
-        """Return the total of these tiles."""
         totals = [(a.stored * a.bytes, a.loaded * a.bytes, a.remade) for a in away]
         return cls(*map(sum, zip((0, 0, 0), *totals, strict=True)))
 

@@ -209,12 +209,12 @@ _FUNCTION_GETTERS: dict[str, Any] = {
     "__qualname__": lambda owner: owner.qualname,
     "__doc__": lambda owner: owner.doc,
     "__module__": lambda owner: owner.runtime.module.name,
-    "__wrapped__": lambda owner: _none(owner, "__wrapped__"),
+    "__wrapped__": lambda owner: _no_wrapped(),
 }
 
 
-def _none(owner: Function, name: str) -> Any:
-    raise AttributeError(f"'function' object has no attribute '{name}'")
+def _no_wrapped() -> Any:
+    raise AttributeError("'function' object has no attribute '__wrapped__'")
 
 
 def _of_method(m: Machine, owner: Method, name: str) -> Any:

@@ -27,7 +27,6 @@ _METHOD_STEPS = 60  # steps to compare objects on behalf of Python's own contain
 _EQUAL_TEXT, _ORDERED_TEXT = 10, 6
 _ORDERED = (list, tuple)
 _SETS = (set, frozenset)
-VIEWS: Any = (DICT_KEYS, DICT_VALUES, DICT_ITEMS)
 _SET_LIKE: Any = (*_SETS, DICT_KEYS, DICT_ITEMS)
 _OPERATORS = {
     "==": (operator.eq, "__eq__", "__eq__"),

@@ -60,7 +60,6 @@ class Table:
         return "import-failed", f"`{self.name}` has no module `{name}`", self._nearest(name)
 
     def names(self) -> list[str]:
-        """Return the public names."""
         return sorted(name for name in self.contents if not name.startswith("_"))
 
     def keeps(self, name: str) -> bool:

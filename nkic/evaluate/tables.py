@@ -9,9 +9,13 @@ def _(m: Machine, text: str) -> str: …
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from nkic.evaluate.objects import Builtin, Class, Getter, no_objects
+from nkic.evaluate.objects import Builtin, Class, Getter, no_objects, rename
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -23,15 +27,36 @@ def builtin_class(name: str, payload: type, module: str = "builtins") -> Class:
     return Class(name, (OBJECT,), {}, payload=payload, make=no_objects, module=module)
 
 
-def method(cls: Class, *names: str) -> Callable[[_Function], _Function]:
-    """Register a function `(m, owner, …)` as a method of a class."""
+def method(cls: Class, name: str) -> Callable[[_Function], _Function]:
+    """Register a function `(m, owner, …)` as a method; it refuses objects of other classes."""
+    payload: Any = cls.payload
+    # Python's own sets are values of kernels, too.
+    kind = next((base for base in (set, frozenset) if issubclass(payload, base)), payload)
 
     def add(function: _Function) -> _Function:
-        for name in names:
-            cls.members[name] = Builtin(f"{cls.name}.{name}", function)
+        @wraps(function)
+        def call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
+            if not isinstance(owner, kind):
+                refuse_owner(m, owner, kind, name)
+            return function(m, owner, *args, **named)
+
+        rename(function, f"{cls.name}.{name}")
+        cls.members[name] = Builtin(f"{cls.name}.{name}", call)
         return function
 
     return add
+
+
+def check_owner(m: Machine, owner: Any, kind: type, name: str) -> None:
+    """Raise if a method that was read from its class is called on an object of another class."""
+    if not isinstance(owner, kind):
+        refuse_owner(m, owner, kind, name)
+
+
+def refuse_owner(m: Machine, owner: Any, kind: type, name: str) -> NoReturn:
+    names = {"KernelSet": "set", "KernelFrozenSet": "frozenset"}
+    text = f"descriptor '{name}' for '{names.get(kind.__name__, kind.__name__)}' objects"
+    raise TypeError(f"{text} doesn't apply to a '{m.class_of(owner).name}' object")
 
 
 def class_function(cls: Class, name: str) -> Callable[[_Function], _Function]:

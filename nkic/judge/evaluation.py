@@ -107,7 +107,6 @@ class Evaluation:
 
     @property
     def status(self) -> str:
-        """The evaluation in one word."""
         if self.correct:
             return "correct"
         if any(flag.cheat for flag in self.flags):

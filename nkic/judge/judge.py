@@ -178,7 +178,6 @@ class Results:
             return None
 
     def put(self, key: str, evaluation: Evaluation) -> None:
-        """Keep an evaluation."""
         with self._lock, self._database as database:
             row = (key, evaluation.json(host=True))
             database.execute("INSERT OR REPLACE INTO results VALUES (?, ?)", row)
@@ -209,7 +208,6 @@ class Candidate:
 
     @classmethod
     def of_text(cls, text: str, name: str = "candidate.py") -> Candidate:
-        """Return a candidate from its source text."""
         return cls(name, text.encode())
 
     def parameters(self, *kernels: str) -> list[str]:
@@ -224,7 +222,6 @@ class Candidate:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether it is a compiled kernel."""
         return self.data.startswith(PREFIX)
 
 

@@ -186,7 +186,6 @@ class _Candidate:
         return {"data": artifact.data, "warnings": found}
 
     def _run(self, request: Message) -> dict[str, Any]:
-        """Run a case on inputs."""
         result = run(
             self.artifacts[request["case"]],
             _offers(request["arrays"]),

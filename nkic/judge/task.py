@@ -36,7 +36,6 @@ _Make = Callable[[np.random.RandomState, int, DType], Any]
 
 
 def _with_one(state: np.random.RandomState, values: Numbers, value: float) -> Numbers:
-    """Return the values with another one at a random place."""
     values[state.randint(0, len(values))] = value
     return values
 
@@ -82,8 +81,6 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 
 
 class ArrayType(NamedTuple):
-    """The type of an input."""
-
     dtype: DType
     shape: tuple[int, ...]
 

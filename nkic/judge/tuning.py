@@ -69,7 +69,6 @@ class Space:
 
     @property
     def size(self) -> int:
-        """The number of points."""
         return prod(len(choice.values) for choice in self.choices)
 
     @property
@@ -84,7 +83,6 @@ class Space:
             yield dict(zip(names, values, strict=True))
 
     def text(self, point: Point) -> str:
-        """Return the kernel's text at a point."""
         text = self.source.text
         starts = [0, *accumulate(len(line) for line in _LINE.findall(text))]
         placed = [(choice.at, point[choice.name]) for choice in self.choices if choice.at]
@@ -95,7 +93,6 @@ class Space:
 
 
 def label(point: Point) -> str:
-    """Return a point as a table shows it."""
     return " ".join(f"{name}={value}" for name, value in point.items())
 
 
@@ -477,7 +474,6 @@ class Tuned:
 
     @property
     def table(self) -> str:
-        """Everything for a terminal."""
         parts = [aligned([*self._rows()], right=(2, 3))] if self.correct else []
         failures = [*self._failures()]
         parts += [aligned(failures, right=(0,))] if failures else []

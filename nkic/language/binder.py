@@ -334,7 +334,6 @@ class Binder(Identical):
             return Failed() if Failed in map(type, values) else self._complain(refused)
 
     def _record_result(self, operands: list[Bound], attributes: tuple[Any, ...]) -> VirtualRegister:
-        """Record an instruction that writes the register it returns."""
         register = active().register()
         operands.insert(self._row.operand_index[self._row.returns], register)
         active().record(self._row, tuple(operands), attributes)

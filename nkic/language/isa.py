@@ -138,7 +138,13 @@ def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
             help="load the number with nisa.scalar_load instead of nisa.register_load",
         )
     if isinstance(value, NkiScalar):
-        return _check_dtype(value, dtype)
+        if value.dtype is dtype:  # nki.isa.NkiScalar never widens
+            return value
+        raise KernelError(
+            "register-value",
+            f"arithmetic cannot combine a scalar of nl.{dtype} with one of nl.{value.dtype}",
+            help="load both from tiles of one dtype",
+        )
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     lowest, highest = int(dtype.lowest), int(dtype.highest)
@@ -148,17 +154,6 @@ def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
         "register-value",
         f"{brief(value)} does not fit the {dtype.bits} bits of a scalar",
         help=f"compute with numbers from {lowest} to {highest}",
-    )
-
-
-def _check_dtype(value: NkiScalar, dtype: DType) -> NkiScalar:
-    """Check that both scalars have the same type: nki.isa.NkiScalar never widens."""
-    if value.dtype is dtype:
-        return value
-    raise KernelError(
-        "register-value",
-        f"arithmetic cannot combine a scalar of nl.{dtype} with one of nl.{value.dtype}",
-        help="load both from tiles of one dtype",
     )
 
 

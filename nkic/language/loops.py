@@ -163,7 +163,8 @@ def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
             position=0,
         )
     _check_body(body_fun, 1)
-    condition = _copied(init)
+    condition = VirtualRegister(active().register())
+    _move(condition, init)
     loop = condition.open()
     result = body_fun(condition)
     if not isinstance(result, VirtualRegister):
@@ -175,12 +176,6 @@ def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
     if result._register != condition._register:
         _move(condition, result)
     active().close_loop(loop)
-
-
-def _copied(register: VirtualRegister) -> VirtualRegister:
-    copy = VirtualRegister(active().register())
-    _move(copy, register)
-    return copy
 
 
 def _move(dst: VirtualRegister, src: VirtualRegister) -> None:

@@ -87,7 +87,8 @@ def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, 
     instructions = isa.names(profile)
     in_nl, in_nisa = _elsewhere("nl", functions), _elsewhere("nisa", instructions)
     name = "nki.language"
-    absent = _not_in_language(name, profile)
+    only = _instructions_only(name, profile) if profile < Profile.NKI_0_3 else {}
+    absent = {**only, **unsupported(), **versions.absent(name, profile)}
     watched = versions.watched(name, functions, profile)
     nl = Namespace(name, functions, absent, watched=watched, elsewhere=in_nisa, advice=_OF_NL)
     name = "nki.isa"
@@ -117,11 +118,6 @@ def _elsewhere(short: str, contents: Mapping[str, Any]) -> dict[str, str]:
 def _collectives(profile: Profile) -> Namespace:
     name = "nki.collectives"
     return Namespace(name, collectives.names(profile), isa.of_others(name, profile))
-
-
-def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
-    only = _instructions_only(name, profile) if profile < Profile.NKI_0_3 else {}
-    return {**only, **unsupported(), **versions.absent(name, profile)}
 
 
 _AS_INSTRUCTIONS = {

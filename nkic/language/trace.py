@@ -335,7 +335,6 @@ class Trace:
         name: str = "",
         after: tuple[int, ...] = (),
     ) -> NkiInstruction:
-        """Append an instruction."""
         body = self.body
         number = self._instructions
         self._instructions = number + 1

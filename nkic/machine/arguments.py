@@ -30,7 +30,7 @@ def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
     for operand in row.operands:
         value = operands.get(operand.name)
         if not (operand.buffers if type(value) is Tile else _accepted(operand, value)):
-            yield _wrong(operand.name, value, accepts(operand), _number_advice(row, operand, value))
+            yield _wrong(operand.name, value, accepts(operand), _number_advice(operand, value))
     for name, attribute, accepted in _checks(row):
         setting = attributes.get(name)
         if accepted(setting) or (setting is None and attribute.optional):
@@ -47,7 +47,7 @@ def _wrong(name: str, value: Any, expected: str, advice: str = "") -> Violation:
     return Violation("argument-kind", text, name, advice or f"pass {expected} as `{name}`")
 
 
-def _number_advice(row: Row, operand: Operand, value: Any) -> str:
+def _number_advice(operand: Operand, value: Any) -> str:
     """Return advice on a number in place of one of two tiles."""
     if not is_number(value) or operand.name not in ("data1", "data2"):
         return ""

@@ -211,8 +211,6 @@ SHORT = {
 
 
 class AttributeKind(Enum):
-    """The kinds of attribute values."""
-
     ALU = "operator"  # a name in machine.operators.ALU
     ACTIVATION = "activation function"
     BOOL = "bool"

@@ -72,7 +72,6 @@ class _Load:
 
     @property
     def read(self) -> list[str]:
-        """The names that tell what is loaded."""
         names = (node for each in self.made for node in walk(each) if isinstance(node, nodes.Name))
         return [*dict.fromkeys(node.id for node in names if node.id != self.tile)]
 
@@ -91,7 +90,6 @@ class _Load:
 
 
 def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
-    """Return what a statement assigns."""
     if isinstance(node, nodes.Assign):
         return node.targets
     kinds = nodes.For | nodes.AugAssign | nodes.AnnAssign | nodes.NamedExpr
@@ -108,7 +106,6 @@ def _dedented(lines: Sequence[str]) -> list[str]:
 
 
 def _nested(loops: Sequence[str], depth: int, body: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of nested loops around a body."""
     for number, line in enumerate([*loops, *body]):
         yield "    " * (depth + min(number, len(loops))) + line
 
@@ -284,7 +281,6 @@ class _Text:
         return "".join(self.lines[span.line - 1 : span.end_line])[span.column - 1 :].rstrip()
 
     def _is_of(self, node: nodes.Assign, name: str, beside: nodes.Statement) -> bool:
-        """Return whether a statement assigns a name in the function that has another one."""
         function = self._around(beside.span, nodes.FunctionDef)
         is_inside = function is None or function.span.covers(node.span)
         return is_inside and _name(node.targets[0]) == name
@@ -483,7 +479,6 @@ class Step:
 
     @property
     def taken(self) -> bool:
-        """Whether the text has this step."""
         return self.verdict in ("bits", "rounding")
 
     @property

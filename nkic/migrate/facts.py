@@ -229,7 +229,6 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
 
 
 def _items(body: Body) -> Iterator[Item]:
-    """Yield every instruction and loop."""
     for item in body:
         yield item
         if isinstance(item, Loop):

@@ -144,7 +144,11 @@ def _errors(failure: NkicError) -> tuple[Diagnostic, ...]:
 
 
 def _compared(before: _Ran, new: Text, request: Request) -> Finding:
-    arguments = _arguments(before.program)
+    texts = (  # `a=float32[128,512] b=…`
+        f"{p.name}={p.tensor.dtype.name}[{','.join(map(str, p.tensor.shape))}]"
+        for p in before.program.inputs
+    )
+    arguments = " ".join(texts)
     try:
         # A caller passes operators as they are in the text's version.
         passed = request if new.profile is Profile.BETA1 else with_operators(request)
@@ -157,15 +161,6 @@ def _compared(before: _Ran, new: Text, request: Request) -> Finding:
         return Finding(arguments, verdict, cycles, spills=after.spills)
     differs = _first_difference(before.program, after.program)
     return Finding(arguments, verdict, cycles, differs, spills=after.spills)
-
-
-def _arguments(program: Program) -> str:
-    """Return `a=float32[128,512] b=…`."""
-    texts = (
-        f"{p.name}={p.tensor.dtype.name}[{','.join(map(str, p.tensor.shape))}]"
-        for p in program.inputs
-    )
-    return " ".join(texts)
 
 
 def _first_difference(old: Program, new: Program) -> str:

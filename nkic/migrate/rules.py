@@ -175,7 +175,6 @@ def move_import_from(
 def _kept(
     new: cst.ImportFrom, aliases: Sequence[cst.ImportAlias], comma: cst.Comma | cst.MaybeSentinel
 ) -> cst.ImportFrom | cst.RemovalSentinel:
-    """Return the import with some of its names."""
     if len(aliases) == len(cast(Sequence[cst.ImportAlias], new.names)):
         return new
     if not aliases:

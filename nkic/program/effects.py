@@ -136,7 +136,6 @@ class Accesses:
 
     @cached_property
     def by_number(self) -> Touches:
-        """The accesses of all instructions, by number."""
         return {item.number: self.touches(item) for item in instructions(self.body)}
 
     def _read(self, body: Body) -> None:
@@ -169,7 +168,6 @@ class Accesses:
             self.read_first.add(pattern.tensor)
 
     def _add_part(self, pattern: AccessPattern) -> None:
-        """Record another pattern of a tensor."""
         tensor = pattern.tensor
         patterns = self.parts.get(tensor)
         if patterns is None:

@@ -210,7 +210,6 @@ def _bounded(name: str, share: float) -> float:
 def _relative_errors(
     observations: Sequence[Observation], target: Target, names: list[str], values: Vector
 ) -> Vector:
-    """Return the relative errors of the simulated times with these values."""
     figures = {**target.figures, **dict(zip(names, map(float, values), strict=True))}
     machine = replace(target, figures=MappingProxyType(figures))
     return np.array(

@@ -144,8 +144,6 @@ class Edge(NamedTuple):
 
 @dataclass
 class _LatestAccesses:
-    """The latest accesses to a box."""
-
     writer: int = -1
     tensor: int = -1  # that of the latest write
     readers: dict[int, int] = field(default_factory=dict)  # the latest read, by stream

@@ -52,7 +52,6 @@ class Probe:
 
     @cached_property
     def operands(self) -> dict[str, Tile]:
-        """The tiles, by operand."""
         return {name: tile_of(text) for name, text in self.tiles.items()}
 
     def predicted(self, target: Target) -> float:

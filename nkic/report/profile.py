@@ -54,7 +54,6 @@ class _Facts:
         self.transposing = self._transposing()
 
     def events(self, *engines: Engine) -> list[Event]:
-        """Return the instructions that these engines executed."""
         streams = self.trace.streams
         events = (e for e in self.trace.events if e.record.row is not None)
         return [e for e in events if streams[e.stream].engine in engines]

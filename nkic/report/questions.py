@@ -425,7 +425,8 @@ class _Questions(Subject):
                 for edge in dependences
                 if edge.relation is not Relation.MEMORY or self._declared(edge.tensor) not in lines
             ]
-            names = _listed({self._name(tensor) for tensor in given})
+            first = sorted({self._name(tensor) for tensor in given})
+            names = ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
             places = ",".join(
                 str(line) if n == 0 else str(line.number) for n, line in enumerate(lines)
             )
@@ -540,11 +541,6 @@ def _at_full_rate(best: Mapping[int, int]) -> Change:
 
 def _listed_lines(lines: tuple[Line, ...]) -> str:
     return ", ".join([lines[0].short, *(str(line.number) for line in lines[1:])])
-
-
-def _listed(names: set[str]) -> str:
-    first = sorted(names)
-    return ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
 
 
 def _wired(dependences: list[Edge], by_slots: list[tuple[int, int]]) -> Change:

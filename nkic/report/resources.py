@@ -111,7 +111,6 @@ def _note(executable: Executable, name: str) -> int:
 
 
 def _instructions(executable: Executable) -> Iterator[tuple[Engine, InstructionRecord, int]]:
-    """Yield every instruction with its engine and its execution count."""
     for stream in executable.streams:
         for item, repeat in stream.repeated():
             if isinstance(item, InstructionRecord) and item.row is not None:

@@ -57,7 +57,6 @@ class Question:
 
 
 def timed_change(events: Mapping[int, Timing]) -> Change:
-    """Return a change that gives these events other timings."""
     return Change(retimed=lambda number, event, original: events.get(number, original))
 
 
@@ -101,7 +100,6 @@ class Subject:
         return timing(record.row, facts, stream.engine, stream.queue)
 
     def transfers(self) -> Iterator[tuple[int, Event]]:
-        """Yield the events that move data."""
         for number, event in enumerate(self.trace.events):
             if event.record.row is not None and self.engine(event) is Engine.DMA:
                 yield number, event

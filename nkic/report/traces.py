@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -314,7 +314,13 @@ class _Writer:
         if path:
             begin.source_location.file_name = path
             begin.source_location.line_number = int(line)
-        _annotate(begin, interval.args)
+        for name, value in interval.args.items():
+            annotation = begin.debug_annotations.add()
+            annotation.name = name
+            if isinstance(value, int):
+                annotation.int_value = value
+            else:
+                annotation.string_value = str(value)
         self._event(interval.track + _FIRST_STREAM, interval.end, "TYPE_SLICE_END")
 
     def counter(self, uuid: int, counter: Level) -> None:
@@ -336,16 +342,6 @@ class _Writer:
 
     def bytes(self) -> bytes:
         return bytes(self.builder.serialize())
-
-
-def _annotate(event: Any, args: Mapping[str, Any]) -> None:
-    for name, value in args.items():
-        annotation = event.debug_annotations.add()
-        annotation.name = name
-        if isinstance(value, int):
-            annotation.int_value = value
-        else:
-            annotation.string_value = str(value)
 
 
 # ------------------------------------------------------------------------------------------------

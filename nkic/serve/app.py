@@ -273,7 +273,6 @@ class Job:
 
     @property
     def json(self) -> bytes:
-        """The job as JSON, with the evaluation's own bytes."""
         told = {"id": self.id, "task": self.task, "state": self.state}
         head = json.dumps(told | ({"problem": self.problem} if self.problem else {}))
         return head[:-1].encode() + b', "evaluation": ' + (self.evaluation or b"null") + b"}"

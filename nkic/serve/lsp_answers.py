@@ -297,7 +297,7 @@ def actions(answer: Answer, uri: str, wanted: types.Range) -> Iterator[types.Cod
     own = [(d, fix) for d, fix in answer.fixes if answer.uri_of(fix.span.path) == uri]
     edits = {f: types.TextEdit(answer.text.range(f.span[1:]), f.replacement) for _, f in own}
     for diagnostic, fix in own:
-        if _meet(diagnostic.range, wanted):
+        if diagnostic.range.start <= wanted.end and wanted.start <= diagnostic.range.end:
             yield types.CodeAction(
                 fix.title,
                 kind=types.CodeActionKind.QuickFix,
@@ -320,10 +320,6 @@ def actions(answer: Answer, uri: str, wanted: types.Range) -> Iterator[types.Cod
             kind=types.CodeActionKind.RefactorRewrite,
             command=types.Command(title, MIGRATE, arguments=[uri]),
         )
-
-
-def _meet(one: types.Range, other: types.Range) -> bool:
-    return one.start <= other.end and other.start <= one.end
 
 
 # ---- tensors ------------------------------------------------------------------------------------

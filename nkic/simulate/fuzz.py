@@ -98,7 +98,6 @@ class Interleaved(Machine):
         return self.end
 
     def ready(self, stream: int) -> Iterator[Action]:
-        """Yield the possible actions of the stream."""
         runner, flights = self.runners[stream], self._flights[stream]
         item = runner.item
         if item is not None and stream not in self._at_rendezvous and self._is_ready(runner, item):

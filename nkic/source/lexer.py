@@ -296,11 +296,11 @@ def _is_keyword(tokens: list[Token], index: int, first: int, in_match: bool, wor
 def _classify_with(tokens: list[Token], index: int, words: Words) -> None:
     if index + 1 == len(tokens) or tokens[index + 1].text != "(":
         return
-    if _holds_items(tokens, index + 1, words):
+    if _holds_items(tokens, index + 1):
         tokens[index + 1] = tokens[index + 1]._replace(kind=words.with_open)
 
 
-def _holds_items(tokens: list[Token], opening: int, words: Words) -> bool:
+def _holds_items(tokens: list[Token], opening: int) -> bool:
     """Whether `( … )` at `opening` is followed by `:` and may be a list of items."""
     depth, expression_only = 0, False
     for index in range(opening, len(tokens) - 1):

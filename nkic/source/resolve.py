@@ -74,7 +74,6 @@ def of_definition(definition: Definition, is_method: bool) -> Mentions:
 
 @lru_cache(maxsize=2048)
 def of_values(statements: tuple[nodes.Statement, ...]) -> Mentions:
-    """Return the mentions of the values that these statements assign to a name."""
     values = [value for statement in statements for value in _value_parts(statement)]
     all_nodes = [node for value in values for node in walk(value)]
     return _mentions(all_nodes, scopes.free_names(values), ())

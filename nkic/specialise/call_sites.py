@@ -63,7 +63,6 @@ class Sources(Mapping[str, SourceModule]):
         self._allowed[code.co_filename] = file
 
     def add_module(self, source: SourceFile, tree: nodes.Module) -> SourceModule:
-        """Return a module for synthesised source."""
         module = self._modules[source.path] = _as_module(source, tree)
         return module
 

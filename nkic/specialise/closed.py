@@ -91,14 +91,10 @@ def beta1_classes() -> dict[type, Class]:
 
     kinds = [kind for kind in SURFACES if kind.__module__.startswith(str(names.__package__))]
     dtype = surface_classes()[DType]
-    number = Getter("type", lambda m, dtype: HostFunction("type", _number(dtype)))
+    number = Getter("type", lambda m, dtype: HostFunction("type", float if dtype.is_float else int))
     extended = Class(dtype.name, dtype.bases, {**dtype.members, "type": number}, payload=DType)
     classes = {**{kind: _class(kind) for kind in kinds}, DType: extended}
     return {kind: seal(cls) for kind, cls in classes.items()}
-
-
-def _number(dtype: DType) -> Callable[[Any], Any]:
-    return float if dtype.is_float else int
 
 
 def _accepts(host: type) -> Callable[[Any, Any], bool]:

@@ -148,7 +148,9 @@ class Variables:
             changed = {name: old for name, old in before.items() if local.get(name) != old}
             if changed:
                 local.update(changed)
-                _write_back(frame)
+                # Write `f_locals` back to the frame; until Python 3.13 it is a copy.
+                if sys.version_info < (3, 13):
+                    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
             return tuple(changed)
 
         return restore
@@ -166,12 +168,6 @@ def _kernels() -> FrameType:
         frame = frame.f_back
     assert frame is not None
     return frame
-
-
-def _write_back(frame: FrameType) -> None:
-    """Write `f_locals` back to the frame; until Python 3.13 it is a copy."""
-    if sys.version_info < (3, 13):
-        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
 # ---- `while register:` in the Python interpreter ------------------------------------------------
@@ -278,7 +274,6 @@ def _leaving(node: nodes.Node, is_inside: bool = False) -> Iterator[tuple[str, n
 
 
 def explain(error: KernelError, call_sites: CallSites, resolved: Resolved) -> Diagnostic:
-    """Return the diagnostic for an error that ended the evaluation of a kernel."""
     sites = call_sites.of(error.__traceback__)
     user_sites = [site for site in sites if not site.span.path.startswith(SHIPPED)] or sites
     span = error.span or _span(error, user_sites, call_sites, resolved)

@@ -214,7 +214,6 @@ class Spread:
     run: int = 1
 
     def core(self, ids: Sequence[int], cores: int) -> int:
-        """Return the core of the instance with these program ids."""
         return ids[self.axis] // self.run % cores
 
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 
 import pytest
 
 import nkic.nki
 
-KERNELS = "tests.api.drop_in"
+
+@contextmanager
+def installed(kernels: str) -> Iterator[ModuleType]:
+    """Yield a module of kernels that import nki, with nkic installed in its place."""
+    nkic.nki.install()
+    sys.modules.pop(kernels, None)
+    yield importlib.import_module(kernels)
+    nkic.nki.uninstall()
 
 
 @pytest.fixture(scope="module")
 def drop_in() -> Iterator[ModuleType]:
-    """Yield the module of kernels that import nki, with nkic installed in its place."""
-    nkic.nki.install()
-    sys.modules.pop(KERNELS, None)
-    yield importlib.import_module(KERNELS)
-    nkic.nki.uninstall()
+    with installed("tests.api.drop_in") as module:
+        yield module

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.beta1 import names
 from nkic.language.namespace import names_of
 from nkic.language.provide import TensorAnnotation
+from tests.api.conftest import installed
 
 KERNELS = "tests.api.beta1_kernels"
 FILE = Path(__file__).with_name("beta1_kernels.py")
@@ -29,10 +29,8 @@ WAYS = ["native", "closed"]
 
 @pytest.fixture(scope="module")
 def k() -> Iterator[ModuleType]:
-    nkic.nki.install()
-    sys.modules.pop(KERNELS, None)
-    yield importlib.import_module(KERNELS)
-    nkic.nki.uninstall()
+    with installed(KERNELS) as module:
+        yield module
 
 
 def f32(*shape: int) -> Any:

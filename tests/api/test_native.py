@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import threading
@@ -18,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import nkic.nki
 from nkic import CompileError, NkicWarning, api
 from nkic.api import calling
 from nkic.language.trace import current
+from tests.api.conftest import installed
 from tests.harness import warm
 from tests.timing import library, schedules
 
@@ -32,10 +31,8 @@ X = np.arange(128 * 8, dtype=np.float32).reshape(128, 8)
 @pytest.fixture(scope="module")
 def k() -> Iterator[ModuleType]:
     """Yield the module of kernels, with nkic in place of nki."""
-    nkic.nki.install()
-    sys.modules.pop(KERNELS, None)
-    yield importlib.import_module(KERNELS)
-    nkic.nki.uninstall()
+    with installed(KERNELS) as module:
+        yield module
 
 
 def frames(error: BaseException) -> list[traceback.FrameSummary]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from nkic.artifact.container import unpack
 from nkic.artifact.encode import write
 from nkic.artifact.read import read as decode
-from nkic.artifact.records import Executable, StreamRecord
+from nkic.artifact.records import Executable, InstructionRecord, StreamRecord
 from nkic.base.diagnostics import Reporter
 from nkic.compiler.allocate import allocate
 from nkic.compiler.depend import depend
@@ -143,3 +143,20 @@ def with_stream(found: Executable, index: int, stream: StreamRecord) -> Executab
     """Return the executable with one stream replaced."""
     streams = (*found.streams[:index], stream, *found.streams[index + 1 :])
     return replace(found, streams=streams)
+
+
+def slots(found: Executable) -> list[tuple[int, int, InstructionRecord]]:
+    """Return the instructions, each with its stream and its place there."""
+    return [
+        (s, at, item)
+        for s, stream in enumerate(found.streams)
+        for at, item in enumerate(stream.items)
+        if isinstance(item, InstructionRecord)
+    ]
+
+
+def allocated(found: Program) -> Program:
+    """Return the program with addresses, which are proven."""
+    done, _ = allocate(found, depend(found), Reporter())
+    assert prove_addresses(done, read(found)) == []
+    return done

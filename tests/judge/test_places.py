@@ -13,8 +13,9 @@ from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task
 from nkic.judge.process import Process, _Candidate, compile_request
 from nkic.judge.reference import Reference
 from nkic.judge.task import task_of
-from tests.judge.test_cheats import GOOD, REFERENCE, TASK, UNGUARDED
+from tests.judge.test_cheats import GOOD, REFERENCE, TASK, UNGUARDED, folder
 
+__all__ = ["folder"]  # a fixture
 RATE = {"figure": "dma.engine_rate", "share": -0.9, "error": 0.09}
 CLOCK = {"figure": "vector.clock_mhz", "share": -0.9, "error": 0.09}
 
@@ -50,14 +51,6 @@ def test_what_is_not_correct_has_no_place() -> None:
     assert places(wrong, timed("right", 50)) == [("right", "1", True)]
     compiled = timed("only", 5, correct=False, runnable=False)
     assert places(compiled) == [("only", "1", True)]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("task")
-    (path / "task.toml").write_text(TASK)
-    (path / "reference.py").write_text(REFERENCE)
-    return path
 
 
 def test_a_slower_figure_makes_a_slower_program(folder: Path) -> None:

@@ -21,6 +21,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS, Address, Buffer
 from nkic.program.program import Program, Tensor, instructions
 from tests.property.test_random_programs import Action, programs
+from tests.unit.compiler.test_addresses import most
 
 TRN2 = TARGETS["trn2"]
 SBUF = space_of(Buffer.SBUF, TRN2)
@@ -67,13 +68,6 @@ def check(found: Sequence[Lifetime], at: Addresses) -> None:
             one.tensor.partitions, (0, 32, 64, 96)
         )
         assert not [o for o in found[:index] if share(one, o, at)]
-
-
-def most(found: Sequence[Lifetime]) -> int:
-    """Return the most bytes in use at one time: no placement of whole columns takes less."""
-    return max(
-        sum(SBUF.size(o.tensor) for o in found if o.first <= one.first <= o.last) for one in found
-    )
 
 
 @given(lives())

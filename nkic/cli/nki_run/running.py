@@ -87,7 +87,14 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     if divergences:
         session.report(divergences)
     for _, run, _ in done:
-        _refuse_values(run, fail_on)
+        diagnostics = [
+            make("not-finite", f"output `{clean(row.name)}` has {plural(count, f'{kind} element')}")
+            for row in run.outputs
+            for kind, count in (("nan", row.nan), ("inf", row.inf))
+            if count and kind in fail_on
+        ]
+        if diagnostics:
+            raise ProgramFault(diagnostics)
     if races := _races(first, arrays, options):
         raise ProgramFault(races)
     passed = all(_passed(compared) for _, _, compared in done)
@@ -339,17 +346,6 @@ def _fail_on(text: str | None) -> list[str]:
             message = f"--fail-if {clean(kind)}: expected FIGURE>LIMIT, nan or inf"
             raise bad_value(message, "for example cycles>+2%,sbuf_peak>24MiB,nan")
     return kinds
-
-
-def _refuse_values(run: RunReport, fail_on: list[str]) -> None:
-    diagnostics = [
-        make("not-finite", f"output `{clean(row.name)}` has {plural(count, f'{kind} element')}")
-        for row in run.outputs
-        for kind, count in (("nan", row.nan), ("inf", row.inf))
-        if count and kind in fail_on
-    ]
-    if diagnostics:
-        raise ProgramFault(diagnostics)
 
 
 MAX_EVENTS = 100_000  # per rank; longer runs have no verdict

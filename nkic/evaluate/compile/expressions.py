@@ -555,7 +555,7 @@ class Expressions:
     def binary(self, node: nodes.BinOp) -> Evaluate:
         left, right = self.expression(node.left), self.expression(node.right)
         if node.op in ARITHMETIC:
-            fused = self._fused(node, left, right)
+            fused = self._fused(node, left)
             return fused or ARITHMETIC[node.op](node, left, right)
         apply = OPERATIONS[node.op]
 
@@ -566,7 +566,7 @@ class Expressions:
 
         return run
 
-    def _fused(self, node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate | None:
+    def _fused(self, node: nodes.BinOp, left: Evaluate) -> Evaluate | None:
         """Compile an operator of a local variable and a small literal without operand closures."""
         slot, number = self.local(node.left), small_literal(node.right)
         if slot < 0 or number is None:
@@ -689,7 +689,6 @@ class Expressions:
 
 
 def _callee_name(node: nodes.Call) -> str:
-    """Return the name of the called function, for messages."""
     func = node.func
     if isinstance(func, nodes.Attribute):
         return func.attr

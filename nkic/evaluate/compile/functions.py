@@ -51,7 +51,6 @@ class Generators(Patterns):
     """The compiler for the bodies of generator functions."""
 
     def generator_block(self, body: Sequence[nodes.Statement]) -> GeneratorRun:
-        """Return the closure of a sequence of statements, as a generator function."""
         outer, self.unit.assigned = self.unit.assigned, self.unit.assigned.copy()
         parts = [
             (True, self._generator_statement(node))
@@ -237,11 +236,7 @@ class Generators(Patterns):
         return run
 
     def _with(self, node: nodes.With) -> GeneratorRun:
-        if node.is_async:
-            raise self.no_async(node.span)
-        run = self.generator_block(node.body)
-        for item in reversed(node.items):
-            run = self._generator_with_item(item, run)
+        run: GeneratorRun = self.with_(node, self.generator_block, self._generator_with_item)
         return run
 
     def _generator_with_item(self, item: nodes.WithItem, body: GeneratorRun) -> GeneratorRun:
@@ -273,17 +268,11 @@ class Generators(Patterns):
         if node.is_star:
             raise Refused("not-in-nki", "`except*` cannot be used in kernel code", node.span)
         body, orelse = self.generator_block(node.body), self.generator_block(node.orelse)
-        handlers = [self._generator_handler(handler) for handler in node.handlers]
+        handlers = [self.handler(handler, self.generator_block) for handler in node.handlers]
         run = _generator_try_except(body, handlers, orelse)
         return (
             _generator_finally(run, self.generator_block(node.finalbody)) if node.finalbody else run
         )
-
-    def _generator_handler(
-        self, node: nodes.ExceptHandler
-    ) -> tuple[Any, Any, Any, GeneratorRun, Any]:
-        bare = self.handler(replace(node, body=()))
-        return (*bare[:3], self.generator_block(node.body), node)
 
     def _match(self, node: nodes.Match) -> GeneratorRun:
         subject, cases = self.expression(node.subject), self.cases(node, self.generator_block)

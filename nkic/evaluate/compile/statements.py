@@ -83,7 +83,6 @@ class Statements(Comprehensions):
     # ---- simple statements -----------------------------------------------------------------
 
     def simple(self, node: nodes.Expr) -> Run:
-        """Compile an expression statement."""
         value = self.expression(node.value)
 
         def run(f: Frame) -> None:
@@ -351,12 +350,12 @@ class Statements(Comprehensions):
 
     # ---- with and try ----------------------------------------------------------------------
 
-    def with_(self, node: nodes.With) -> Run:
+    def with_(self, node: nodes.With, block: Any = None, enter: Any = None) -> Any:
         if node.is_async:
             raise self.no_async(node.span)
-        run = self.block(node.body)
+        run = (block or self.block)(node.body)
         for item in reversed(node.items):
-            run = self._with_item(item, run)
+            run = (enter or self._with_item)(item, run)
         return run
 
     def _with_item(self, item: nodes.WithItem, body: Run) -> Run:
@@ -387,7 +386,7 @@ class Statements(Comprehensions):
             raise Refused("not-in-nki", "`except*` cannot be used in kernel code", node.span)
         body = self.try_body(node)
         orelse = self.block(node.orelse) if node.orelse else None
-        handlers = [self.handler(handler) for handler in node.handlers]
+        handlers = [self.handler(handler, self.block) for handler in node.handlers]
         run = try_except(body, handlers, orelse) if handlers else with_else(body, orelse)
         return finally_(run, self.block(node.finalbody)) if node.finalbody else run
 
@@ -400,14 +399,16 @@ class Statements(Comprehensions):
         unit.soft_imports -= soft
         return body
 
-    def handler(self, node: nodes.ExceptHandler) -> tuple[Any, Any, Any, Run, nodes.ExceptHandler]:
-        """Return the class, store, cleanup, block and node of an `except` clause."""
+    def handler(
+        self, node: nodes.ExceptHandler, block: Callable[[Any], Any]
+    ) -> tuple[Any, Any, Any, Any, nodes.ExceptHandler]:
+        """Return the class, store, cleanup, block (compiled by `block`) and node of an `except`."""
         kind = None if node.type is None else self.expression(node.type)
         store = forget = None
         if node.name is not None:
             store = self.store_name(self.unit.mangled(node.name), node)
             forget = self.forget(self.unit.mangled(node.name), node)
-        return kind, store, forget, self.block(node.body), node
+        return kind, store, forget, block(node.body), node
 
     def forget(self, name: str, node: nodes.Node) -> Run:
         """Compile `del name` for a name that may be unbound already."""

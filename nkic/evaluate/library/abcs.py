@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate import classes
 from nkic.evaluate.containers import keyed
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
-from nkic.evaluate.library.support import methods
+from nkic.evaluate.library.support import checked_methods
 from nkic.evaluate.objects import (
     INSTANCES,
     UNSET,
@@ -140,11 +140,6 @@ _abc("Buffer", (bytes,))
 # ---- mixin methods of Mapping and Sequence ------------------------------------------------------
 
 
-@methods(MAPPING, "get")
-def _get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
-    return _item_or_default(m, owner, key, default)
-
-
 _NO_DEFAULT = object()
 
 
@@ -164,38 +159,16 @@ def _is_key_error(m: Machine, error: Exception) -> bool:
     return isinstance(error, KeyError)
 
 
-@methods(MAPPING, "__contains__")
-def _has(m: Machine, owner: Any, key: Any) -> bool:
-    return _item_or_default(m, owner, key, _NO_DEFAULT) is not _NO_DEFAULT
+def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
+    return keyed(m, ((key, m.item(value, key)) for key in m.to_list(value)))
 
 
-@methods(MAPPING, "keys")
-def _keys(m: Machine, owner: Any) -> Any:
-    return keyed(m, ((key, None) for key in m.iterate(owner))).keys()
-
-
-@methods(MAPPING, "values")
-def _values(m: Machine, owner: Any) -> Any:
-    return {n: m.item(owner, key) for n, key in enumerate(m.to_list(owner))}.values()
-
-
-@methods(MAPPING, "items")
-def _items(m: Machine, owner: Any) -> Any:
-    return _as_dict(m, owner).items()
-
-
-@methods(MAPPING, "__eq__")
 def _eq(m: Machine, owner: Any, other: Any) -> Any:
     if not isinstance(other, dict) and not m.class_of(other).is_a(MAPPING):
         return NotImplemented
     return m.equal(_as_dict(m, owner), _as_dict(m, other))
 
 
-def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
-    return keyed(m, ((key, m.item(value, key)) for key in m.to_list(value)))
-
-
-@methods(MUTABLE_MAPPING, "setdefault")
 def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     value = _item_or_default(m, owner, key, _NO_DEFAULT)
     if value is not _NO_DEFAULT:
@@ -204,7 +177,6 @@ def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
     return default
 
 
-@methods(MUTABLE_MAPPING, "update")
 def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
     entries: dict[Any, Any] = {}
     m.call(m.builtins["dict"].members["update"], (entries, other), named)
@@ -212,7 +184,6 @@ def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
         m.put_item(owner, key, value)
 
 
-@methods(MUTABLE_MAPPING, "pop")
 def _pop(m: Machine, owner: Any, key: Any, default: Any = _NO_DEFAULT) -> Any:
     value = _item_or_default(m, owner, key, _NO_DEFAULT)
     if value is _NO_DEFAULT:
@@ -223,30 +194,12 @@ def _pop(m: Machine, owner: Any, key: Any, default: Any = _NO_DEFAULT) -> Any:
     return value
 
 
-@methods(SEQUENCE, "__iter__")
-def _iter(m: Machine, owner: Any) -> Any:
-    return LazyIterator(m, "generator", _each(m, owner))
-
-
 def _each(m: Machine, owner: Any) -> Any:
     for index in range(m.length(owner)):
         m.charge(1)
         yield m.item(owner, index)
 
 
-@methods(SEQUENCE, "__reversed__")
-def _reversed(m: Machine, owner: Any) -> Any:
-    return LazyIterator(
-        m, "generator", (m.item(owner, n) for n in reversed(range(m.length(owner))))
-    )
-
-
-@methods(SEQUENCE, "__contains__")
-def _among(m: Machine, owner: Any, value: Any) -> bool:
-    return any(m.equal(element, value) for element in m.iterate(owner))
-
-
-@methods(SEQUENCE, "index")
 def _index(m: Machine, owner: Any, value: Any) -> int:
     for index, element in enumerate(m.iterate(owner)):
         if m.equal(element, value):
@@ -254,20 +207,46 @@ def _index(m: Machine, owner: Any, value: Any) -> int:
     raise ValueError
 
 
-@methods(SEQUENCE, "count")
-def _count(m: Machine, owner: Any, value: Any) -> int:
-    return sum(m.equal(element, value) for element in m.iterate(owner))
-
-
-@methods(MUTABLE_SEQUENCE, "append")
 def _append(m: Machine, owner: Any, value: Any) -> None:
     m.call(m.attribute(owner, "insert"), (m.length(owner), value), None)
 
 
-@methods(MUTABLE_SEQUENCE, "extend")
 def _extend(m: Machine, owner: Any, values: Any) -> None:
     for value in m.to_list(values):
         m.call(m.attribute(owner, "append"), (value,), None)
+
+
+_MIXED_IN: dict[Class, dict[str, Callable[..., Any]]] = {
+    MAPPING: {
+        "get": lambda m, owner, key, default=None: _item_or_default(m, owner, key, default),
+        "__contains__": lambda m, owner, key: (
+            _item_or_default(m, owner, key, _NO_DEFAULT) is not _NO_DEFAULT
+        ),
+        "keys": lambda m, owner: keyed(m, ((key, None) for key in m.iterate(owner))).keys(),
+        "values": lambda m, owner: {
+            n: m.item(owner, key) for n, key in enumerate(m.to_list(owner))
+        }.values(),
+        "items": lambda m, owner: _as_dict(m, owner).items(),
+        "__eq__": _eq,
+    },
+    MUTABLE_MAPPING: {"setdefault": _setdefault, "update": _update, "pop": _pop},
+    SEQUENCE: {
+        "__iter__": lambda m, owner: LazyIterator(m, "generator", _each(m, owner)),
+        "__reversed__": lambda m, owner: LazyIterator(
+            m, "generator", (m.item(owner, n) for n in reversed(range(m.length(owner))))
+        ),
+        "__contains__": lambda m, owner, value: any(
+            m.equal(element, value) for element in m.iterate(owner)
+        ),
+        "index": _index,
+        "count": lambda m, owner, value: sum(
+            m.equal(element, value) for element in m.iterate(owner)
+        ),
+    },
+    MUTABLE_SEQUENCE: {"append": _append, "extend": _extend},
+}
+for _cls, _functions in _MIXED_IN.items():
+    checked_methods(_cls, _functions)
 
 
 # ---- abc ----------------------------------------------------------------------------------------

@@ -221,11 +221,6 @@ def _assert_never(m: Machine, arg: Any, /) -> Any:
     raise AssertionError(f"Expected code to be unreachable, but got: {shown}")
 
 
-@builtin("overload", MODULE)
-def _overload(m: Machine, func: Any, /) -> Any:
-    return _OVERLOADED
-
-
 def _overloaded(m: Machine, /, *args: Any, **named: Any) -> Any:
     raise NotImplementedError(
         "You should not call an overloaded function. A series of @overload-decorated functions "
@@ -235,8 +230,7 @@ def _overloaded(m: Machine, /, *args: Any, **named: Any) -> Any:
 
 
 _OVERLOADED = Builtin("overload", _overloaded)
-
-
+MODULE["overload"] = Builtin("overload", lambda m, func, /: _OVERLOADED)
 MODULE["cast"] = Builtin("cast", lambda m, typ, val: val)
 MODULE["assert_type"] = Builtin("assert_type", lambda m, val, typ, /: val)
 for _name in ("final", "override", "no_type_check", "clear_overloads", "reveal_type"):

@@ -91,9 +91,7 @@ def _counted(m: Machine, value: Any, step: Any) -> Iterator[Any]:
         value = OPERATIONS["+"](m, value, step)
 
 
-@_steps("cycle")
-def _cycle(m: Machine, iterable: Any, /) -> Iterator[Any]:
-    return _cycled(m, _iterator(m, iterable))
+_steps("cycle")(lambda m, iterable, /: _cycled(m, _iterator(m, iterable)))
 
 
 def _cycled(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
@@ -211,9 +209,7 @@ def _compress(m: Machine, data: Any, selectors: Any) -> Iterator[Any]:
     return itertools.compress(_paid(m, data), map(m.truth, _iterator(m, selectors)))
 
 
-@_steps("pairwise")
-def _pairwise(m: Machine, iterable: Any, /) -> Iterator[Any]:
-    return itertools.pairwise(_paid(m, iterable, 20))
+_steps("pairwise")(lambda m, iterable, /: itertools.pairwise(_paid(m, iterable, 20)))
 
 
 @_steps("batched")

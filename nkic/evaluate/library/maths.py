@@ -231,9 +231,7 @@ def _hypot(m: Machine, *coordinates: Any) -> float:
     return math.hypot(*[real(m, number) for number in coordinates])
 
 
-@builtin("dist", MODULE)
-def _dist(m: Machine, p: Any, q: Any, /) -> float:
-    return math.dist(_reals(m, p), _reals(m, q))
+builtin("dist", MODULE)(lambda m, p, q, /: math.dist(_reals(m, p), _reals(m, q)))
 
 
 @builtin("sumprod", MODULE)

@@ -81,25 +81,18 @@ def _subclass(
 def _init_of(cls: Class) -> Any:
     def call(m: Machine, owner: Any, /, *values: Any, **named: Any) -> None:
         check_owner(m, owner, cls, "__init__")
-        set_fields(m, cls, owner, values, named)
+        names = field_names(cls)
+        m.charge(10 * len(names))
+        values_by_name = _field_values(cls.name, names, values, named)
+        for name in names:
+            value = values_by_name.get(name, UNSET)
+            if value is UNSET:
+                default = cls.find(name)
+                value = None if default is UNSET else default
+            attributes.put(m, owner, name, value)
+        m.call(attributes.get(m, owner, "__post_init__"), (), None)
 
     return call
-
-
-def set_fields(
-    m: Machine, cls: Class, owner: Any, values: tuple[Any, ...], named: dict[str, Any]
-) -> None:
-    """Assign the fields, as the generated `__init__` does."""
-    names = field_names(cls)
-    m.charge(10 * len(names))
-    values_by_name = _field_values(cls.name, names, values, named)
-    for name in names:
-        value = values_by_name.get(name, UNSET)
-        if value is UNSET:
-            default = cls.find(name)
-            value = None if default is UNSET else default
-        attributes.put(m, owner, name, value)
-    m.call(attributes.get(m, owner, "__post_init__"), (), None)
 
 
 def _field_values(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nkic.base.device import KernelError
 from nkic.evaluate import classes
-from nkic.evaluate.objects import INSTANCES, Builtin, Class, Code, Frozen, Instance
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, Code, Frozen, Instance, rename
 from nkic.evaluate.tables import OBJECT
 from nkic.evaluate.texts import Writer
 
@@ -64,18 +64,17 @@ def methods(cls: Class, *names: str) -> Callable[[_Function], _Function]:
     """Register a method `(m, owner, …)` of a class; it refuses objects of other classes."""
 
     def add(function: _Function) -> _Function:
-        for name in names:
-            cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(cls, name, function))
-        function.__qualname__ = f"{cls.name}.{names[0]}"
+        checked_methods(cls, dict.fromkeys(names[::-1], function))
         return function
 
     return add
 
 
 def checked_methods(cls: Class, functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Like `methods`, for methods that are created in a loop."""
+    """Like `methods`, for methods by name."""
     for name, function in functions.items():
         cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(cls, name, function))
+        rename(function, f"{cls.name}.{name}")
 
 
 def _checked(cls: Class, name: str, function: Callable[..., Any]) -> Callable[..., Any]:

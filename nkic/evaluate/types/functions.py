@@ -34,7 +34,6 @@ from nkic.evaluate.types.shared import (
     arguments_by_name,
     check_arity,
     check_call,
-    check_owner,
     constructor,
     inheritable,
     iterator_of,
@@ -74,9 +73,7 @@ def _make(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Instance:
     return classes.blank(m, cls)  # type: ignore[no-any-return]
 
 
-@inheritable(OBJECT)
-def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Instance:
-    return Instance()
+inheritable(OBJECT)(lambda m, cls, payload, args, named: Instance())
 
 
 OBJECT.members["__class__"] = Getter("__class__", lambda m, owner: m.class_of(owner))
@@ -129,13 +126,13 @@ OBJECT.extra["protocol"]["__init_subclass__"] = ClassMethod(
 
 @protocol(OBJECT, "__setattr__")
 def _setattr(m: Machine, owner: Any, name: Any, value: Any, /) -> None:
-    _check_field(m, owner, name, "__setattr__")
+    _check_field(m, owner, name)
     attributes.put_field(m, owner, name, value)
 
 
 @protocol(OBJECT, "__delattr__")
 def _delattr(m: Machine, owner: Any, name: Any, /) -> None:
-    _check_field(m, owner, name, "__delattr__")
+    _check_field(m, owner, name)
     member = owner.cls.find(name)
     if name in owner.fields and not attributes._is_data_descriptor(member):
         attributes.remove_field(m, owner, name)
@@ -145,7 +142,7 @@ def _delattr(m: Machine, owner: Any, name: Any, /) -> None:
         raise AttributeError(f"'{owner.cls.name}' object attribute '{name}' is read-only")
 
 
-def _check_field(m: Machine, owner: Any, name: Any, method: str) -> None:
+def _check_field(m: Machine, owner: Any, name: Any) -> None:
     attribute_name(m, name)
     if owner.__class__ not in INSTANCES:
         raise attributes._not_assignable(m, owner, str.__str__(name))
@@ -169,9 +166,7 @@ def _getattribute(m: Machine, owner: Any, name: Any, /) -> Any:
 # ---- comparison and text ------------------------------------------------------------------------
 
 
-@protocol(OBJECT, "__eq__")
-def _eq(m: Machine, owner: Any, other: Any, /) -> Any:
-    return True if owner is other else NotImplemented
+protocol(OBJECT, "__eq__")(lambda m, owner, other, /: True if owner is other else NotImplemented)
 
 
 @protocol(OBJECT, "__ne__")
@@ -183,9 +178,7 @@ def _ne(m: Machine, owner: Any, other: Any, /) -> Any:
     return result if result is NotImplemented else not m.truth(result)
 
 
-@protocol(OBJECT, "__lt__", "__le__", "__gt__", "__ge__")
-def _order(m: Machine, owner: Any, other: Any, /) -> Any:
-    return NotImplemented
+protocol(OBJECT, "__lt__", "__le__", "__gt__", "__ge__")(lambda m, owner, other, /: NotImplemented)
 
 
 @protocol(OBJECT, "__hash__")
@@ -202,9 +195,7 @@ def _repr(m: Machine, owner: Any, /) -> str:
     return m.repr(owner)
 
 
-@protocol(OBJECT, "__str__")
-def _str(m: Machine, owner: Any, /) -> str:
-    return m.repr(owner)
+protocol(OBJECT, "__str__")(lambda m, owner, /: m.repr(owner))
 
 
 @protocol(OBJECT, "__format__")
@@ -314,15 +305,11 @@ def make_super(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Super:
 # ---- generators ---------------------------------------------------------------------------------
 
 
-@method(GENERATOR, "send")
-def _send(m: Machine, owner: Any, value: Any, /) -> Any:
-    check_owner(m, owner, Generator, "send")
-    return m.resume(owner, value)
+method(GENERATOR, "send")(lambda m, owner, value, /: m.resume(owner, value))
 
 
 @method(GENERATOR, "throw")
 def _throw(m: Machine, owner: Any, kind: Any, /, *more: Any) -> Any:
-    check_owner(m, owner, Generator, "throw")
     value = more[0] if more and more[0] is not None else UNSET
     if isinstance(kind, Class) and value is not UNSET:
         kind = value if value.__class__ in INSTANCES else m.call(kind, (value,), None)
@@ -331,7 +318,6 @@ def _throw(m: Machine, owner: Any, kind: Any, /, *more: Any) -> Any:
 
 @method(GENERATOR, "close")
 def _close(m: Machine, owner: Any, /) -> None:
-    check_owner(m, owner, Generator, "close")
     if owner.running:
         raise ValueError("generator already executing")
     m.deepen()
@@ -345,10 +331,7 @@ def _close(m: Machine, owner: Any, /) -> None:
         m.level -= 1
 
 
-@method(GENERATOR, "__next__")
-def _next(m: Machine, owner: Any, /) -> Any:
-    check_owner(m, owner, Generator, "__next__")
-    return m.resume(owner, None)
+method(GENERATOR, "__next__")(lambda m, owner, /: m.resume(owner, None))
 
 
 getter(GENERATOR, "gi_running")(lambda m, owner: owner.running)

@@ -9,7 +9,6 @@ from nkic.evaluate.tables import builtin_class, getter, method
 from nkic.evaluate.types.shared import (
     call_host,
     check_call,
-    check_owner,
     class_method,
     constructor,
     host_method,
@@ -96,26 +95,20 @@ def _checked(m: Machine, number: int) -> int:
     return number
 
 
-@inheritable(INT)
-def _int_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
-    return IntInstance(make_int(m, INT, *args, **named))
+inheritable(INT)(lambda m, cls, payload, args, named: IntInstance(make_int(m, INT, *args, **named)))
 
 
 for _name in ("as_integer_ratio", "bit_count", "bit_length", "conjugate"):
     host_method(INT, int, _name, no_extra_cost)
 
 
-@method(INT, "is_integer")
-def _int_is_integer(m: Machine, number: int, /) -> bool:
-    check_owner(m, number, int, "is_integer")
-    return True
+method(INT, "is_integer")(lambda m, number, /: True)
 
 
 @method(INT, "to_bytes")
 def _to_bytes(
     m: Machine, number: int, /, length: Any = 1, byteorder: Any = "big", *, signed: Any = False
 ) -> Any:
-    check_owner(m, number, int, "to_bytes")
     size = m.index(length)
     m.elements(max(size, 0) >> 3, "the bytes")
     m.allow_length(size, "the bytes")

@@ -16,6 +16,7 @@ from nkic.evaluate.compare import COMPARISONS, compare, contains, stable_hash
 from nkic.evaluate.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.evaluate.operators import OPERATIONS
+from nkic.evaluate.tables import check_owner
 from nkic.evaluate.types.functions import each, lazily, protocol
 from nkic.evaluate.types.numbers import FLOAT, INT
 from nkic.evaluate.types.sequences import (
@@ -29,7 +30,7 @@ from nkic.evaluate.types.sequences import (
     TUPLE,
     VALUES,
 )
-from nkic.evaluate.types.shared import call_host, check_owner, number_of, text_of
+from nkic.evaluate.types.shared import call_host, number_of, text_of
 from nkic.evaluate.types.text import BYTES, STR
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from nkic.evaluate.types.shared import (
     call_host,
     check_arity,
     check_call,
-    check_owner,
     class_method,
     constructor,
     host_method,
@@ -70,14 +69,12 @@ def _scanned(m: Machine, values: range, item: Any) -> None:
 
 @method(RANGE, "index")
 def _index(m: Machine, values: range, item: Any, /) -> int:
-    check_owner(m, values, range, "index")
     _scanned(m, values, item)
     return range.index(values, item)
 
 
 @method(RANGE, "count")
 def _count(m: Machine, values: range, item: Any, /) -> int:
-    check_owner(m, values, range, "count")
     _scanned(m, values, item)
     return range.count(values, item)
 
@@ -102,7 +99,6 @@ def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
 
 @method(SLICE, "indices")
 def _indices(m: Machine, bounds: slice, length: Any, /) -> Any:
-    check_owner(m, bounds, slice, "indices")
     return call_host(m, slice.indices, (bounds, m.index(length)))
 
 
@@ -127,20 +123,15 @@ def make_list(m: Machine, cls: Class, /, *args: Any, **named: Any) -> list[Any]:
     return m.to_list(args[0]) if args else []
 
 
-@inheritable(LIST)
-def _list_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
-    return ListInstance()
+inheritable(LIST)(lambda m, cls, payload, args, named: ListInstance())
 
 
+@method(LIST, "__init__")
 def _init(m: Machine, values: Any, /, *args: Any, **named: Any) -> None:
-    check_owner(m, values, list, "__init__")
     check_call("list", args, named, 0, 1)
     elements = m.to_list(args[0]) if args else []
     list.clear(values)
     list.extend(values, elements)
-
-
-LIST.members["__init__"] = Builtin("list.__init__", _init)
 
 
 @constructor(TUPLE)
@@ -162,7 +153,6 @@ def _tuple_content(m: Machine, cls: Class, payload: type, args: Any, named: Any)
 # ---- methods of lists ---------------------------------------------------------------------------
 
 
-@method(LIST, "append")
 def _append(m: Machine, values: Any, item: Any, /) -> None:
     m.left -= 3
     call_host(m, list.append, (values, item))
@@ -170,15 +160,17 @@ def _append(m: Machine, values: Any, item: Any, /) -> None:
         m.allow_length(list.__len__(values), "the list")
 
 
+# Called most of all: Python's own method checks the list.
+LIST.members["append"] = Builtin("list.append", _append)
+
+
 @method(LIST, "extend")
 def _extend(m: Machine, values: Any, iterable: Any, /) -> None:
-    check_owner(m, values, list, "extend")
     m.extend_list(values, list(values) if iterable is values else iterable)
 
 
 @method(LIST, "insert")
 def _insert(m: Machine, values: Any, index: Any, item: Any, /) -> None:
-    check_owner(m, values, list, "insert")
     m.charge(3 + (list.__len__(values) >> 5))
     list.insert(values, m.index(index), item)
     m.allow_length(list.__len__(values), "the list")
@@ -186,7 +178,6 @@ def _insert(m: Machine, values: Any, index: Any, item: Any, /) -> None:
 
 @method(LIST, "pop")
 def _pop(m: Machine, values: Any, index: Any = -1, /) -> Any:
-    check_owner(m, values, list, "pop")
     position = index if index.__class__ is int else m.index(index)
     if position != -1:
         m.charge(list.__len__(values) >> 5)
@@ -195,7 +186,6 @@ def _pop(m: Machine, values: Any, index: Any = -1, /) -> Any:
 
 @method(LIST, "remove")
 def _remove(m: Machine, values: Any, item: Any, /) -> None:
-    check_owner(m, values, list, "remove")
     index = _find(m, values, item, 0, list.__len__(values))
     if index < 0:
         raise ValueError("list.remove(x): x not in list")
@@ -241,7 +231,6 @@ def _searching(cls: Class, kind: Any) -> None:
     """Register `index` and `count` for lists or tuples."""
 
     def index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
-        check_owner(m, values, kind, "index")
         position = _find(m, values, item, *_bounds(m, values, start, stop))
         if position < 0:
             absent = f"{m.repr(item)} is not in list" if kind is list else _NOT_IN_TUPLE
@@ -249,7 +238,6 @@ def _searching(cls: Class, kind: Any) -> None:
         return position
 
     def count(m: Machine, values: Any, item: Any, /) -> int:
-        check_owner(m, values, kind, "count")
         if item.__class__ in FLAT:
             _charge_search(m, values, item)
             return int(kind.count(values, item))
@@ -275,7 +263,6 @@ host_method(LIST, list, "reverse", _charge_length)
 
 @method(LIST, "copy")
 def _copy(m: Machine, values: Any, /) -> list[Any]:
-    check_owner(m, values, list, "copy")
     m.elements(list.__len__(values), "the list")
     return list.copy(values)
 
@@ -323,7 +310,6 @@ def sort_values(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[A
 
 @method(LIST, "sort")
 def _sort(m: Machine, values: Any, /, *, key: Any = None, reverse: Any = False) -> None:
-    check_owner(m, values, list, "sort")
     before = list(list.__iter__(values))
     list.clear(values)  # as Python does, so that a key function cannot observe the list
     after = before
@@ -363,17 +349,12 @@ def _fill(m: Machine, entries: dict[Any, Any], name: str, args: Any, named: Any)
         containers.merge(m, entries, named)
 
 
-@inheritable(DICT)
-def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
-    return DictInstance()
+inheritable(DICT)(lambda m, cls, payload, args, named: DictInstance())
 
 
+@method(DICT, "__init__")
 def _init_dict(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
-    check_owner(m, owner, dict, "__init__")
     _fill(m, owner, "dict", args, named)
-
-
-DICT.members["__init__"] = Builtin("dict.__init__", _init_dict)
 
 
 @class_method(DICT, "fromkeys")
@@ -388,20 +369,15 @@ def _fromkeys(m: Machine, cls: Class, iterable: Any, value: Any = None, /) -> An
 # ---- methods ------------------------------------------------------------------------------------
 
 
-def _charge_lookup(m: Machine, owner: Any, key: Any, name: str) -> None:
-    check_owner(m, owner, dict, name)
-    m.check_key(key, dict.__len__(owner))
-
-
 @method(DICT, "get")
 def _get(m: Machine, owner: Any, key: Any, default: Any = None, /) -> Any:
-    _charge_lookup(m, owner, key, "get")
+    m.check_key(key, dict.__len__(owner))
     return call_host(m, dict.get, (owner, key, default))
 
 
 @method(DICT, "setdefault")
 def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None, /) -> Any:
-    _charge_lookup(m, owner, key, "setdefault")
+    m.check_key(key, dict.__len__(owner))
     m.charge(containers.DICT_ENTRY)
     m.allow_length(dict.__len__(owner) + 1, "the dict")
     return call_host(m, dict.setdefault, (owner, key, default))
@@ -409,13 +385,12 @@ def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None, /) -> Any
 
 @method(DICT, "pop")
 def _pop_key(m: Machine, owner: Any, key: Any, /, *default: Any) -> Any:
-    _charge_lookup(m, owner, key, "pop")
+    m.check_key(key, dict.__len__(owner))
     return call_host(m, dict.pop, (owner, key, *default))
 
 
 @method(DICT, "update")
 def _update(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
-    check_owner(m, owner, dict, "update")
     _fill(m, owner, "update", args, named)
 
 
@@ -431,32 +406,22 @@ host_method(DICT, dict, "values", no_extra_cost)
 host_method(DICT, dict, "items", no_extra_cost)
 
 
-@method(DICT, "copy")
-def _copy_dict(m: Machine, owner: Any, /) -> dict[Any, Any]:
-    check_owner(m, owner, dict, "copy")
-    return containers.copy_dict(m, owner)
+method(DICT, "copy")(lambda m, owner, /: containers.copy_dict(m, owner))
 
 
 # ---- views --------------------------------------------------------------------------------------
 
 
-def _isdisjoint(cls: Class) -> None:
-    def isdisjoint(m: Machine, view: Any, other: Any, /) -> bool:
-        check_owner(m, view, cls.payload, "isdisjoint")
-        return not any(m.contains(view, element) for element in m.iterate(other))
-
-    cls.members["isdisjoint"] = Builtin(f"{cls.name}.isdisjoint", isdisjoint)
-
-
-_isdisjoint(KEYS)
-_isdisjoint(ITEMS)
+for _cls in (KEYS, ITEMS):
+    method(_cls, "isdisjoint")(
+        lambda m, view, other, /: not any(m.contains(view, element) for element in m.iterate(other))
+    )
 
 
 # ---- `set` and `frozenset` ----------------------------------------------------------------------
 
 SET = builtin_class("set", KernelSet)
 FROZENSET = builtin_class("frozenset", KernelFrozenSet)
-_SET_TYPES = ((SET, set), (FROZENSET, frozenset))
 
 
 @constructor(SET)
@@ -481,10 +446,6 @@ def _same_type(owner: Any, values: Any) -> Any:
 
 
 # ---- methods of both ----------------------------------------------------------------------------
-
-
-def _copy_set(m: Machine, owner: Any, /) -> Any:
-    return containers.copy_set(m, owner) if isinstance(owner, set) else owner
 
 
 def _union(m: Machine, owner: Any, /, *others: Any) -> Any:
@@ -538,32 +499,19 @@ def _isdisjoint_set(m: Machine, owner: Any, other: Any, /) -> bool:
     return not any(element in owner for element in unordered(other_set))
 
 
-def _add(name: str, function: Callable[..., Any]) -> None:
-    """Register a function as a method of both set types."""
-    for cls, kind in _SET_TYPES:
-        cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(kind, name, function))
-
-
-def _checked(kind: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(m: Machine, owner: Any, /, *args: Any) -> Any:
-        check_owner(m, owner, kind, name)
-        return function(m, owner, *args)
-
-    return call
-
-
-for _name, _function in (
-    ("copy", _copy_set),
-    ("union", _union),
-    ("intersection", _intersection),
-    ("difference", _difference),
-    ("symmetric_difference", _symmetric_difference),
-    ("issubset", _issubset),
-    ("issuperset", _issuperset),
-    ("isdisjoint", _isdisjoint_set),
-):
-    _function.__qualname__ = f"set.{_name}"
-    _add(_name, _function)
+_OF_BOTH: dict[str, Callable[..., Any]] = {
+    "copy": lambda m, owner, /: containers.copy_set(m, owner) if isinstance(owner, set) else owner,
+    "union": _union,
+    "intersection": _intersection,
+    "difference": _difference,
+    "symmetric_difference": _symmetric_difference,
+    "issubset": _issubset,
+    "issuperset": _issuperset,
+    "isdisjoint": _isdisjoint_set,
+}
+for _name, _function in _OF_BOTH.items():
+    for _cls in (FROZENSET, SET):  # messages name the set
+        method(_cls, _name)(_function)
 
 
 # ---- methods that modify a set ------------------------------------------------------------------
@@ -571,7 +519,6 @@ for _name, _function in (
 
 @method(SET, "add")
 def _add_one(m: Machine, owner: Any, item: Any, /) -> None:
-    check_owner(m, owner, set, "add")
     call_host(m, containers.add, (m, owner, item))
 
 
@@ -586,7 +533,6 @@ host_method(SET, set, "remove", _charge_element)
 
 @method(SET, "pop")
 def _pop_element(m: Machine, owner: Any, /) -> Any:
-    check_owner(m, owner, set, "pop")
     m.charge(len(owner))
     if not owner:
         raise KeyError("pop from an empty set")
@@ -601,7 +547,6 @@ host_method(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
 
 @method(SET, "update")
 def _update_set(m: Machine, owner: Any, /, *others: Any) -> None:
-    check_owner(m, owner, set, "update")
     for other in others:
         containers.add_all(m, owner, other)
 
@@ -613,18 +558,15 @@ def _replace_elements(m: Machine, owner: Any, elements: Any) -> None:
 
 @method(SET, "intersection_update")
 def _intersection_update(m: Machine, owner: Any, /, *others: Any) -> None:
-    check_owner(m, owner, set, "intersection_update")
     _replace_elements(m, owner, _intersection(m, owner, *others))
 
 
 @method(SET, "difference_update")
 def _difference_update(m: Machine, owner: Any, /, *others: Any) -> None:
-    check_owner(m, owner, set, "difference_update")
     for other in others:
         set.difference_update(owner, containers.as_set(m, other, len(owner)))
 
 
 @method(SET, "symmetric_difference_update")
 def _symmetric_difference_update(m: Machine, owner: Any, other: Any, /) -> None:
-    check_owner(m, owner, set, "symmetric_difference_update")
     _replace_elements(m, owner, _symmetric_difference(m, owner, other))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, ClassMethod, rename
+from nkic.evaluate.tables import check_owner
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -49,17 +50,6 @@ def host_method(cls: Class, kind: type, name: str, cost: Cost) -> None:
         return call_host(m, function, (owner, *args), named)
 
     cls.members[name] = Builtin(f"{cls.name}.{name}", call)
-
-
-def check_owner(m: Machine, owner: Any, kind: type, name: str) -> None:
-    """Raise if a method that was read from its class is called on an object of another class."""
-    if not isinstance(owner, kind):
-        text = f"descriptor '{name}' for '{_name(kind)}' objects doesn't apply to a "
-        raise TypeError(f"{text}'{m.class_of(owner).name}' object")
-
-
-def _name(kind: type) -> str:
-    return {"KernelSet": "set", "KernelFrozenSet": "frozenset"}.get(kind.__name__, kind.__name__)
 
 
 def no_extra_cost(m: Machine, owner: Any, args: Sequence[Any]) -> None:

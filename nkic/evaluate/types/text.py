@@ -13,7 +13,6 @@ from nkic.evaluate.texts import format_method
 from nkic.evaluate.types.shared import (
     arguments_by_name,
     call_host,
-    check_owner,
     class_method,
     constructor,
     host_method,
@@ -180,32 +179,27 @@ def textlike(kind: Class, python: type[str] | type[bytes]) -> None:
 
     @method(kind, "split")
     def _split(m: Machine, text: Any, /, sep: Any = None, maxsplit: Any = -1) -> Any:
-        check_owner(m, text, python, "split")
         split(m, text, (sep, maxsplit))
         return call_host(m, python.split, (text, sep, maxsplit))
 
     @method(kind, "rsplit")
     def _rsplit(m: Machine, text: Any, /, sep: Any = None, maxsplit: Any = -1) -> Any:
-        check_owner(m, text, python, "rsplit")
         split_back(m, text, (sep, maxsplit))
         return call_host(m, python.rsplit, (text, sep, maxsplit))
 
     @method(kind, "splitlines")
     def _splitlines(m: Machine, text: Any, /, keepends: Any = False) -> Any:
-        check_owner(m, text, python, "splitlines")
         lines(m, text, ())
         return python.splitlines(text, m.truth(keepends))
 
     @method(kind, "expandtabs")
     def _expandtabs(m: Machine, text: Any, /, tabsize: Any = 8) -> Any:
-        check_owner(m, text, python, "expandtabs")
         size = m.index(tabsize)
         tabs(m, text, size)
         return python.expandtabs(text, size)
 
     @method(kind, "replace")
     def _replace(m: Machine, text: Any, old: Any, new: Any, count: Any = -1, /) -> Any:
-        check_owner(m, text, python, "replace")
         args = (old, new, m.index(count))
         replaced(m, text, args)
         return call_host(m, python.replace, (text, *args))
@@ -255,9 +249,7 @@ def make_str(m: Machine, cls: Class, /, *args: Any, **named: Any) -> str:
     return decode(m, value, bound.get("encoding", "utf-8"), bound.get("errors", "strict"), "str")
 
 
-@inheritable(STR)
-def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
-    return StrInstance(make_str(m, STR, *args, **named))
+inheritable(STR)(lambda m, cls, payload, args, named: StrInstance(make_str(m, STR, *args, **named)))
 
 
 # ---- Python's own methods -----------------------------------------------------------------------
@@ -291,15 +283,11 @@ def join(m: Machine, separator: Any, parts: Any, kind: Any, expected: str) -> An
     return kind.join(separator, values)
 
 
-@method(STR, "join")
-def _join(m: Machine, text: str, iterable: Any, /) -> Any:
-    check_owner(m, text, str, "join")
-    return join(m, text, iterable, str, "str instance")
+method(STR, "join")(lambda m, text, iterable, /: join(m, text, iterable, str, "str instance"))
 
 
 @method(STR, "format")
 def _format(m: Machine, text: str, /, *args: Any, **named: Any) -> str:
-    check_owner(m, text, str, "format")
     return format_method(m, text_of(m, text))(args, named)
 
 
@@ -322,7 +310,6 @@ class _Items(Mapping[str, Any]):
 
 @method(STR, "format_map")
 def _format_map(m: Machine, text: str, mapping: Any, /) -> str:
-    check_owner(m, text, str, "format_map")
     return format_method(m, text_of(m, text))((), _Items(m, mapping))
 
 
@@ -339,7 +326,6 @@ def _maketrans(m: Machine, x: Any, /, *more: Any) -> Any:
 
 @method(STR, "translate")
 def _translate(m: Machine, text: str, table: Any, /) -> Any:
-    check_owner(m, text, str, "translate")
     m.charge(2 * len(text))
     plain = text_of(m, text)
     replacements = {
@@ -371,7 +357,6 @@ def _place(m: Machine, table: Any, number: int) -> Any:
 
 @method(STR, "encode")
 def _encode(m: Machine, text: str, /, encoding: Any = "utf-8", errors: Any = "strict") -> bytes:
-    check_owner(m, text, str, "encode")
     return encode(m, text, encoding, errors, "encode")
 
 
@@ -387,7 +372,6 @@ def encode(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> byte
 
 
 def decode(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
-    """Return the text of bytes."""
     codec, handler = _codec(m, encoding, errors, name)
     m.text(len(value))
     text = value.decode(codec, handler)
@@ -481,7 +465,6 @@ textlike(BYTES, bytes)
 
 @method(BYTES, "translate")
 def _translate_bytes(m: Machine, data: bytes, table: Any, /, delete: Any = b"") -> Any:
-    check_owner(m, data, bytes, "translate")
     m.text(len(data), "the bytes")
     return call_host(m, bytes.translate, (data, table), {"delete": delete})
 
@@ -494,19 +477,16 @@ def _maketrans_bytes(m: Machine, frm: Any, to: Any, /) -> Any:
 
 @method(BYTES, "join")
 def _join_bytes(m: Machine, data: bytes, iterable: Any, /) -> Any:
-    check_owner(m, data, bytes, "join")
     return join(m, data, iterable, bytes, "a bytes-like object")
 
 
 @method(BYTES, "decode")
 def _decode(m: Machine, data: bytes, /, encoding: Any = "utf-8", errors: Any = "strict") -> str:
-    check_owner(m, data, bytes, "decode")
     return decode(m, data, encoding, errors, "decode")
 
 
 @method(BYTES, "hex")
 def _hex(m: Machine, data: bytes, /, *args: Any, **named: Any) -> Any:
-    check_owner(m, data, bytes, "hex")
     m.text(3 * len(data) if args or named else 2 * len(data))
     return call_host(m, bytes.hex, (data, *args), named)
 

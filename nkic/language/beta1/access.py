@@ -206,7 +206,6 @@ def _note_outside(
 
 
 def _is_outside(index: Index, size: int) -> bool:
-    """Return whether an index exceeds a dimension of this size."""
     low, high = index.bounds
     return low < 0 or high >= size
 
@@ -402,7 +401,6 @@ def _dynamic(view: View, axis: int, part: AtRunTime, dynamic: Dynamic | None) ->
 
 
 def part_of(view: View, starts: Sequence[int], sizes: Sequence[int]) -> View:
-    """Return a box of a view."""
     offset = view.offset + sum(
         start * stride for start, stride in zip(starts, view.strides, strict=True)
     )

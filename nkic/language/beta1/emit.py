@@ -480,7 +480,6 @@ def can_start(view: View) -> bool:
 
 
 def _copy_at(at: CallChain, dst: View, src: View) -> Instruction:
-    """Return the instruction for a copy, at the place of an assignment."""
     trace, scratch = active(), list[Item]()
     before, trace.body = trace.body, scratch
     on_engine = all(view.tensor.on_chip and can_start(view) for view in (dst, src))

@@ -64,7 +64,6 @@ def extent(mask: Any, shape: Shape, axes: Axes, product: bool = False) -> Extent
 
 
 def extent_of(tile: Tile, mask: Any) -> Extent:
-    """Return the part of a tile that a mask leaves."""
     return extent(mask, tile.shape, tile._axes)
 
 

@@ -126,7 +126,13 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         return True
     part = producer.part_of(destination)
     accumulate = _prepare_sum(item, producer, part)
-    _redirect(item, producer, part, accumulate)
+    # The matmul, recorded last, writes a part of the tile in PSUM instead.
+    operands, attributes = list(item.operands), list(item.attributes)
+    operands[producer.operand] = operand(Tile(part))._access
+    attributes[item.row.attribute_index["accumulate"]] = accumulate
+    last = producer.body[-1]
+    assert isinstance(last, Instruction)
+    producer.body[-1] = last._replace(operands=tuple(operands), attributes=tuple(attributes))
     note_sum()
     active().written.add(number_)
     producer = producer._replace(position=len(producer.body) - 1)
@@ -180,16 +186,6 @@ def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
     if region.remaining is not None:
         chosen = Tile(cut(predicate(region.remaining, source.shape)._access, region))
         emit("tensor_copy_predicated", destination, src=total, predicate=chosen)
-
-
-def _redirect(item: Instruction, producer: Producer, part: View, accumulate: bool | None) -> None:
-    """Redirect the matmul, recorded last, to a part of a tile in PSUM."""
-    operands, attributes = list(item.operands), list(item.attributes)
-    operands[producer.operand] = operand(Tile(part))._access
-    attributes[item.row.attribute_index["accumulate"]] = accumulate
-    last = producer.body[-1]
-    assert isinstance(last, Instruction)
-    producer.body[-1] = last._replace(operands=tuple(operands), attributes=tuple(attributes))
 
 
 def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:

@@ -227,7 +227,6 @@ def rearranged(mask: Mask, order: Sequence[int]) -> Mask:
 
 
 def depends_on(mask: Mask, axis: int) -> bool:
-    """Return whether a placed mask depends on a dimension."""
     if isinstance(mask, Compared):
         return mask.index.dims[axis].step != 0
     assert isinstance(mask, Joined)
@@ -274,7 +273,6 @@ def range_over(index: Index, box: Box) -> tuple[int, int]:
 
 
 def whole(shape: Shape) -> Box:
-    """Return the box of a whole tile."""
     return Box((0,) * len(shape), shape)
 
 

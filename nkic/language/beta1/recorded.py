@@ -41,7 +41,6 @@ def finish(trace: Trace) -> None:
 
 
 def insert(body: list[Item]) -> None:
-    """Insert the instructions that wait for this body."""
     positions = sorted(s.position + (not s.is_before) for s in _of(body))
     if not positions:
         return

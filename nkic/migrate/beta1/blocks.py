@@ -455,7 +455,6 @@ class Blocks:
         return (id(function), name) if name in params else None
 
     def _key(self, name: cst.Name) -> Key:
-        """Return the function that binds the name, with the name."""
         scope = scope_of(self.sheet, name)
         if isinstance(parent := next(self.sheet.parents(name)), cst.Param) and scope is None:
             scope = next(p for p in self.sheet.parents(parent) if isinstance(p, cst.FunctionDef))

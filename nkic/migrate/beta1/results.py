@@ -385,7 +385,6 @@ def _tile_name(statement: cst.BaseSmallStatement, call: Pending) -> str:
 
 
 def _writing(call: cst.Call, dst: cst.BaseExpression) -> cst.SimpleStatementLine:
-    """Return the line of a call with its dst."""
     by_name = bool(call.args) and all(keyword_of(arg) for arg in call.args)
     first = named("dst", dst) if by_name else cst.Arg(dst)
     args = [first.with_changes(comma=COMMA), *call.args] if call.args else [first]

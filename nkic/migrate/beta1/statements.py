@@ -262,7 +262,6 @@ def _is_plain(indices: Indices, value: cst.CSTNode) -> bool:
 
 
 def under(sheet: Sheet, loops: Loops, line: cst.SimpleStatementLine) -> cst.BaseStatement:
-    """Return the line inside its loops."""
     sheet.done[UNROLLED] += 1
     statement: cst.BaseStatement = line.with_changes(leading_lines=())
     for name, count in reversed(loops.values()):

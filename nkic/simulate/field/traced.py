@@ -53,7 +53,6 @@ class Stored(Untraceable):
 
 
 def outside() -> FrameType:
-    """Return the frame of the function that is followed."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
@@ -95,7 +94,6 @@ class Traced(NDArrayOperatorsMixin):
 
     @classmethod
     def new(cls, elements: Elements, shape: Shape, places: Places) -> Traced:
-        """Return an array of its own elements."""
         own = elements.moved(lambda x: x.reshape(-1))
         return cls([own], np.arange(prod(shape)).reshape(shape), places)
 

@@ -208,7 +208,7 @@ def reduce(
     `squares` is the sum of the values' squares, in float32 and any order, if it is known.
     """
     if op == "add" and order == "exact" and squares < inf and may_sum(values, out.size):
-        _certain(values, out, keep, squares)
+        _certain(values, out, squares)
     elif op in _SUMS:
         _accumulated(_SUMS[op], values, out, keep, order)
     else:
@@ -224,7 +224,7 @@ def reduce_bits(op: str, raw: Array, out: Array, keep: int = 1) -> None:
     ufunc.reduce(raw, axis=tuple(range(keep, raw.ndim)), out=out)
 
 
-def _certain(values: Floats, out: Floats, keep: int, squares: float) -> None:
+def _certain(values: Floats, out: Floats, squares: float) -> None:
     """Add in whichever order is fastest where this does not matter."""
     rest = sum_rows(values, out, squares)
     if rest is not None:

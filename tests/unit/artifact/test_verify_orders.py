@@ -19,7 +19,7 @@ from nkic.machine.targets import Buffer
 from nkic.simulate import RunOptions, simulate
 from tests.cli.nki_run_fixtures import artifact, folder, nki
 from tests.harness.commands import Run
-from tests.harness.proofs import make, with_stream
+from tests.harness.proofs import make, slots, with_stream
 from tests.programs import copy, declare, load, op, program
 
 __all__ = ["artifact", "folder", "nki"]  # fixtures
@@ -54,15 +54,6 @@ LOOP = [
 def executable(*body: str) -> Executable:
     found = make(program("\n".join([*HEAD, *(f"  {line}" for line in body)])))
     return found.file()
-
-
-def slots(found: Executable) -> list[tuple[int, int, InstructionRecord]]:
-    return [
-        (s, at, item)
-        for s, stream in enumerate(found.streams)
-        for at, item in enumerate(stream.items)
-        if isinstance(item, InstructionRecord)
-    ]
 
 
 def changed(found: Executable, stream: int, at: int, **fields: Any) -> Executable:

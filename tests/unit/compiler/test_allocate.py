@@ -10,6 +10,7 @@ from nkic.compiler.depend import depend
 from nkic.machine.targets import Address, Buffer
 from nkic.program.program import Edge, Program
 from nkic.prove import prove_addresses, read
+from tests.harness.proofs import allocated
 from tests.programs import copy, declare, op, program
 
 KIB = 1024
@@ -28,12 +29,6 @@ def chain(count: int, bytes_: int, more: str = "") -> Program:
     fill = op(0, "memset", dst=f"%0{whole}", value="0.0")
     steps = [copy(i, f"%{i}{whole}", f"%{i - 1}{whole}") for i in range(1, count)]
     return program("\n".join([*tensors, "core", *(f"  {s}" for s in (fill, *steps))]))
-
-
-def allocated(found: Program) -> Program:
-    done, _ = allocate(found, depend(found), Reporter())
-    assert prove_addresses(done, read(found)) == []
-    return done
 
 
 def test_a_chain_longer_than_memory_reuses_it() -> None:

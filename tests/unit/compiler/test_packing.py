@@ -18,8 +18,8 @@ from nkic.compiler.allocate import allocate
 from nkic.compiler.depend import depend
 from nkic.compiler.tight import sink
 from nkic.machine.targets import TRN2, Buffer
-from nkic.program.program import Program, instructions
-from nkic.prove import prove_addresses, read
+from nkic.program.program import instructions
+from tests.harness.proofs import allocated
 from tests.programs import code, copy, declare, load, op, program
 
 HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n\n"
@@ -61,18 +61,12 @@ def test_tensors_of_many_partitions_do_not() -> None:
         api.compile(doubled(65), inputs={"x": data(65)})
 
 
-def placed(found: Program) -> Program:
-    done, _ = allocate(found, depend(found), Reporter())
-    assert prove_addresses(done, read(found)) == []
-    return done
-
-
 def test_four_quadrants_share_bytes() -> None:
     tensors = [declare(i, f"t{i}", f"32, {BIG}") for i in range(4)]
     whole = f"[0+32, 0; 1x{BIG}]"
     fills = [op(i, "memset", dst=f"%{i}{whole}", value="0.0") for i in range(4)]
     reads = [copy(4 + i, f"%{i}{whole}", f"%{3 - i}{whole}") for i in range(4)]
-    done = placed(program("\n".join([*tensors, "core", *fills, *reads])))
+    done = allocated(program("\n".join([*tensors, "core", *fills, *reads])))
     assert sorted(done.addresses.values()) == [(0, 0), (32, 0), (64, 0), (96, 0)]
 
 
@@ -89,7 +83,7 @@ def test_what_the_tensor_engine_reads_begins_at_partition_0() -> None:
         op(2, "nc_matmul", "tensor", dst=f"%2{part}", stationary=f"%1{part}", moving=f"%1{part}"),
         copy(3, f"%0{whole}", f"%1{whole}"),
     ]
-    done = placed(program("\n".join([*tensors, "core", *steps])))
+    done = allocated(program("\n".join([*tensors, "core", *steps])))
     assert done.addresses[0].partition == 64
     assert done.addresses[1].partition == 0
 
@@ -129,7 +123,7 @@ def test_what_fits_stays_in_program_order() -> None:
             ]
         )
     )
-    assert placed(found).cores == found.cores
+    assert allocated(found).cores == found.cores
 
 
 def test_a_transfer_is_put_off_only_up_to_what_writes_its_source() -> None:
@@ -153,7 +147,7 @@ def test_a_transfer_is_put_off_only_up_to_what_writes_its_source() -> None:
         allocate(late, depend(late), report)
     assert [e.code.slug for e in report.errors] == ["sbuf-overflow"]
     free = program("\n".join([*tensors, "input x = %0", "core", body[0], body[1], body[3]]))
-    assert [one.row.name for one in code(placed(free))] == ["memset", "dma_copy", "tensor_copy"]
+    assert [one.row.name for one in code(allocated(free))] == ["memset", "dma_copy", "tensor_copy"]
 
 
 def test_fixed_tensors_side_by_side_leave_the_rest() -> None:
@@ -170,7 +164,7 @@ def test_fixed_tensors_side_by_side_leave_the_rest() -> None:
         copy(4, "%3[0+128, 0; 1x1024]", "%2[0+128, 0; 1x1024]"),
         copy(5, *parts),
     ]
-    done = placed(program("\n".join([*fixed, *free, "core", *fills])))
+    done = allocated(program("\n".join([*fixed, *free, "core", *fills])))
     assert done.addresses[2].byte == 0
     assert done.addresses[3].byte >= 4096 + 4 * BIG
 

@@ -9,13 +9,13 @@ import msgpack
 import pytest
 
 from nkic.artifact.encode import write
-from nkic.artifact.records import Executable, InstructionRecord, LoopRecord, PatternRecord
+from nkic.artifact.records import Executable, LoopRecord, PatternRecord
 from nkic.compiler.emit import emit
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Register
 from nkic.prove import prove_file
 from nkic.prove.file import KERNEL, MOVED, PATTERN, PLACED, REGISTER, TENSOR, _Code, _declared
-from tests.harness.proofs import Made, differences, make, sections, with_stream
+from tests.harness.proofs import Made, differences, make, sections, slots, with_stream
 from tests.programs import copy, declare, load, op, program
 
 TILE, WORD = "[0+128, 0; 1x512]", "[0+1, 0; 1x1]"
@@ -50,15 +50,6 @@ def test_what_was_written_is_what_was_proven(made: Made) -> None:
     assert differences(made.schedule, made.file()) == []
 
 
-def items(found: Executable) -> list[tuple[int, int, InstructionRecord]]:
-    return [
-        (s, at, item)
-        for s, stream in enumerate(found.streams)
-        for at, item in enumerate(stream.items)
-        if isinstance(item, InstructionRecord)
-    ]
-
-
 def put(found: Executable, stream: int, at: int, *new: Any) -> Executable:
     record = found.streams[stream]
     changed = (*record.items[:at], *new, *record.items[at + 1 :])
@@ -68,7 +59,7 @@ def put(found: Executable, stream: int, at: int, *new: Any) -> Executable:
 def test_every_record_that_is_missing_twice_or_changed_is_found(made: Made) -> None:
     found = made.file()
     count = 0
-    for stream, at, item in items(found):
+    for stream, at, item in slots(found):
         others: list[tuple[Any, ...]] = [(), (item, item)]
         if item.waits:
             others.append((item._replace(waits=item.waits[1:]),))
@@ -102,7 +93,7 @@ def test_every_neighbours_that_change_places_are_found(made: Made) -> None:
 )
 def test_every_access_that_is_changed_is_found(made: Made, change: dict[str, Any]) -> None:
     found, count = made.file(), 0
-    for stream, at, item in items(found):
+    for stream, at, item in slots(found):
         for number, operand in enumerate(item.operands):
             if not isinstance(operand, PatternRecord):
                 continue
@@ -125,7 +116,7 @@ def test_every_run_time_offset_that_is_changed_is_found(made: Made, dynamic: Any
     found = made.file()
     stream, at, item = next(
         (s, at, item)
-        for s, at, item in items(found)
+        for s, at, item in slots(found)
         if any(isinstance(o, PatternRecord) and o.dynamic for o in item.operands)
     )
     first, *rest = item.operands
@@ -139,7 +130,7 @@ def test_every_run_time_offset_that_is_changed_is_found(made: Made, dynamic: Any
 @pytest.mark.parametrize("value", [2, True, -0.0, 0.0, None, 2.5])
 def test_every_number_and_attribute_that_is_changed_is_found(made: Made, value: Any) -> None:
     found = made.file()
-    stream, at, item = next(i for i in items(found) if i[2].row is ROWS["activation"])
+    stream, at, item = next(i for i in slots(found) if i[2].row is ROWS["activation"])
     number = next(n for n, o in enumerate(item.operands) if o == 2.0)
     operands = (*item.operands[:number], value, *item.operands[number + 1 :])
     changed = put(found, stream, at, item._replace(operands=operands))
@@ -169,7 +160,7 @@ def test_every_tensor_that_is_changed_is_found(
 def test_a_tensor_that_is_two_in_the_file_is_found(made: Made) -> None:
     """Otherwise one tensor would be written, and another of the same name and shape read."""
     found = made.file()
-    stream, at, item = next(i for i in items(found) if i[2].row is ROWS["reciprocal"])
+    stream, at, item = next(i for i in slots(found) if i[2].row is ROWS["reciprocal"])
     for number, operand in enumerate(item.operands):
         assert isinstance(operand, PatternRecord)
         twin = operand._replace(tensor=len(found.tensors))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from nkic.specialise.native import spaces
 from tests.harness import two_ways
 from tests.harness.kernels import compile_text
 
+pytestmark = pytest.mark.filterwarnings("ignore")
 HEAD = """\
 import math
 
@@ -72,13 +71,6 @@ CASES = [
     ("y = x.sum()", "a tensor has no attribute `sum`", "nl.sum(t, axis=1), or nisa.tensor_reduce"),
     ("y = x.swish()", "a tensor has no attribute `swish`", "nl.silu, which is a function"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _text(body: str) -> str:
