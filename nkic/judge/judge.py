@@ -194,12 +194,13 @@ HIDDEN = "hidden seed"
 class Candidate:
     """A candidate: the text of a file, or the bytes of a compiled kernel.
 
-    `kernel` names the one that is meant, if not the task does.
+    `kernel` names the one that is meant, if not the task does; `problem` says why it has no data.
     """
 
     name: str
     data: bytes
     kernel: str = ""
+    problem: str = ""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Candidate:
@@ -322,6 +323,8 @@ class Judge:
 
     def known(self, candidate: Candidate) -> Evaluation | None:
         """Return the evaluation of a candidate that `results` has, if any."""
+        if candidate.problem:
+            return self.unjudged(candidate, candidate.problem)
         return self.results.get(self.key(candidate)) if self.results is not None else None
 
     def keep(self, candidate: Candidate, found: Evaluation) -> None:
