@@ -157,31 +157,33 @@ class Results:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path, self._lock = os.fspath(path), threading.Lock()
+        self._database: sqlite3.Connection | None = None
+        self._execute("CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, record)")
+
+    def _execute(self, statement: str, *values: str) -> Any:
+        """Return the first row. Raises `UsageFailed`: another process may do anything to a file."""
         try:
-            self._database = sqlite3.connect(self.path, _WAIT, check_same_thread=False)
-            with self._lock, self._database as database:
-                database.execute(
-                    "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, record)"
-                )
+            with self._lock:
+                if self._database is None:
+                    self._database = sqlite3.connect(self.path, _WAIT, check_same_thread=False)
+                with self._database as database:
+                    return database.execute(statement, values).fetchone()
         except sqlite3.Error as error:
             text = f"`{self.path}` cannot hold evaluations: {error}"
             raise bad_value(text, "name a file that does not exist yet") from None
 
     def get(self, key: str) -> Evaluation | None:
         """Return the evaluation of a key; None if there is none that can be read."""
-        with self._lock:
-            found = self._database.execute("SELECT record FROM results WHERE key = ?", (key,))
-            row = found.fetchone()
+        row = self._execute("SELECT record FROM results WHERE key = ?", key)
         try:
             return Evaluation.from_record(json.loads(row[0])) if row else None
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, RecursionError):
             return None
 
     def put(self, key: str, evaluation: Evaluation) -> None:
         """Keep an evaluation."""
-        with self._lock, self._database as database:
-            row = (key, evaluation.json(host=True))
-            database.execute("INSERT OR REPLACE INTO results VALUES (?, ?)", row)
+        row = (key, evaluation.json(host=True))
+        self._execute("INSERT OR REPLACE INTO results VALUES (?, ?)", *row)
 
 
 # --------------------------------------------------------------------------------------------------
