@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import re
@@ -233,7 +232,7 @@ EXTRA = {"starlette", "uvicorn", "prometheus_client"}
 def serve(line: ServeLine, session: Session) -> int:
     try:
         from nkic.serve.app import Service, run
-        from nkic.serve.limits import Limits
+        from nkic.serve.limits import Limits, is_here
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
@@ -243,7 +242,7 @@ def serve(line: ServeLine, session: Session) -> int:
     if not line.tasks:
         raise bad_value("no task is given", "nkic serve TASK.toml")
     tokens = _tokens(line)
-    if not tokens and not _is_here(line.host):
+    if not tokens and not is_here(line.host):
         text = f"--host {line.host}: whoever reaches it could use it"
         raise bad_value(text, "give --token FILE, or NKIC_TOKEN in the environment")
     results = Results(line.results) if line.results is not None else None
@@ -274,10 +273,3 @@ def _tokens(line: ServeLine) -> list[str]:
         help = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
         raise bad_value(f"a token has fewer than {SHORTEST} characters", help)
     return tokens
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
