@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,19 @@ def test_what_cannot_be_read_costs_its_neighbours_nothing(
     assert code == 1 and [*found] == ["many/a.py", "many/b.py", "many/big.py", "good.py"]
     assert found["many/big.py"]["problem"].endswith("is larger than the limit of 313 bytes")
     assert found["good.py"]["correct"]
+
+
+@pytest.mark.parametrize("form", ["human", "github"])
+def test_a_name_is_but_a_name(form: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = [
+        "\x1b[31mx\n::error::y\u202e.py",
+        "\\a\\..\\b.py",
+        os.fsdecode(b"\xff.py"),
+        "a\n::c.py",
+    ]
+    for name in names:
+        Path("many", name).write_text(GOOD)
+    words = ("--no-families", "--no-sensitivity", "-v", "--message-format", form, "-j", "2")
+    _, out, err = said(capfd, "task.toml", "many", *words)
+    assert out.count(" correct ") == len(names) == err.count(": correct\n")
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]|(?m:^::)", out + err)

@@ -68,7 +68,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
                 records += schemas.traces_of(suite, evaluation, now)
             found.append(replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=()))
             right += evaluation.compiled if line.time_only else evaluation.correct
-            session.status(f"{evaluation.candidate}: {evaluation.status}")
+            session.status(clean(f"{evaluation.candidate}: {evaluation.status}"))
             write(f"{evaluation.json(line.host)}\n")
     if line.jsonl not in (None, STANDARD):
         session.wrote("jsonl", line.jsonl)
@@ -185,7 +185,7 @@ def tuned(line: TuneLine, session: Session) -> int:
         seed=line.seed,
         budget=_seconds(line.budget),
         results=line.results,
-        told=session.status,
+        told=lambda text: session.status(clean(text)),
     )
     source = found.text if found.best is not None else None
     for kind, path, text in (
