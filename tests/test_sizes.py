@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_718, 17),
+    "base": (3_724, 17),
     "machine": (9_673, 31),
     "source": (6_076, 14),
     "program": (1_752, 6),
@@ -34,10 +34,10 @@ BUDGET = {
     "report": (6_648, 20),
     "migrate": (6_614, 17),
     "api": (3_231, 12),
-    "judge": (3_149, 10),
-    "serve": (1_924, 7),
+    "judge": (3_207, 10),
+    "serve": (1_943, 7),
     "nki": (2_389, 12),
-    "cli": (6_560, 28),
+    "cli": (6_585, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 
