@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_718, 17),
+    "base": (3_724, 17),
     "machine": (9_671, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
@@ -34,10 +34,10 @@ BUDGET = {
     "report": (6_632, 20),
     "migrate": (6_599, 17),
     "api": (3_238, 12),
-    "judge": (3_137, 10),
-    "serve": (1_919, 7),
+    "judge": (3_195, 10),
+    "serve": (1_938, 7),
     "nki": (2_389, 12),
-    "cli": (6_556, 28),
+    "cli": (6_581, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

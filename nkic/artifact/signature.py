@@ -87,7 +87,7 @@ def _key(path: str, private: bool) -> Any:
     except ImportError:
         raise not_installed("signatures need", "cryptography") from None
     kind = ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey
-    data = files.read_bytes(path, MAX_KEY_FILE)
+    data = files.read_regular(path, MAX_KEY_FILE)
     key: Any = None
     with suppress(ValueError, UnsupportedAlgorithm):
         try:

@@ -195,6 +195,12 @@ def is_folder(path: str | Path) -> bool:
     return False
 
 
+def in_folder(folder: str | Path, pattern: str, home: str | Path) -> Iterator[Path]:
+    """Yield the regular files of a folder that are in `home`: a link may lead to any file."""
+    found = Path(folder).glob(pattern)
+    yield from (path for path in found if is_file(path) and is_inside(path, [Path(home)]))
+
+
 @contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """Return a stream that replaces the file `path` when the block succeeds.

@@ -28,6 +28,7 @@ def start_nki_run() -> int:
 
 
 def _start(tool: str, module: str) -> int:
+    _forget_current_folder()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not under nohup
         signal.signal(signal.SIGINT, _leave)
     # After the handler is set: even this import takes time.
@@ -50,6 +51,19 @@ def _start(tool: str, module: str) -> int:
     if watcher.page() is not None:  # a forked worker, which nothing else runs in
         os._exit(code)  # the streams are flushed; freeing every object takes 100 ms
     return code
+
+
+def _forget_current_folder() -> None:
+    """Import nothing from it because of an empty entry, as `$PYTHONPATH:/my/lib` may have.
+
+    There, `random.py` may be a kernel that nobody trusts. What Python imports before this, such as
+    `sitecustomize.py`, is beyond us.
+    """
+    parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if len(parts) > 1 and "" in parts:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, parts))  # for other processes
+        here = os.path.realpath(os.curdir)
+        sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != here]
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:

@@ -89,7 +89,7 @@ class Loader:
         probes = Probes()
         for name, file in (modules or {}).items():
             if not probes.is_file(Path(file)) and not probes.is_folder(Path(file)):
-                raise _missing(f"--module {name}", file)
+                raise _missing(f"--module {name}", f"`{file}`")
         roots = [Root(folder, label) for folder, label in _labelled(includes, probes)]
         return cls(Root(str(Path(path).parent)), roots, dict(modules or {}), probes=probes)
 
@@ -220,7 +220,7 @@ def _labelled(folders: Sequence[str], probes: Probes) -> Iterator[tuple[str, str
     taken: set[str] = set()
     for folder in folders:
         if not probes.is_folder(Path(folder)):
-            raise _missing("--include", folder)
+            raise _missing("--include", f"folder `{folder}`")
         label = files.real(folder).name + ":"
         while label in taken:
             label = "+" + label
@@ -228,8 +228,8 @@ def _labelled(folders: Sequence[str], probes: Probes) -> Iterator[tuple[str, str
         yield folder, label
 
 
-def _missing(option: str, path: str) -> UsageFailed:
-    return UsageFailed([make("cannot-read", f"{option}: there is no `{path}`")])
+def _missing(option: str, what: str) -> UsageFailed:
+    return UsageFailed([make("cannot-read", f"{option}: there is no {what}")])
 
 
 def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:

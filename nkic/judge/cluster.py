@@ -14,7 +14,9 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import cache, lru_cache, partial
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgpack
@@ -39,6 +41,8 @@ SETTINGS = {
     "distributed.scheduler.worker-saturation": 1.0,  # nobody waits behind one that kills a worker
     "distributed.admin.log-format": "%(message)s",
     "distributed.nanny.pre-spawn-environ.PYTHONSAFEPATH": 1,  # also for those that follow
+    "distributed.scheduler.http.routes": [],  # nobody looks
+    "distributed.worker.http.routes": [],
 }
 
 
@@ -58,12 +62,14 @@ class ClusterPool(Pool):
     """
 
     def __init__(self, address: str) -> None:
-        try:
-            import dask
-            import distributed as found
-        except ImportError:
-            text = "a cluster needs the package `distributed`"
-            raise bad_value(text, "pip install distributed") from None
+        needed = ["distributed", *["cryptography"] * address.startswith(LOCAL)]  # for TLS
+        for package in needed:
+            if find_spec(package) is None:
+                text = f"a cluster needs the package `{package}`"
+                raise bad_value(text, f"pip install {package}")
+        import dask
+        import distributed as found
+
         distributed: Any = found  # its annotations are partial
         self._killed = distributed.KilledWorker
         with ExitStack() as stack:
@@ -74,9 +80,15 @@ class ClusterPool(Pool):
                     text = f"--cluster: `{address}` has no number of workers"
                     raise bad_value(text, "use local:2")
                 dask.config.set(SETTINGS)
+                # Who could reach it, or write where its workers import from, could run code.
+                folder = stack.enter_context(TemporaryDirectory(prefix="nkic-cluster-"))
                 with by_themselves():
                     where = distributed.LocalCluster(
-                        n_workers=number, threads_per_worker=1, dashboard_address=None
+                        n_workers=number,
+                        threads_per_worker=1,
+                        dashboard_address="127.0.0.1:0",
+                        local_directory=folder,
+                        security=distributed.Security.temporary(),
                     )
                 stack.callback(where.close)
             try:

@@ -157,30 +157,32 @@ class Results:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path, self._lock = os.fspath(path), threading.Lock()
+        self._database: sqlite3.Connection | None = None
+        self._execute("CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, record)")
+
+    def _execute(self, statement: str, *values: str) -> Any:
+        """Return the first row. Raises `UsageFailed`: another process may do anything to a file."""
         try:
-            self._database = sqlite3.connect(self.path, _WAIT, check_same_thread=False)
-            with self._lock, self._database as database:
-                database.execute(
-                    "CREATE TABLE IF NOT EXISTS results (key TEXT PRIMARY KEY, record)"
-                )
+            with self._lock:
+                if self._database is None:
+                    self._database = sqlite3.connect(self.path, _WAIT, check_same_thread=False)
+                with self._database as database:
+                    return database.execute(statement, values).fetchone()
         except sqlite3.Error as error:
             text = f"`{self.path}` cannot hold evaluations: {error}"
             raise bad_value(text, "name a file that does not exist yet") from None
 
     def get(self, key: str) -> Evaluation | None:
         """Return the evaluation of a key; None if there is none that can be read."""
-        with self._lock:
-            found = self._database.execute("SELECT record FROM results WHERE key = ?", (key,))
-            row = found.fetchone()
+        row = self._execute("SELECT record FROM results WHERE key = ?", key)
         try:
             return Evaluation.from_record(json.loads(row[0])) if row else None
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, RecursionError):
             return None
 
     def put(self, key: str, evaluation: Evaluation) -> None:
-        with self._lock, self._database as database:
-            row = (key, evaluation.json(host=True))
-            database.execute("INSERT OR REPLACE INTO results VALUES (?, ?)", row)
+        row = (key, evaluation.json(host=True))
+        self._execute("INSERT OR REPLACE INTO results VALUES (?, ?)", *row)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -193,12 +195,13 @@ HIDDEN = "hidden seed"
 class Candidate:
     """A candidate: the text of a file, or the bytes of a compiled kernel.
 
-    `kernel` names the one that is meant, if not the task does.
+    `kernel` names the one that is meant, if not the task does; `problem` says why it has no data.
     """
 
     name: str
     data: bytes
     kernel: str = ""
+    problem: str = ""
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Candidate:
@@ -319,6 +322,8 @@ class Judge:
 
     def known(self, candidate: Candidate) -> Evaluation | None:
         """Return the evaluation of a candidate that `results` has, if any."""
+        if candidate.problem:
+            return self.unjudged(candidate, candidate.problem)
         return self.results.get(self.key(candidate)) if self.results is not None else None
 
     def keep(self, candidate: Candidate, found: Evaluation) -> None:

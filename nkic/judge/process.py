@@ -27,6 +27,7 @@ from nkic.artifact.records import Executable
 from nkic.base import files
 from nkic.base.render import text
 from nkic.base.source import SourceFile
+from nkic.base.text import clean
 from nkic.base.worker import FORKED, answer_requests, started
 from nkic.judge.task import Case, Task
 from nkic.machine.codecs import storage
@@ -55,7 +56,7 @@ def compile_request(
     options |= {"grid": case.grid, "lnc": case.lnc, "target": task.target, "nki": task.nki}
     return {
         "case": case.name,
-        "path": Path(path).name,
+        "path": clean(Path(path).name).replace("\\", "_"),  # a file's name may be any bytes
         "text": text,
         "kernel": kernel,
         "options": options | ({} if task.optimise is None else {"optimise": task.optimise}),

@@ -11,6 +11,8 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -124,9 +126,10 @@ class Reference:
             return {name: _array(case, name, seed, family) for name in case.inputs}
         found, made = _answer(self._make, case, {"seed": seed}, {}), {}
         if not isinstance(found, Mapping):
-            found = dict(zip(case.inputs, found, strict=False))
+            found = dict(zip(case.inputs, _several(found), strict=False))
         for name, (dtype, shape) in case.inputs.items():
-            array, wanted = np.asarray(found.get(name, ())), unpacked_shape(shape, dtype)
+            array = _array_of(found.get(name, ()), f"{self.task.inputs}, case {case.name}: {name}")
+            wanted = unpacked_shape(shape, dtype)
             if array.shape != wanted:
                 text = f"[reference] {self.task.inputs} makes no `{name}` of shape {list(wanted)}"
                 raise bad_value(text, "it returns the inputs by name, or in the case's order")
@@ -139,15 +142,23 @@ class Reference:
         assert self._function is not None
         found = _answer(self._function, case, given, {"seed": seed} if self._make else {})
         if not isinstance(found, Mapping):
-            listed = found if isinstance(found, tuple | list) else (found,)
-            found = {f"output_{number}": value for number, value in enumerate(listed)}
+            found = {f"output_{number}": value for number, value in enumerate(_several(found))}
         if not found:
             raise bad_value(f"[reference] returns nothing for case {case.name}", "return an array")
-        return {name: np.asarray(value, np.float64) for name, value in found.items()}
+        where = f"{self._name or 'reference'}, case {case.name}: "
+        return {
+            name: _array_of(value, f"{where}{name}").astype(np.float64)
+            for name, value in found.items()
+        }
 
     def _read(self, case: Case, seed: int, arrays: Arrays) -> Mapping[str, Numbers]:
-        with np.load(io.BytesIO(self._data), allow_pickle=False) as archive:
-            return {name: np.asarray(archive[name], np.float64) for name in archive.files}
+        try:
+            with np.load(io.BytesIO(self._data), allow_pickle=False) as archive:
+                found = {name: archive[name] for name in archive.files}
+        except Exception as error:  # a zip file has many ways of being none
+            text = f"[reference] `{self._path.name}` is no npz file of numbers"
+            raise bad_value(text, "write it with np.savez") from error
+        return {name: _array_of(a, f"npz: {name}").astype(np.float64) for name, a in found.items()}
 
     def _run(self, case: Case, seed: int, arrays: Arrays) -> Mapping[str, Numbers]:
         text = self._data.decode("utf-8", "replace")
@@ -172,10 +183,11 @@ class Reference:
             return {}
         module = ModuleType(f"nkic_reference_{self.task.sha256}")
         module.__file__ = str(self._path)
+        vars(module)["print"] = partial(print, file=sys.stderr)  # standard output has results
         sys.modules[module.__name__] = module  # where dataclasses look their types up
         try:
             exec(compile(self._data, str(self._path), "exec"), vars(module))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise bad_value(f"[reference] `{self._path.name}`: {_said(error)}", "") from error
         for name in names:
             if not callable(getattr(module, name, None)):
@@ -191,17 +203,30 @@ def _answer(
     offered: Mapping[str, Any],
 ) -> Any:
     """Call a function of the task's author, which also gets what it has parameters for."""
-    takes = inspect.signature(function).parameters
-    more = any(p.kind is p.VAR_KEYWORD for p in takes.values())
-    chosen = {n: v for n, v in {**offered, **case.consts}.items() if more or n in takes}
     try:
+        takes = inspect.signature(function).parameters
+        more = any(p.kind is p.VAR_KEYWORD for p in takes.values())
+        chosen = {n: v for n, v in {**offered, **case.consts}.items() if more or n in takes}
         with np.errstate(all="ignore"):
             return function(**given, **chosen)
-    except Exception as error:
-        text = f"[reference] {function.__name__}, case {case.name}: {_said(error)}"
+    except (Exception, SystemExit) as error:
+        name = getattr(function, "__name__", "function")
+        text = f"[reference] {name}, case {case.name}: {_said(error)}"
         called = error.__traceback__ and error.__traceback__.tb_next
         help = "" if called else "its parameters are the inputs by name, and constants"
         raise bad_value(text, help) from error
+
+
+def _several(found: Any) -> Sequence[Any]:
+    return found if isinstance(found, tuple | list) else (found,)
+
+
+def _array_of(value: Any, what: str) -> NDArray[Any]:
+    """Return an array of real numbers, as the task's author must give it."""
+    with suppress(ValueError):  # of rows of several lengths
+        if (array := np.asarray(value)).dtype.kind in "biuf":
+            return array
+    raise bad_value(f"[reference] {what} is no array of real numbers", "return NumPy's arrays")
 
 
 def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
@@ -209,7 +234,7 @@ def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:
     return numbers(array, dtype).astype(np.float32) if dtype.is_float else array.copy()
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """Return what an exception says, with the line of the task's file that led to it."""
     called = error.__traceback__ and error.__traceback__.tb_next
     return f"{type(error).__name__}: {error}" + (f" (line {called.tb_lineno})" if called else "")

@@ -10,14 +10,16 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
 
+import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.base import files
+from nkic.base import files, profiles
 from nkic.base.diagnostics import UsageFailed, bad_argument, bad_value, did_you_mean
 from nkic.base.text import clean, size_of
 from nkic.machine.dtypes import DTYPES, DType
@@ -67,6 +69,8 @@ def values_of(family: str, name: str, dtype: DType, count: int, seed: int) -> Nu
 MAX_BYTES = 1 << 20  # size of a task's file
 MAX_REFERENCE = 1 << 30  # size of the file of its reference
 SECONDS, MEMORY = 120.0, 4 << 30  # limits of a candidate, unless the task sets others
+LONGEST = 1_000_000  # seconds
+VERSIONS = (*profiles.LABELS.values(), *profiles.ALIASES)
 REFERENCES = ("function", "npz", "kernel")
 MEASURES = {key for keys in MODES.values() for key in keys} | {"mode"}
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -218,14 +222,18 @@ class _Reader:
         limits = _table(table, "limits")
         _only("[limits]", limits)
         known = (*FAMILIES,)
+        found = tuple(self._case(n, case) for n, case in enumerate(cases))
+        names = [case.name for case in found]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            _refuse(f"two cases are called `{clean(twice)}`", "give each a name of its own")
         return Task(
             name=_text(table, "name") or folder.name,
-            cases=tuple(self._case(n, case) for n, case in enumerate(cases)),
+            cases=found,
             reference=self._reference(),
             inputs=_text(_table(table, "reference"), "inputs") or "",
             kernels=_names(table, "kernels"),
-            target=_one_of("target", table.get("target", DEFAULT.name), TARGETS),
-            nki=_text(table, "nki"),
+            target=_one_of("target", _text(table, "target") or DEFAULT.name, TARGETS),
+            nki=_one_of("nki", _text(table, "nki"), VERSIONS),
             optimise=_one_of("optimise", table.get("optimise"), (0, 1, 2)),
             outputs=self._outputs(),
             families=tuple(_one_of("families", n, known) for n in _names(table, "families", known)),
@@ -262,7 +270,7 @@ class _Reader:
                     _refuse(f"[outputs] has no `{key}`", did_you_mean(key, MEASURES))
                 if key == "mode":
                     _one_of("mode", value, MODES)
-                elif not isinstance(value, int | float) or isinstance(value, bool):
+                elif type(value) not in (int, float) or not isfinite(value):
                     _refuse(f"[outputs] {key} is {value!r}; it must be a number")
                 by_name.setdefault(key, {})[name] = value
         return ToleranceSettings(by_name, bool(self.table.get("equal_nan", False)))
@@ -282,12 +290,19 @@ class _Reader:
         if not isinstance(seeds, list) or not all(_is_seed(seed) for seed in seeds) or not seeds:
             _refuse(f"case {name}: `seeds` must be a list of whole numbers up to {MAX_SEED}")
         grid, lnc = case.get("grid"), _one_of(f"case {name}: lnc", case.get("lnc", 1), (1, 2))
+        grid = grid if isinstance(grid, list) or grid is None else [grid]
+        if not all(type(n) is int and n > 0 for n in grid or ()) or grid == []:
+            _refuse(f"case {name}: `grid` must be a whole number above 0, or a list of them")
+        try:
+            msgpack.packb(case)  # as it travels to a candidate's process
+        except (TypeError, ValueError, OverflowError) as error:
+            _refuse(f"case {name}: {error}", "write numbers, strings, lists and tables of these")
         return Case(
             name,
             inputs,
             _table(case, "consts"),
             {key: _generator(name, key, v, inputs) for key, v in _table(case, "values").items()},
-            tuple(grid) if isinstance(grid, list) else (grid,) if grid is not None else None,
+            tuple(grid) if grid is not None else None,
             lnc,
             tuple(seeds),
             bool(case.get("hidden", False)),
@@ -351,8 +366,8 @@ def _one_of(key: str, value: Any, choices: Any) -> Any:
 
 def _number(table: Mapping[str, Any], key: str, default: float) -> float:
     value = table.get(key, default)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-        _refuse(f"`{key}` is {value!r}; it must be a number above 0")
+    if type(value) not in (int, float) or not 0 < value <= LONGEST:
+        _refuse(f"`{key}` is {value!r}; it must be a number above 0, up to {LONGEST:,}")
     return float(value)
 
 

@@ -7,6 +7,7 @@ import base64
 import hmac
 import json
 import logging
+import re
 import signal
 import socket
 from collections import Counter
@@ -35,7 +36,7 @@ import nkic
 from nkic.base.diagnostics import NkicError, bad_value
 from nkic.judge import Candidate, Evaluation, Judge, Pool, Task
 from nkic.judge.schemas import OBJECT, TEXT, evaluation_schema, list_of
-from nkic.serve.limits import Limits, Refused
+from nkic.serve.limits import Limits, Refused, is_here
 
 # ------------------------------------------------------------------------------------------------
 # Reads what strangers send: every body becomes a request, or an error with a status of 4xx.
@@ -414,6 +415,7 @@ class Service:
         self.limits = limits or Limits()
         self.work = Work({judge.task.name: judge for judge in judges}, pool, self.limits)
         self._tokens = [sha256(token.encode()).digest() for token in tokens]
+        self.host = ""  # where it listens
         routes: list[tuple[str, str, Handler]] = [
             ("POST", "/evaluate", self.evaluate),
             ("GET", "/evaluations/{id}", self.evaluation),
@@ -486,6 +488,10 @@ class Service:
     def _token(self, request: Request) -> int:
         """Return whose request it is. Raises `Refused`."""
         if not self._tokens:
+            name = re.sub(r":\d*$", "", request.headers.get("host", "")).strip("[]")
+            if is_here(self.host) and not is_here(name):  # a page's own name can lead here
+                text = f"without tokens, requests must be to localhost, not to `{name[:80]}`"
+                raise Refused(401, text, {"WWW-Authenticate": "Bearer"})
             return 0
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         digest = sha256(given.strip().encode("utf-8", "replace")).digest()
@@ -562,10 +568,15 @@ class _Server(uvicorn.Server):
 
 def run(service: Service, host: str, port: int) -> None:
     """Serve until SIGINT or SIGTERM. Raises `UsageFailed` if it cannot listen."""
+    service.host = host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, UnicodeError) as error:
+        help = "give another --port if something else listens there"
+        raise bad_value(f"cannot listen on {host}:{port}: {error}", help) from None
     config = uvicorn.Config(
         service.app,
-        host=host,
-        port=port,
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=round(service.limits.grace) + 5,
@@ -575,7 +586,6 @@ def run(service: Service, host: str, port: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # the server raises them again when it has ended
     try:
-        _Server(config, service).run()
-    except SystemExit:  # uvicorn has printed why
-        help = "give another --port if something else listens there"
-        raise bad_value(f"cannot listen on {host}:{port}", help) from None
+        _Server(config, service).run([listening])
+    except SystemExit:
+        raise bad_value("the service did not start", "uvicorn has printed why") from None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
 
+from nkic.cli import nkic
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from tests.judge.test_cheats import CONSTANT, GOOD, REFERENCE, TASK
@@ -65,8 +68,12 @@ def test_the_reference_in_a_folder_is_no_candidate(
         (("task.toml", "none.py"), "cannot read `none.py`"),
         (("none.toml", "good.py"), "cannot read `none.toml`"),
         (("task.toml", "good.py", "--secret", "many/empty"), "`many/empty` is empty"),
-        (("task.toml", "good.py", "--results", "good.py"), "cannot hold evaluations"),
+        (("task.toml", "good.py", "--results", "secret"), "cannot hold evaluations"),
         (("task.toml", "good.py", "--cluster", "local:0"), "has no number of workers"),
+        (("task.toml", "good.py", "--traces", "x"), "`--traces` needs `--workloads`"),
+        (("task.toml", "good.py", "--results", ""), "--results: the value is empty"),
+        (("task.toml", "good.py", ""), "the value is empty"),
+        (("task.toml", "bare"), "no candidate is in `bare`"),
         (("task.toml", "good.py", "--cluster", "local:2", "-j", "2"), "exclude each other"),
     ],
 )
@@ -74,6 +81,66 @@ def test_what_is_refused(
     words: tuple[str, ...], message: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     Path("many/empty").write_text("\n")
+    Path("secret").write_text("no database")
+    Path("bare").mkdir()
+    Path("bare/link.py").symlink_to("../good.py")
     code, out, err = said(capfd, *words)
     assert code == 2 and message in err and not out
     assert Path("good.py").read_text() == GOOD
+
+
+INPUTS = ("task.toml", "reference.py", "good.py", "many/a.py", "secret")
+WRITERS = ("--jsonl", "--results", "--message-file")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "tune"])
+def test_no_output_is_an_input(
+    command: str, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("secret").write_text("words")
+    Path("many/a.py").write_text("")  # an empty file could become a database
+    before = {name: Path(name).read_bytes() for name in INPUTS}
+    words = {
+        "evaluate": ("task.toml", "good.py", "many", "--secret", "secret"),
+        "tune": ("good.py", "task.toml"),
+    }[command]
+    others = () if command == "evaluate" else ("--write", "--plot")
+    for option in (*WRITERS, *others):
+        kept = "--results" if option != "--results" else "--jsonl"
+        for name in INPUTS:
+            if command == "tune" and name in ("many/a.py", "secret"):
+                continue
+            given = (command, *words, kept, "kept", option, name)
+            code = run(nkic.command, "nkic", given)
+            assert code == 2 and "by this run" in capfd.readouterr().err, given
+            assert {name: Path(name).read_bytes() for name in INPUTS} == before, given
+
+
+def test_what_cannot_be_read_costs_its_neighbours_nothing(
+    folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nkic.judge.judge.MAX_BYTES", len(GOOD) + 1)
+    Path("many/big.py").write_text(GOOD + "  ")
+    os.mkfifo("many/pipe.py")
+    Path("many/secret.py").symlink_to("/etc/passwd")
+    code, out, _ = said(capfd, "task.toml", "many", "good.py", "--jsonl", "-", "--no-families")
+    found = {each["candidate"]: each for each in map(json.loads, out.splitlines())}
+    assert code == 1 and [*found] == ["many/a.py", "many/b.py", "many/big.py", "good.py"]
+    assert found["many/big.py"]["problem"].endswith("is larger than the limit of 313 bytes")
+    assert found["good.py"]["correct"]
+
+
+@pytest.mark.parametrize("form", ["human", "github"])
+def test_a_name_is_but_a_name(form: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = [
+        "\x1b[31mx\n::error::y\u202e.py",
+        "\\a\\..\\b.py",
+        os.fsdecode(b"\xff.py"),
+        "a\n::c.py",
+    ]
+    for name in names:
+        Path("many", name).write_text(GOOD)
+    words = ("--no-families", "--no-sensitivity", "-v", "--message-format", form, "-j", "2")
+    _, out, err = said(capfd, "task.toml", "many", *words)
+    assert out.count(" correct ") == len(names) == err.count(": correct\n")
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]|(?m:^::)", out + err)

@@ -333,7 +333,8 @@ def test_the_table_of_variables_is_complete() -> None:
         read |= set(re.findall(r"\"((?:NKIC?|NEURON)_[A-Z_]+)\"", text))
     shown = " ".join(name + " " + effect for name, effect in VARIABLES.items())
     assert len(read) >= 4
-    assert [name for name in sorted(read) if name not in shown] == []
+    ours = [name for name in sorted(read) if not name.startswith("PYTHON")]
+    assert [name for name in ours if name not in shown] == []
 
 
 def test_help_names_every_kind_and_table(nkic: Run) -> None:

@@ -67,6 +67,47 @@ def test_the_action_compares_with_the_base(folder: Path) -> None:
     assert code == 0 and "2 files: 2 ok" in comment and "cannot be read, so times" in comment
 
 
+def test_no_name_or_text_leaves_its_place_in_a_comment(folder: Path) -> None:
+    """A folder of a stranger: names that are options, text that ends a block of code."""
+    for name, text in {
+        "--check": "",
+        "--message-file=out": "",
+        "k.py": KERNEL.replace("nl.multiply", 'nl.multipy("````\\n@all ##[add-mask]a")'),
+        "::error::`````.py": KERNEL,
+    }.items():
+        Path(name).write_text(text, "utf-8")
+    _, comment = checked("--check --message-file=out k.py ::error::`````.py")
+    fences = re.findall(r"(?m)^`{3,}", comment)
+    assert len(fences) == 4 and len(set(fences)) == 1
+    inside = comment.split(fences[0])
+    assert not any("`" in part for part in inside[::2]) and "##[add-mask]" in inside[3]
+    assert all(fences[0].rstrip("`") == "" and fences[0] not in part for part in inside)
+    assert "--message-file=out" in inside[1] and Path("--check").read_text("utf-8") == ""
+
+
+def test_no_text_is_a_command_of_the_workflow(folder: Path) -> None:
+    (step,) = (s for s in loaded("action.yml")["runs"]["steps"] if s.get("id") == "check")
+    Path(".github").mkdir()
+    Path(".github/check-kernels").write_text(
+        '#!/bin/sh\nmkdir "$1"; >"$1/comment.md"; echo "##[add-mask]a"; echo ::error::b; exit 3\n'
+    )
+    Path(".github/check-kernels").chmod(0o755)
+    environ = {**os.environ, "GITHUB_ACTION_PATH": ".", "RUNNER_TEMP": ".", "FILES": "."}
+    environ |= {"GITHUB_OUTPUT": "o", "GITHUB_STEP_SUMMARY": "s", "BASE": "", "RULES": ""}
+    said = []
+    for _ in range(2):
+        words = ["bash", "-eo", "pipefail", "-c", step["run"]]
+        ran = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+        _, stop, *commands, go = ran.stdout.splitlines()
+        assert commands == ["##[add-mask]a", "::error::b"] and ran.returncode == 3
+        token = stop.removeprefix("::stop-commands::")
+        assert len(token) == 32 and go == f"::{token}::"
+        said.append(token)
+        Path("nkic/comment.md").unlink()
+        Path("nkic").rmdir()
+    assert len(set(said)) == 2
+
+
 def test_the_matcher_finds_short_messages(folder: Path, nkic: Run) -> None:
     Path("bad.py").write_text(KERNEL.replace("nl.multiply", "nl.multipy"), "utf-8")
     matchers = json.loads((ROOT / ".github/problem-matcher.json").read_text("utf-8"))

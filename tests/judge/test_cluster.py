@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -110,6 +111,24 @@ def test_a_cluster_gives_the_same_bytes_in_the_same_order(judge: Judge) -> None:
     assert [e.json() for e in found] == lines(judge.evaluate_all(given))
     assert [e.status for e in found] == ["correct"] * 4 + ["cheat"] * 4 + ["refused"]
     assert all(evaluation.seconds > 0 for evaluation in found)
+
+
+@pytest.mark.slow  # starts a worker
+def test_a_cluster_of_ours_answers_nobody_else() -> None:
+    client: Any = distributed.Client
+    with (pool := ClusterPool("local:1")):
+        told = pool._client.scheduler_info()
+        (worker,) = told["workers"].values()
+        for address in (told["address"], told["address"].replace("tls:", "tcp:")):
+            with pytest.raises((OSError, TypeError)):  # TypeError: tls without a certificate
+                client(address, timeout=1, set_as_default=False)
+        folder = Path(worker["local_directory"]).parents[1]
+        assert folder.name.startswith("nkic-cluster-") and folder.stat().st_mode & 0o77 == 0
+        (port, *_) = told["services"].values()
+        with socket.create_connection(("127.0.0.1", port)) as looking:
+            looking.sendall(b"GET /info/main/workers.html HTTP/1.0\r\n\r\n")
+            assert b" 404 " in looking.recv(99)
+    assert not folder.exists()
 
 
 @pytest.mark.slow  # starts workers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +128,9 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageFailed, match="cannot hold evaluations"):
         Results(tmp_path / "results")
     results = Results(tmp_path / "new")
-    with results._database as database:
-        database.execute("INSERT INTO results VALUES ('key', '[1]')")
-    assert results.get("key") is None
+    for text in ("[1]", "[" * 100_000, "{}", ""):
+        results._execute("INSERT OR REPLACE INTO results VALUES ('key', ?)", text)
+        assert results.get("key") is None
 
 
 def test_a_fault_of_nkic_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,3 +159,17 @@ def test_the_oldest_arrays_are_forgotten(folder: Path, monkeypatch: pytest.Monke
     again = reference.inputs(case, 0, None)
     assert again is not first
     assert all((again[name] == first[name]).all() for name in first)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DROP TABLE results", "ALTER TABLE results RENAME record TO other", "damaged"],
+)
+def test_whatever_becomes_of_the_results_is_said(change: str, tmp_path: Path) -> None:
+    results = Results(tmp_path / "results")
+    if change == "damaged":
+        (tmp_path / "results").write_bytes(bytes(4096))
+    else:
+        sqlite3.connect(tmp_path / "results").execute(change)
+    with pytest.raises(UsageFailed, match="results` cannot hold evaluations"):
+        results.get("key")

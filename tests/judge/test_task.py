@@ -48,6 +48,19 @@ def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
     [
         (REFERENCE, "there is no case", "inputs = { x = 'f32[128,512]' }"),
         (CASE, "[reference] must say one thing", "function = 'reference.py:softmax'"),
+        (
+            REFERENCE + CASE + CASE.replace("]]", "]]\nname = 'case0'"),
+            "two cases are called",
+            "name",
+        ),
+        (f"nki = '9'\n{REFERENCE}{CASE}", "`nki` is '9'", "0.7"),
+        (f"{REFERENCE}{CASE}[limits]\nseconds = inf\n", "`seconds` is inf", ""),
+        (f"{REFERENCE}{CASE}[outputs]\nrtol = nan\n", "rtol is nan", ""),
+        (f"{REFERENCE}{CASE}grid = 1.5\n", "`grid` must be", ""),
+        (f"{REFERENCE}{CASE}grid = []\n", "`grid` must be", ""),
+        (f"{REFERENCE}{CASE}lnc = 3\n", "lnc` is 3", "1, 2"),
+        (f"{REFERENCE}{CASE}consts = {{ n = 2024-01-01 }}\n", "datetime.date", "write numbers"),
+        (f"{REFERENCE}{CASE}consts = {{ n = -{2**64 - 1} }}\n", "case case0", "write numbers"),
         (f"targt = 'trn2'\n{REFERENCE}{CASE}", "a task has no `targt`", "did you mean `target`?"),
         (f"target = 'trn9'\n{REFERENCE}{CASE}", "`target` is 'trn9'", "`trn1`"),
         (f"optimise = 3\n{REFERENCE}{CASE}", "`optimise` is 3", "use one of 0, 1, 2"),
@@ -69,6 +82,50 @@ def test_what_is_refused(tmp_path: Path, text: str, message: str, help: str) -> 
     (found,) = raised.value.diagnostics
     assert message in found.message and help in (found.help or "")
     assert "task.toml" in found.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("return None", "return 'abc'", "return {'y': object()}", "return (n for n in x)"),
+        *("return {}", "return x * 1j", "return {'y': [[1], [1, 2]]}", "raise SystemExit"),
+        *("return {'x': 'abc'}", "return g(x)"),
+    ],
+)
+@pytest.mark.parametrize("maker", [False, True])
+def test_a_wrong_reference_is_the_authors_fault(tmp_path: Path, body: str, maker: bool) -> None:
+    kind = f"{REFERENCE}inputs = 'm'\n" if maker else REFERENCE
+    named = "def m(seed, x=None)" if maker else "def f(x)"
+    text = f"def f(x):\n    return x\n{named}:\n    {body}\n"
+    found = task_of((kind + CASE).encode(), {"r.py": text.encode()}, tmp_path)
+    with pytest.raises(UsageFailed, match=r"\[reference\]"):
+        reference = Judge(found).reference
+        reference.expected(found.cases[0], 0, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("function = 'r.py:f'", "raise SystemExit(0)"),
+        ("function = 'r.py:f'", "import functools\nf = functools.partial(max)"),
+        ("npz = 'r.py'", "no archive"),
+    ],
+)
+def test_a_wrong_file_of_the_reference_is_the_authors_fault(
+    tmp_path: Path, kind: str, text: str
+) -> None:
+    found = task_of(f"[reference]\n{kind}\n{CASE}".encode(), {"r.py": text.encode()}, tmp_path)
+    with pytest.raises(UsageFailed, match=r"\[reference\]"):
+        Judge(found, families=False).reference.expected(found.cases[0], 0, None)
+
+
+def test_what_a_reference_prints_is_no_result(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = b"print('read')\ndef f(x):\n    print('called')\n    return x\n"
+    found = task_of((REFERENCE + CASE).encode(), {"r.py": text}, tmp_path)
+    Judge(found).reference.expected(found.cases[0], 0, None)
+    assert tuple(capfd.readouterr()) == ("", "read\ncalled\n")
 
 
 def test_a_kernel_in_the_place_of_the_task(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,4 +50,20 @@ def test_commands_of_an_editor_import_no_neighbour_of_a_kernel(folder: Path) -> 
     kernel.write_text(RIGHT)
     said, costs = asyncio.run(lsp_server.ran(str(kernel)))
     assert said.startswith("add: ") and costs
+    assert not (folder / "imported").exists()
+
+
+LATER = ("click", "json", "mmap", "msgpack", "multiprocessing", "numpy", "random", "tempfile")
+
+
+@pytest.mark.parametrize("path", [":{0}", "{0}:", "{0}::{0}"])
+def test_an_empty_entry_of_the_path_is_not_the_current_folder(folder: Path, path: str) -> None:
+    """Of the modules that Python itself does not need before a command begins."""
+    for name in NAMES:
+        if name not in LATER:
+            (folder / f"{name}.py").unlink()
+    environ = {**os.environ, "PYTHONPATH": path.format(folder / "none")}
+    (command, *_), words = NKIC, ("evaluate", "task.toml", "random.py", "--time-only", "-q")
+    ended = subprocess.run((command, *words), cwd=folder, env=environ, check=False)
+    assert ended.returncode == 0
     assert not (folder / "imported").exists()

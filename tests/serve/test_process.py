@@ -47,13 +47,19 @@ def test_a_service_ends_when_it_has_answered(tmp_path: Path) -> None:
         assert service.process.wait(60) == 0
 
 
-def test_a_port_that_is_in_use(tmp_path: Path, nkic: Run) -> None:
+def test_a_service_that_cannot_start(
+    tmp_path: Path, nkic: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "task.toml").write_text(TASK % 8)
     (tmp_path / "reference.py").write_text(REFERENCE)
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
         ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
-    assert ran.code == 2 and f"cannot listen on 127.0.0.1:{port}" in ran.err
+    said = f"cannot listen on 127.0.0.1:{port}: "
+    assert ran.code == 2 and said in ran.err and "already in use" in ran.err
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_: sys.exit(3))  # when it starts
+    ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
+    assert ran.code == 2 and "the service did not start" in ran.err
 
 
 @pytest.mark.slow  # starts a service

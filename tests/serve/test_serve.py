@@ -251,6 +251,23 @@ def test_a_token_is_needed_if_there_are_tokens(client: Client) -> None:
     assert at.get("/health").status_code == 200
 
 
+@pytest.mark.parametrize("tokens", [(), (TOKEN,)])
+def test_without_tokens_no_name_of_another_leads_here(
+    client: Client, tokens: tuple[str, ...]
+) -> None:
+    at = client(tokens=tokens)
+    at.app_state["service"].host = "127.0.0.1"
+    for host in ("localhost", "LOCALHOST:80", "127.0.0.1:8017", "[::1]:8017", "127.9.9.9"):
+        header = {**BEARER, "Host": host}
+        assert at.post("/evaluate", json=asks(), headers=header).status_code == 200
+    for host in ("evil.example", "evil.example:8017", "localhost.evil", "[", "", "127.0.0.1@evil"):
+        header = {**BEARER, "Host": host}
+        for path in ("/tasks", "/metrics", "/evaluations/a", "/events?id=a"):
+            assert (at.get(path, headers=header).status_code == 401) is not bool(tokens)
+        answer = at.post("/evaluate", json=asks(), headers=header)
+        assert (answer.status_code == 401) is not bool(tokens)
+
+
 def test_a_full_queue_says_when_to_come_again_and_takes_none_of_a_batch(client: Client) -> None:
     pool = Held(at_once=False)
     at = client(pool, queue=3)

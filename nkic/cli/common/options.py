@@ -182,16 +182,22 @@ def paths(line: Any, use: str) -> Iterator[tuple[str, str]]:
             yield by, path_in(text)
 
 
-def refuse_losses(line: Any, writer: Any) -> None:
-    """Refuse, before any work, what `writer` writes if it cannot, or if it is what `line` reads, or
-    writes itself. Raises `UsageFailed`.
+def refuse_losses(line: Any, session: Any, also_read: Iterable[tuple[str, str]] = ()) -> None:
+    """Refuse, before any work, what cannot be written, and what would replace what `line` reads or
+    writes. `also_read` are files that it does not name. Raises `UsageFailed`.
     """
-    used = {
-        files.real(path): (use, by)
-        for use in ("reads", "writes")[: 1 if writer is line else 2]
-        for by, path in paths(line, use)
-        if "\0" not in path
-    }
+    message_file, session.message_file = session.message_file, None  # nothing is said in it yet
+    _refuse_losses(line, filled(Shared, {"message_file": message_file}), [*also_read])
+    session.message_file = message_file
+    _refuse_losses(line, line, [*also_read])
+
+
+def _refuse_losses(line: Any, writer: Any, also_read: Iterable[tuple[str, str]]) -> None:
+    named = [("reads", *each) for each in [*also_read, *paths(line, "reads")]]
+    if writer is not line:
+        own = [("-o", line.output)] if getattr(line, "output", None) else []
+        named += [("writes", *each) for each in [*own, *paths(line, "writes")]]
+    used = {files.real(path): (use, by) for use, by, path in named if "\0" not in path}
     for by, path in paths(writer, "writes"):
         files.refuse_unwritable(path)
         if path == files.STANDARD or not files.keeps(path):
@@ -199,6 +205,7 @@ def refuse_losses(line: Any, writer: Any) -> None:
         if other := used.get(files.real(path)):
             how = "read" if other[0] == "reads" else "written"
             fail(f"`{by}`: `{path}` is {how} by this run ({other[1]})", "choose another file")
+        used[files.real(path)] = "writes", by
 
 
 def is_named(value: str) -> bool:

@@ -142,7 +142,7 @@ class Session:
         """
         needed = max(level, 0 if sys.stderr.isatty() else 1)
         if self.format not in ("json", SARIF) and self.verbosity >= needed:
-            _write(self._for_people(text))
+            _write(self._for_people(clean(text, keep="\n\t")))
 
     def tell(self, type: str, text: str, /, **fields: object) -> None:
         """Report requested information: `text` to people, an event of this type to programs."""

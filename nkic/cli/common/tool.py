@@ -178,10 +178,7 @@ class Tool(click.Command):
     def invoke(self, ctx: click.Context) -> int:
         line = filled(self.line, ctx.params)
         session = ctx.ensure_object(Session)
-        message_file, session.message_file = session.message_file, None
-        refuse_losses(line, filled(Shared, ctx.params))  # which is not said in that file
-        session.message_file = message_file
-        refuse_losses(line, line)
+        refuse_losses(line, session)
         return self.act(line, session) or 0
 
     # ---- help ----------------------------------------------------------------------------------

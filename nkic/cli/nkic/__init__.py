@@ -11,7 +11,7 @@ from typing import Any
 from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.main import bind_lazily
-from nkic.cli.common.options import Given
+from nkic.cli.common.options import Given, given_options, refuse_by_table, rows
 from nkic.cli.common.tool import Act
 from nkic.cli.nkic.options import OLD, CommandLine, EvaluateLine, LspLine, ServeLine, TuneLine
 
@@ -73,6 +73,7 @@ def _judging(name: str) -> Act:
     def act(line: Any, session: Session) -> int:
         from nkic.cli.nkic import judging  # see above
 
+        refuse_by_table(rows(type(line)), given_options())
         code: int = getattr(judging, name)(line, session)
         return code
 

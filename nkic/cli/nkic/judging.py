@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import re
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from nkic.base import files, watcher
-from nkic.base.diagnostics import bad_value
+from nkic.base.diagnostics import UsageFailed, bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import aligned, clean, plural
 from nkic.cli.common import Session
+from nkic.cli.common.options import refuse_losses
 from nkic.cli.nkic.options import EvaluateLine, ServeLine, TuneLine
 from nkic.judge import (
     Candidate,
@@ -42,8 +42,13 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     if not line.candidates:
         raise bad_value("no candidate is given", "nkic evaluate TASK.toml CANDIDATE.py")
     suite = schemas.read_suite(line.task, line.workloads) if line.workloads is not None else None
+    task = suite.task if suite else read_task(line.task)
+    reference = files.real(Path(line.task).parent / task.reference_file)
+    sources = [source for path in line.candidates for source in _sources(path, reference)]
+    in_folders = [("a candidate", source) for source in sources if isinstance(source, str)]
+    refuse_losses(line, session, [("the reference", str(reference)), *in_folders])
     judge = Judge(
-        suite.task if suite else read_task(line.task),
+        task,
         secret=secret_of(line.secret),
         families=not line.no_families,
         domain=line.domain,
@@ -51,8 +56,6 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         results=Results(line.results) if line.results is not None else None,
         time_only=line.time_only,
     )
-    reference = files.real(Path(line.task).parent / judge.task.reference_file)
-    sources = [source for path in line.candidates for source in _sources(path, reference)]
     read = _read if suite is None else _read_solution
     now = datetime.now(UTC).isoformat(timespec="seconds")
     found, records = list[Evaluation](), list[Any]()
@@ -65,7 +68,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
                 records += schemas.traces_of(suite, evaluation, now)
             found.append(replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=()))
             right += evaluation.compiled if line.time_only else evaluation.correct
-            session.status(f"{evaluation.candidate}: {evaluation.status}")
+            session.status(clean(f"{evaluation.candidate}: {evaluation.status}"))
             write(f"{evaluation.json(line.host)}\n")
     if line.jsonl not in (None, STANDARD):
         session.wrote("jsonl", line.jsonl)
@@ -79,13 +82,20 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
 def _sources(path: str, reference: Path) -> Sequence[str | Candidate]:
     """Return the files of a folder but the reference, or one file; what is no file is read now."""
     if files.is_folder(path):
-        found = (p for p in Path(path).rglob("*") if p.suffix in SUFFIXES)
-        return sorted(str(p) for p in found if files.real(p) != reference)
+        found = (p for p in files.in_folder(path, "**/*", path) if p.suffix in SUFFIXES)
+        if not (names := sorted(str(p) for p in found if files.real(p) != reference)):
+            help = "its .py and .neff files are candidates, unless they are links out of it"
+            raise bad_value(f"no candidate is in `{path}`", help)
+        return names
     return [path if files.is_file(path) else Candidate.read(path)]
 
 
 def _read(source: str | Candidate) -> Candidate:
-    return Candidate.read(source) if isinstance(source, str) else source
+    """Read a candidate; that it cannot be read is its own problem, not that of its neighbours."""
+    try:
+        return Candidate.read(source) if isinstance(source, str) else source
+    except UsageFailed as failed:
+        return Candidate(str(source), b"", problem=str(failed))
 
 
 def _read_solution(source: str | Candidate) -> Candidate:
@@ -163,9 +173,11 @@ def tuned(line: TuneLine, session: Session) -> int:
     """Tune, report, and return the exit code: 0 if a point is right."""
     from nkic.judge.tuning import tune
 
+    task = read_task(line.task)
+    refuse_losses(line, session, [("the reference", str(task.folder / task.reference_file))])
     found = tune(
         line.kernel,
-        line.task,
+        task,
         _wishes(line.vary),
         jobs=line.jobs,
         trials=line.trials,
@@ -173,7 +185,7 @@ def tuned(line: TuneLine, session: Session) -> int:
         seed=line.seed,
         budget=_seconds(line.budget),
         results=line.results,
-        told=session.status,
+        told=lambda text: session.status(clean(text)),
     )
     source = found.text if found.best is not None else None
     for kind, path, text in (
@@ -220,7 +232,7 @@ EXTRA = {"starlette", "uvicorn", "prometheus_client"}
 def serve(line: ServeLine, session: Session) -> int:
     try:
         from nkic.serve.app import Service, run
-        from nkic.serve.limits import Limits
+        from nkic.serve.limits import Limits, is_here
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package not in EXTRA:
@@ -230,7 +242,7 @@ def serve(line: ServeLine, session: Session) -> int:
     if not line.tasks:
         raise bad_value("no task is given", "nkic serve TASK.toml")
     tokens = _tokens(line)
-    if not tokens and not _is_here(line.host):
+    if not tokens and not is_here(line.host):
         text = f"--host {line.host}: whoever reaches it could use it"
         raise bad_value(text, "give --token FILE, or NKIC_TOKEN in the environment")
     results = Results(line.results) if line.results is not None else None
@@ -261,10 +273,3 @@ def _tokens(line: ServeLine) -> list[str]:
         help = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
         raise bad_value(f"a token has fewer than {SHORTEST} characters", help)
     return tokens
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -100,7 +100,7 @@ def _folders(folder: Path) -> Iterator[str]:
 
 def _python_files(folder: Path) -> Iterator[Path]:
     for home in _folders(folder):
-        yield from sorted(path for path in Path(home).glob("*.py") if files.is_file(path))
+        yield from sorted(files.in_folder(home, "*.py", folder))
 
 
 def lines_for(line: CommandLine, found: Sequence[Found]) -> list[CommandLine]:
@@ -404,6 +404,7 @@ def carry_out(line: CommandLine, session: Session, compile_file: CompileFile) ->
     if line.watching and find_spec("watchfiles") is None:
         raise not_installed("--watch needs", "watchfiles")
     session.warn_of_settings()
+    files.setting(files.KERNELS)  # says once what is wrong with the project's settings
     many = _Many(line, session, compile_file)
     many.check()
     return many.watch() if line.watching else many.code

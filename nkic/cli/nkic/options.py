@@ -337,7 +337,7 @@ def _cluster(given: Callable[..., Any]) -> Any:
 
 def _results(given: Callable[..., Any], more: str = "") -> Any:
     text = "Keep evaluations in this database, and take from it what was evaluated before"
-    return given("--results FILE", f"{text}{more}.")
+    return given("--results FILE", f"{text}{more}.", writes=whole)
 
 
 def _secret(given: Callable[..., Any]) -> Any:
