@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_428, 22),
     "prove": (2_898, 9),
     "artifact": (5_505, 17),
-    "simulate": (16_715, 44),
+    "simulate": (16_716, 44),
     "report": (6_648, 20),
     "migrate": (6_614, 17),
     "api": (3_231, 12),
