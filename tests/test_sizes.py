@@ -24,7 +24,7 @@ BUDGET = {
     "source": (6_076, 14),
     "program": (1_752, 6),
     "evaluate": (16_329, 52),
-    "language": (13_291, 42),
+    "language": (13_692, 42),
     "specialise": (4_416, 13),
     "stdlib": (984, 7),
     "compiler": (9_428, 22),

@@ -27,8 +27,9 @@ def kernel(x):
 """
 
 
-def errors(statement: str) -> list[Diagnostic]:
-    return [one for one in compile_text(KERNEL.format(statement)) if one.level is Level.ERROR]
+def errors(statement: str, nki: str = "0.7") -> list[Diagnostic]:
+    text = KERNEL.format(statement).replace("# [args]", f'# nki = "{nki}"\n# [args]')
+    return [one for one in compile_text(text) if one.level is Level.ERROR]
 
 
 ADVICE = {
