@@ -19,11 +19,11 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (606, 4),
-    "base": (3_718, 17),
+    "base": (3_733, 17),
     "machine": (9_673, 31),
     "source": (6_076, 14),
     "program": (1_752, 6),
-    "evaluate": (16_329, 52),
+    "evaluate": (16_336, 52),
     "language": (13_692, 42),
     "specialise": (4_416, 13),
     "stdlib": (984, 7),
