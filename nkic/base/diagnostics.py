@@ -288,12 +288,22 @@ class Reporter:
                 self._errors -= 1
 
     def settle(self) -> None:
-        """Turn suspected errors into errors if there are other errors, otherwise into warnings."""
+        """Turn suspected errors into errors if there are other errors, otherwise into warnings.
+
+        One that is no edit at its place, such as an import that is missing, is said once.
+        """
         level = Level.ERROR if self.errors else Level.WARNING
         suspected, self._suspected = self._suspected, []
+        said = {_cause(one): key for key, one in self._diagnostics.items()}
         for diagnostic in suspected:
-            if _key(diagnostic) not in self._diagnostics:
-                self._keep(_key(diagnostic), replace(diagnostic, level=level))
+            key, cause = _key(diagnostic), _cause(diagnostic)
+            if key in self._diagnostics:
+                continue
+            if cause in said and diagnostic.help and not diagnostic.fixes:
+                self._repetitions[said[cause]] += 1
+                continue
+            said[cause] = key
+            self._keep(key, replace(diagnostic, level=level))
 
     def _keep(self, key: _Key, diagnostic: Diagnostic) -> None:
         self._diagnostics[key] = diagnostic
@@ -342,6 +352,11 @@ class Reporter:
         """Raise `CompileFailed` if there is any error: stages end with this."""
         if self.errors:
             raise CompileFailed(self.all)
+
+
+def _cause(diagnostic: Diagnostic) -> tuple[str, str, str, str]:
+    path = diagnostic.primary.span.path if diagnostic.primary else ""
+    return diagnostic.code.slug, path, diagnostic.message, diagnostic.help
 
 
 def _key(diagnostic: Diagnostic) -> _Key:

@@ -356,7 +356,14 @@ def _owners(failure: Failure) -> Iterator[Any]:
 _ADVICE = [
     ("'NkiInstruction'", "an instruction does not return a tensor: use the dst that it wrote"),
     ("NoneType", attributes.NONE_ADVICE),
-    ("'DType' object is not callable", "convert the number with `float(x)` or `int(x)`"),
+    (
+        "'DType' object is not callable",
+        "a dtype is passed as it is; `float(x)` converts a number, `nl.copy(t, dtype=…)` a tile",
+    ),
+    (
+        "non-iterable int object",
+        "it is one number; a tensor's sizes are in its `shape`, and `range(n)` counts",
+    ),
     (
         "'int' object is not callable",
         "remove the parentheses: it is a number; a tensor's sizes are in its `shape`",

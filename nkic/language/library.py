@@ -63,10 +63,12 @@ def as_function(name: str, rank: int = 0) -> str:
     """
     name = MEANT.get(name, name)
     file = sources().get(name)
-    if file is None or name.startswith("_"):
-        return otherwise(name, sources())
-    if active().profile < profiles.Profile.NKI_0_3:
+    found = file is not None and not name.startswith("_")
+    advice = "" if found else otherwise(name)
+    if active().profile < profiles.Profile.NKI_0_3 and (found or "nl." in advice):
         return "write it with the instructions of nki.isa"
+    if file is None or not found:
+        return advice
     if file.path != f"{STDLIB}reduction.py":
         return f"write nl.{name}, which is a function"
     reduces = ", or nisa.tensor_reduce" if name in _TENSOR_REDUCE_OPS else ""

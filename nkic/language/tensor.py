@@ -6,6 +6,7 @@ with a ghost of the intended shape, so that one run reports many mistakes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -72,7 +73,8 @@ def no_number(view: View) -> KernelError:
     if name in library.public() and active().profile >= Profile.NKI_0_3:
         return _error(view, text, f"nl.{name} computes it for every element")
     help = "compute with `nl` functions or `nisa` instructions, or give the kernel the number"
-    return _error(view, text, f"{help} as an argument")
+    instead = library.as_function(name, len(view.shape))
+    return _error(view, text, instead or f"{help} as an argument")
 
 
 def no_loop(view: View) -> KernelError:
@@ -611,6 +613,8 @@ class NkiTensor(Identical):
             name.removesuffix("_"), self.ndim
         )
         text = f"a tensor has no attribute `{name}`"
+        if not self.buffer.on_chip and name not in _HBM_HINTS and _COMPUTES.search(near):
+            near = f"{_loading(self._access.tensor)}; then {near}"
         advise = near or (
             lambda: did_you_mean(
                 name, [name for name in dir(NkiTensor) if not name.startswith("_")]
@@ -625,6 +629,19 @@ _HBM_HINTS = {
     "transpose": _COLUMNS,
     "broadcast_to": "use broadcast(dim, size), one dimension at a time",
 }
+
+
+# Advice with code that computes.
+_COMPUTES = re.compile(
+    r"^(?!remove).*\b(nl|nisa)\.(?!ndarray|float32|zeros|ones|rand|shared|random)"
+)
+
+
+def _loading(tensor: Tensor) -> str:
+    load = f"t = nl.load({tensor.name}[…])"
+    if active().profile < Profile.NKI_0_3:
+        load = f"nisa.dma_copy(dst=t, src={tensor.name}[…])"
+    return f"load a tile of at most {PARTITIONS} rows first: {load}"
 
 
 def _library_function(name: str, feature: str) -> Callable[..., Any]:
@@ -649,7 +666,7 @@ def _in_hbm(*operands: Any) -> NkiTensor | None:
             "buffer-not-allowed",
             f"`{tensor.name}` is in {tensor.buffer.value}; engines compute on tiles in SBUF and "
             "PSUM",
-            help=f"load a tile of at most {PARTITIONS} rows first: nl.load({tensor.name}[…])",
+            help=_loading(tensor),
             about=[tensor],
         )
         sizes = (1,) * (2 - len(view.shape)) + view.shape

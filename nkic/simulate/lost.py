@@ -60,7 +60,7 @@ class Notes:
         lost = raw.astype(np.float64) != values.reshape(raw.shape)
         if lost.any():
             first = int(raw[lost][0])
-            at = _index(lost)
+            at = first_index(lost)
             self.add(
                 "inexact-integer",
                 f"reads {first} as {int(np.float32(first))}, at {at} of `{self.operand}`",
@@ -100,7 +100,7 @@ class Notes:
         if large.any():
             self.add(
                 "inexact-integer",
-                f"computes {int(values[large][0])} in float32, at {_index(large)} of "
+                f"computes {int(values[large][0])} in float32, at {first_index(large)} of "
                 f"`{self.operand}`",
                 int(np.count_nonzero(large)),
             )
@@ -113,7 +113,7 @@ class Notes:
         self.add(
             slug,
             f"stores {number:.8g} as {held:.8g} in {dtype.name}, whose largest number is "
-            f"{dtype.highest:.8g}, at {_index(lost)} of `{self.operand}`",
+            f"{dtype.highest:.8g}, at {first_index(lost)} of `{self.operand}`",
             int(np.count_nonzero(lost)),
         )
 
@@ -137,7 +137,8 @@ def decode_one(number: float, dtype: DType) -> float:
     return float(round_to_grid(one, dtype, np.empty_like(one))[0])
 
 
-def _index(mask: Mask) -> str:
+def first_index(mask: Mask) -> str:
+    """Return the place of the first true element, as it is written."""
     place = np.unravel_index(int(mask.argmax()), mask.shape)
     return f"[{', '.join(str(int(i)) for i in place)}]"
 
@@ -253,7 +254,7 @@ def _look(row: Row, name: str, tile: Any, read: Sequence[Any], remarks: Remarks)
         number, count = float(values[made][0]), int(np.count_nonzero(made))
         text = f"computes {'NaN' if np.isnan(number) else f'{number:g}'} of numbers, at "
         Notes(row, name, remarks).add(
-            "becomes-not-finite", f"{text}{_index(made)} of `{name}`", count
+            "becomes-not-finite", f"{text}{first_index(made)} of `{name}`", count
         )
 
 

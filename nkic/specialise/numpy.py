@@ -385,9 +385,9 @@ _NO_LARGER = """
 
 
 def _of(*values: Any) -> int:
-    """Return the number of elements of all arrays and nested lists."""
-    np = host()
-    return sum(_of(*v) if isinstance(v, list | tuple) else int(np.size(v)) for v in values)
+    """Return the number of elements of all arrays and nested lists, but not of tensors."""
+    np, arrays = host(), (value for value in values if not isinstance(value, NkiTensor))
+    return sum(_of(*v) if isinstance(v, list | tuple) else int(np.size(v)) for v in arrays)
 
 
 def _shape(shape: Any, *_: Any) -> int:
@@ -593,7 +593,7 @@ class NumpyTable(Table):
         error = super().missing(name)
         instead = as_function(name)
         if isinstance(error, Missing) and instead:
-            error.help = f"for tensors, use NKI's function: {instead}"
+            error.help = f"for tensors: {instead}"
         return error
 
 

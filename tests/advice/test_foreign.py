@@ -14,6 +14,7 @@ import nkic
 from nkic.base.diagnostics import Guess
 from nkic.base.source import SourceFile
 from nkic.language.foreign import MEANT, METHODS, OTHERWISE, PARAMETERS, WITHOUT
+from nkic.specialise.numpy import FUNCTIONS as NUMPY
 from tests.advice.test_names import errors
 
 CODE = re.compile(r"`([^`]+)`")
@@ -61,6 +62,57 @@ def test_a_method_of_other_tensors(name: str) -> None:
     assert METHODS[name].format("axis=1") in error.help
 
 
+COMPUTING = [
+    "max(axis=1)",
+    "exp()",
+    "float()",
+    "clip(0, 1)",
+    "triu()",
+    "std()",
+    "isnan()",
+    "argmax()",
+]
+
+
+@pytest.mark.parametrize("call", COMPUTING)
+def test_what_is_in_hbm_is_loaded_first(call: str) -> None:
+    (error,) = errors(f"y = x.{call}")
+    assert "nl.load(x[…]); then " in error.help
+    (error,) = errors(f"y = t.{call}")
+    assert "nl.load" not in error.help
+
+
+@pytest.mark.parametrize("call", ["numel()", "cpu()", "squeeze()", "detach()", "T", "len()"])
+def test_what_needs_no_tile_is_not_loaded(call: str) -> None:
+    (error,) = errors(f"y = x.{call}")
+    assert error.help and "nl.load" not in error.help
+
+
+def test_versions_without_functions_get_instructions() -> None:
+    for call in ("clip(0, 1)", "exp()", "tril()"):
+        (error,) = errors(f"y = t.{call}", "0.2")
+        assert "nl." not in error.help.replace("nl.greater_equal", "")
+    (error,) = errors("y = x.topk(8)", "0.2")
+    assert error.help.startswith(
+        "load a tile of at most 128 rows first: nisa.dma_copy(dst=t, src=x"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(NUMPY) - {"shape", "ndim", "size"}))
+def test_functions_of_numpy_refuse_tensors_before_they_count(name: str) -> None:
+    (error,) = errors(f"import numpy as np; y = np.{name}(t, t)")
+    assert error.code.slug in ("tensor-value", "wrong-type")
+
+
+ISNAN = "write `nl.not_equal(t, t)`"
+
+
+@pytest.mark.parametrize("call", ["np.isnan(t)", "np.isnan(t[0:64])", "t.isnan()", "nl.isnan(t)"])
+def test_one_advice_wherever_the_name_is_from(call: str) -> None:
+    (error,) = errors(f"import numpy as np; y = {call}")
+    assert error.help == ISNAN
+
+
 RIGHT: dict[str, Callable[[Any], Any]] = {
     "relu6": lambda x: np.clip(x, 0, 6),
     "exp2": np.exp2,
@@ -71,13 +123,66 @@ RIGHT: dict[str, Callable[[Any], Any]] = {
     "sinh": np.sinh,
     "cosh": np.cosh,
     "erfc": np.vectorize(math.erfc),
-    "fma": lambda x: x * x + x,
+    "fma": lambda x: x * (x + 1) + x,
     "std": lambda x: np.std(x, axis=1, keepdims=True),
     "norm": lambda x: np.linalg.norm(x, axis=1, keepdims=True),
     "logsumexp": lambda x: np.log(np.sum(np.exp(x), axis=1, keepdims=True)),
     "full_like": np.ones_like,
     "ones_like": np.ones_like,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "isclose": lambda x: np.isclose(x, x + 1),
+    "nan_to_num": np.nan_to_num,
+    "signbit": np.signbit,
+    "copysign": lambda x: np.copysign(x, x + 1),
+    "heaviside": lambda x: np.heaviside(x, 0),
+    "count_nonzero": lambda x: np.count_nonzero(x, axis=1, keepdims=True),
+    "logical_nand": lambda x: ~np.logical_and(x, x + 1),
+    "round": np.round,
+    "floor_divide": lambda x: x // (x + 1),
+    "hypot": lambda x: np.hypot(x, x + 1),
+    "deg2rad": np.deg2rad,
+    "rad2deg": np.rad2deg,
+    "cbrt": np.cbrt,
+    "arcsin": np.arcsin,
+    "arccos": np.arccos,
+    "arctan2": lambda x: np.arctan2(x, x + 1),
+    "arcsinh": np.arcsinh,
+    "arctanh": np.arctanh,
+    "sinc": np.sinc,
+    "logaddexp": lambda x: np.logaddexp(x, x + 1),
+    "lerp": lambda x: x + 0.5,
+    "addcmul": lambda x: x + x * (x + 1),
+    "addcdiv": lambda x: x + x / (x + 1),
+    "ptp": lambda x: np.ptp(x, axis=1, keepdims=True),
+    "nansum": lambda x: np.nansum(x, axis=1, keepdims=True),
+    "diff": lambda x: np.diff(x, axis=1),
+    "inner": lambda x: np.sum(x * (x + 1), axis=1, keepdims=True),
+    "outer": lambda x: np.outer(x[0], x[0] + 1),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
+    "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x)),
+    "hardtanh": lambda x: np.clip(x, -1, 1),
+    "hardsigmoid": lambda x: np.clip(x / 6 + 0.5, 0, 1),
+    "hardswish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "softsign": lambda x: x / (1 + np.abs(x)),
+    "logsigmoid": lambda x: -np.log1p(np.exp(-x)),
+    "softmin": lambda x: np.exp(-x) / np.sum(np.exp(-x), axis=1, keepdims=True),
+    "threshold": lambda x: np.where(x > 1, x, 0),
+    "glu": lambda x: x / (1 + np.exp(-x - 1)),
+    "swiglu": lambda x: x / (1 + np.exp(-x)) * (x + 1),
+    "geglu": lambda x: 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) * (x + 1),
+    "mse_loss": lambda x: np.ones((128, 1)),
+    "tril": np.tril,
+    "triu": np.triu,
+    "roll": lambda x: np.concatenate([x[:, :1] + 1, x[:, :-1]], axis=1),
+    "flip": lambda x: np.concatenate([x[:, :-1] + 1, x[:, :1]], axis=1),
+    "interleave": lambda x: np.stack([x[:, :8], x[:, 1::2] + 1], axis=2).reshape(128, 16),
+    "dynamic_slice": lambda x: x,
+    "reduce": lambda x: np.concatenate([np.sum(x, 1, keepdims=True), x[:, 1:] + 1], axis=1),
 }
+MOST = {"erfc": 2, "arcsin": 0.9, "arccos": 0.9, "arctanh": 0.9}  # of the numbers, where not 8
+LEAST = {"elu": -3, "selu": -3, "hardtanh": -3, "hardsigmoid": -5, "hardswish": -5, "softsign": -3}
 KERNEL = """import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -85,8 +190,8 @@ import nki.language as nl
 @nki.jit
 def kernel(x):
     t = nl.load(x)
-    u = t
-    y = {}
+    u, n = nl.add(t, 1.0), 16
+    {}
     out = nl.ndarray(y.shape, dtype=nl.float32, buffer=nl.shared_hbm)
     nl.store(out, y)
     return out
@@ -96,10 +201,11 @@ def kernel(x):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_the_advice_computes(name: str) -> None:
-    (code,) = CODE.findall(OTHERWISE[name][1])
-    source = SourceFile("k.py", KERNEL.format(code))
-    most = 2 if name == "erfc" else 8
-    x = np.random.default_rng(0).uniform(0.1, most, (128, 16)).astype(np.float32)
+    code = CODE.findall(OTHERWISE[name][1])[0]
+    line = f"{code}; y = u" if code.startswith("nisa.") else f"y = {code}"
+    source = SourceFile("k.py", KERNEL.format(line).replace("import nki\n", "import math, nki\n"))
+    low, high = LEAST.get(name, 0.1), MOST.get(name, 8)
+    x = np.random.default_rng(0).uniform(low, high, (128, 16)).astype(np.float32)
     artifact = nkic.compile(source, inputs={"x": "f32[128,16]"})
     (found,) = nkic.run(artifact, {"x": x}).outputs.values()
     np.testing.assert_allclose(np.asarray(found), RIGHT[name](x), rtol=2e-3, atol=2e-3)

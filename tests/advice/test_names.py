@@ -27,8 +27,9 @@ def kernel(x):
 """
 
 
-def errors(statement: str) -> list[Diagnostic]:
-    return [one for one in compile_text(KERNEL.format(statement)) if one.level is Level.ERROR]
+def errors(statement: str, nki: str = "0.7") -> list[Diagnostic]:
+    text = KERNEL.format(statement).replace("# [args]", f'# nki = "{nki}"\n# [args]')
+    return [one for one in compile_text(text) if one.level is Level.ERROR]
 
 
 ADVICE = {
@@ -95,3 +96,26 @@ def test_nothing_is_said_of_what_a_refused_call_returns(use: str) -> None:
 def test_a_decision_is_the_cause_of_errors_in_its_condition(condition: str) -> None:
     (error,) = errors(f"if {condition}:\n        pass")
     assert error.code.slug == "tensor-value"
+
+
+def test_a_missing_import_is_said_once() -> None:
+    text = KERNEL.replace("import nki.isa as nisa\n", "").format("nisa.memset(t, value=0.0)")
+    (error,) = compile_text(text)
+    assert error.count == 3 and error.help.startswith("write `import nki.isa as nisa`")
+
+
+def test_each_place_of_a_misspelt_name_has_its_edit() -> None:
+    found = errors("tt = t; nl.exp(tq); nl.exp(tq)")
+    assert [len(error.fixes) for error in found] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("statement", "help"),
+    [
+        ("rows, columns = x.size", "a tensor's sizes are in its `shape`"),
+        ("y = nl.zeros((128, 4), dtype=x.dtype())", "a dtype is passed as it is"),
+    ],
+)
+def test_a_value_that_is_no_tuple_or_function(statement: str, help: str) -> None:
+    (error,) = errors(statement)
+    assert help in error.help

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.operators import ACTIVATIONS, ALU, Activation, SummationOrder
 from nkic.machine.targets import PARTITIONS
+from nkic.simulate.lost import first_index
 from nkic.simulate.numerics.elementwise import ARITHMETIC
 from nkic.simulate.numerics.matmul import Factor, by_identity, matmul
 from nkic.simulate.numerics.reduction import reduce
@@ -105,6 +106,14 @@ class Reduction:
             sequential = np.empty_like(out)
             reduce(self.op, values, sequential, keep, "float32")
             _compare(self._remarks, self._row, out, sequential)
+        elif self._watches:
+            terms = values.size / out.size if self.op == "average" else 1
+            if terms**2 * _squares(out) < _CANCELS**2 * squares:
+                sequential = np.empty_like(out)
+                reduce(self.op, values, sequential, keep, "float32")
+                off = sequential - out
+                lost = np.abs(off) > _LOST * np.abs(out).max()
+                _add_cancelled(self._remarks, self._row, lost, out, off)
 
 
 class Product:
@@ -119,15 +128,67 @@ class Product:
             return
         if by_identity(left, right, out, accumulate):
             return
-        if _squares(left) * _squares(right) > _GREATEST**2:
+        squares = _squares(left) * _squares(right)
+        if squares > _GREATEST**2:
             self._compare_orders(left, right)
         matmul(left, right, out, accumulate, self.order)
+        if squares <= _GREATEST**2 and _may_cancel(out, _CANCELS**2 * squares):
+            self._note_cancelled(left, right, out)
 
     def _compare_orders(self, left: Factor, right: Factor) -> None:
         exact, sequential = (np.empty((left.shape[1], right.shape[1]), np.float32) for _ in "12")
         matmul(left, right, exact)
         matmul(left, right, sequential, order="float32")
         _compare(self._remarks, self._row, exact, sequential)
+
+    def _note_cancelled(self, left: Factor, right: Factor, out: Floats) -> None:
+        """Remark on rows and columns of which additions in float32 would lose `_LOST` or more."""
+        sizes = np.abs(out)
+        across, down = sizes.max(axis=1, keepdims=True), sizes.max(axis=0, keepdims=True)
+        norms = [np.sqrt(np.einsum("ij,ij->j", one, one)) for one in (left, right)]
+        rows = across[:, 0] < _CANCELS * norms[0] * norms[1].max()
+        columns = down[0] < _CANCELS * norms[1] * norms[0].max()
+        if not (rows.any() or columns.any()):
+            return
+        exact: Array = np.empty(out.shape)
+        sequential = np.empty_like(out)
+        matmul(left, right, exact)
+        matmul(left, right, sequential, order="float32")
+        off = sequential - exact
+        lost = rows[:, None] & (np.abs(off) > _LOST * across)
+        lost |= columns & (np.abs(off) > _LOST * down)
+        _add_cancelled(self._remarks, self._row, lost, out, off)
+
+
+# Where the results of a row or column are this much smaller than its terms may be, float32 leaves
+# them 10 of its 24 bits. By chance it is 2^-4 for 128 terms.
+_CANCELS = 2.0**-14
+_LOST = 0.01  # of the greatest result of a row or column: less than what bfloat16 rounds
+_PROBES = 8  # rows and columns that are looked at first
+
+
+def _may_cancel(out: Array, squares: float) -> bool:
+    """Return whether in some row or column no element may have a square of `squares`, by the
+    elements in a few columns or rows in the middle.
+    """
+    row, column = (max(size - _PROBES, 0) // 2 for size in out.shape)
+    rows, columns = out[:, column : column + _PROBES], out[row : row + _PROBES]
+    least: Callable[[Array], Any] = np.minimum.reduce
+    across, down = np.vecdot(rows, rows), np.add.reduce(np.square(columns))
+    return bool(least(across) < squares * rows.shape[1] or least(down) < squares * len(columns))
+
+
+def _add_cancelled(remarks: Remarks, row: str, lost: Array, out: Array, off: Array) -> None:
+    count = int(np.count_nonzero(lost))
+    if count:
+        sums = "1 sum is" if count == 1 else f"{count:,} sums are"
+        text = (
+            f"{row}: {sums} what remains of terms that cancel; the first, at {first_index(lost)} "
+            f"of the result, is {float(out[lost][0]):.8g} here, and rounding every sum to float32 "
+            f"on the way changes it by {abs(float(off[lost][0])):.8g}"
+        )
+        help = "subtract first what the terms have in common, and add the small ones"
+        remarks.add(Remark("hidden-cancellation", text, help, count))
 
 
 def _squares(values: Array) -> float:
