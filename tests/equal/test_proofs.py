@@ -15,6 +15,7 @@ from nkic.artifact.records import InstructionRecord, PatternRecord
 from nkic.simulate.field.elements import Doubles, Elements
 from nkic.simulate.field.intervals import (
     FLOOR,
+    GREATEST,
     HIGH,
     KIND,
     LOW,
@@ -24,7 +25,9 @@ from nkic.simulate.field.intervals import (
     Excluding,
     Facts,
     Proof,
+    _outward,
     constant,
+    interval,
     proven,
 )
 from nkic.simulate.inputs import Generator, numbers, to_storage
@@ -246,6 +249,48 @@ def test_a_sum_of_floors_has_the_slack_of_the_least() -> None:
     assert 0.6 < facts.sum_of(floors).residues[LOW][0] <= np.exp(-0.5)
     one, other = (floors.at(np.s_[:, i]) for i in (0, 1))
     assert facts.add(one, other).residues[SLACK].max() == 0.5
+
+
+COLUMNS = """
+    a, b = nl.copy(x[:, 0:1]), nl.copy(x[:, 1:2]) * {}
+    m = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(dst=m, data1=a, data2=b, op=nl.maximum)
+    out = nl.exp({} - m)
+"""
+
+
+@pytest.mark.parametrize(
+    "body", [COLUMNS.format(2.0, "a * 2.0"), COLUMNS.format(-1.0, "x[:, 1:2]")]
+)
+def test_a_maximum_of_other_multiples_is_above_none(body: str) -> None:
+    """2 a may exceed max(a, 2 b), and b exceeds max(a, -b) if it is positive and a is not."""
+    kernel, found = compiled(body), proof(body)
+    assert 20 < found.size < 89
+    x = np.tile(np.float32([-200, 200] if "x[:, 1:2] - m" in body else [200, -200]), (24, 16))
+    assert np.isinf(nkic.run(kernel, {"x_hbm": x, "w_hbm": x}).outputs["output_0"]).all()
+
+
+def test_bounds_beyond_float32_are_infinite_or_its_greatest() -> None:
+    ends = interval(np.array([-1e39, 1e39, -2e39]), np.array([0.0, 2e39, -1e39])).residues
+    assert ends[LOW].tolist() == [-np.inf, GREATEST, -np.inf]
+    assert ends[HIGH].tolist() == [0, np.inf, -GREATEST]
+    unknown = _outward(np.array([np.nan]), np.array([np.nan]))
+    assert [end.tolist() for end in unknown] == [[-np.inf], [np.inf]]
+
+
+def test_overflow_between_the_stages_of_an_instruction_is_one() -> None:
+    found = proof("""
+    y, out = nl.square(x) * -1.0, nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=out, data=y, op0=nl.multiply, operand0=1e30, op1=nl.multiply, operand1=1e-30
+    )
+    """)
+    assert 1e4 < found.size < (GREATEST / 1e30) ** 0.5
+
+
+def test_a_0_that_is_added_spreads() -> None:
+    zeros, three = constant(np.zeros((2, 2))), constant([[3.0]])
+    assert Facts().add(zeros, three).value.shape == (2, 2)
 
 
 def test_a_scaled_maximum_counts_with_its_rounding() -> None:
