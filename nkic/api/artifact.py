@@ -15,6 +15,7 @@ from nkic.artifact.disassemble import dump
 from nkic.artifact.info import info
 from nkic.artifact.read import load, open_file
 from nkic.artifact.records import Executable
+from nkic.artifact.verify import verify_ordered
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
 from nkic.program.program import Returned
@@ -83,6 +84,12 @@ class Artifact:
     def executable(self) -> Executable:
         """The verified records of the file."""
         return load(self.data)
+
+    @cached_property
+    def ordered(self) -> Executable:
+        """The same, if nothing in it races within a core."""
+        verify_ordered(self.executable)
+        return self.executable
 
     @property
     def id(self) -> str:

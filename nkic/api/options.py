@@ -127,12 +127,12 @@ class Running(TypedDict, total=False):
     """How to run an artifact.
 
     `init_check` makes reads of uninitialised bytes an error, which is the default; `race_check`
-    makes unordered accesses of two cores to a tensor in shared HBM an error, also those whose
-    addresses only a run knows; `precise_fp` rounds after every instruction, by default as
-    NKI_PRECISE_FP says, else yes; `accumulate` is "exact", "float32" or "pairwise", by default the
-    order measured on a device, else exact; `report_error_bound` computes how far results may be
-    from exact arithmetic; `machine` gives timing figures other than the target's own: the path of
-    a machine file, or a mapping
+    makes unordered accesses an error: by default those of one core, with True also those of two
+    cores to a tensor in shared HBM, even at addresses that only a run knows; `precise_fp` rounds
+    after every instruction, by default as NKI_PRECISE_FP says, else yes; `accumulate` is "exact",
+    "float32" or "pairwise", by default the order measured on a device, else exact;
+    `report_error_bound` computes how far results may be from exact arithmetic; `machine` gives
+    timing figures other than the target's own: the path of a machine file, or a mapping
     ({"dma.done_ns": 300, "contention": "all"}); `max_cycles` of the simulated clock, `max_memory`
     in bytes and `timeout` in seconds are limits; `limits` may give the memory, too, as
     {"memory": 1 << 30}; `levels` are levels of warnings.
@@ -144,7 +144,7 @@ class Running(TypedDict, total=False):
     """
 
     init_check: Flag
-    race_check: Flag
+    race_check: Flag | None
     precise_fp: Flag | None
     accumulate: str | None
     report_error_bound: Flag

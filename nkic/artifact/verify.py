@@ -41,6 +41,7 @@ from nkic.artifact.records import (
     columns_of,
     source_of,
 )
+from nkic.base.collector import without_collector
 from nkic.machine import rules, targets
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.operands import Register, Row, Violation
@@ -683,7 +684,8 @@ def verify_ordered(executable: Executable) -> None:
     from nkic.artifact.verify_orders import verify_orders  # deferred: few runs request the proofs
 
     try:
-        verify_orders(executable)
+        with without_collector():
+            verify_orders(executable)
     except Unsound as error:
         refuse_unsound(error, executable)
 

@@ -9,7 +9,7 @@ time (`simulate.orders`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
+from itertools import chain, count, repeat
 from typing import NamedTuple
 
 from nkic.artifact.records import (
@@ -21,9 +21,9 @@ from nkic.artifact.records import (
     TensorRecord,
 )
 from nkic.artifact.verify import Unsound
-from nkic.machine.operands import Register
+from nkic.machine.operands import Facts, Register, Row, no_access, no_effects
 from nkic.machine.targets import TARGETS, Target
-from nkic.prove.effects import WHOLE, Areas, Reading, area, modes_of
+from nkic.prove.effects import WHOLE, Areas, Reading, Touch, Touches, area, modes_of
 from nkic.prove.model import READ, WRITE, Box, Item, Line, Round, Storage
 from nkic.prove.order import Unordered, unordered
 from nkic.prove.run import DECISION, AbstractRun
@@ -64,7 +64,10 @@ class _Reader:
         self.lines: list[Line] = []
         self.reading = Reading()
         self.areas: dict[int, Areas] = {}
-        self.cells_of_pattern: dict[int, list[int]] = {}
+        self.cells_by_id: dict[int, list[int]] = {}
+        # Access modes: of rows, and of rows with attributes that refine them.
+        self.fixed: dict[Row, tuple[int, ...]] = {}
+        self.refined: dict[tuple[Row, int], tuple[int, ...]] = {}
         self.sources: list[_Source] = []
         self.loops = count()
 
@@ -100,37 +103,48 @@ class _Reader:
             return Item(-1, waits, signals)
         key = len(self.sources)
         self.sources.append(source)
-        self.reading.touches[key] = tuple(self.touches(source))
+        self.reading.touches[key] = self.touches(source, row)
         return Item(key, waits, signals, row if row.is_rendezvous else None)
 
-    def touches(self, source: _Source) -> list[tuple[list[int], int, int]]:
-        record, row = source.record, source.record.row
-        if row is None:
-            return []
-        facts = self.executable.facts(record, self.target, source.stream.engine)
-        modes = (*modes_of(row, facts), *[READ] * len(record.operands))  # hidden operands come last
-        accesses = []
-        for operand, mode in zip(record.operands, modes, strict=False):
-            if isinstance(operand, PatternRecord):
-                accesses.append((self.cells(operand), mode, operand.tensor))
-            elif isinstance(operand, Register):
-                accesses.append(self.reading.register(operand.number, mode))
-        effects = row.effects(facts)
-        for names, mode in ((effects.reads, READ), (effects.writes, WRITE)):
-            accesses += [self.reading.cell_of(name, mode) for name in names]
-        return accesses
+    def touches(self, source: _Source, row: Row) -> Touches:
+        record, reading, cells_by_id = source.record, self.reading, self.cells_by_id
+        modes = self.fixed.get(row) or self.modes(source, row)
+        touches: list[Touch] = []
+        for operand, mode in zip(record.operands, chain(modes, repeat(READ)), strict=False):
+            if type(operand) is PatternRecord:
+                cells = cells_by_id.get(id(operand))
+                cells = self.cells(operand) if cells is None else cells
+                touches.append((cells, mode, operand.tensor))
+            elif type(operand) is Register:
+                touches.append(reading.register(operand.number, mode))
+        if row.effects is not no_effects:
+            effects = row.effects(self.facts(source))
+            for names, mode in ((effects.reads, READ), (effects.writes, WRITE)):
+                touches += [reading.cell_of(name, mode) for name in names]
+        return tuple(touches)
+
+    def modes(self, source: _Source, row: Row) -> tuple[int, ...]:
+        """Return the access modes of the row's operands; hidden ones, which follow, are read."""
+        if row.access is no_access:
+            modes = self.fixed[row] = modes_of(row, self.facts(source))
+            return modes
+        key = row, id(source.record.attributes)  # which the executable keeps alive, like patterns
+        if key not in self.refined:
+            self.refined[key] = modes_of(row, self.facts(source))
+        return self.refined[key]
+
+    def facts(self, source: _Source) -> Facts:
+        return self.executable.facts(source.record, self.target, source.stream.engine)
 
     def cells(self, pattern: PatternRecord) -> list[int]:
-        memoised = self.cells_of_pattern.get(id(pattern))
-        if memoised is None:
-            tensor = self.executable.tensors[pattern.tensor]
-            self.reading.names[pattern.tensor] = tensor.name
-            self.reading.wholes[pattern.tensor] = _whole(tensor)
-            boxes = self.areas.setdefault(pattern.tensor, {})
-            memoised = self.cells_of_pattern[id(pattern)] = boxes.setdefault(
-                _area(pattern, tensor), []
-            )
-        return memoised
+        """Return the cells of a pattern, which `Reading.cut` will fill in."""
+        number = pattern.tensor
+        tensor, boxes = self.executable.tensors[number], self.areas.get(number)
+        if boxes is None:
+            boxes = self.areas[number] = {}
+            self.reading.names[number], self.reading.wholes[number] = tensor.name, _whole(tensor)
+        cells = self.cells_by_id[id(pattern)] = boxes.setdefault(_area(pattern, tensor), [])
+        return cells
 
     def storages(self) -> Sequence[Storage]:
         """Return the addresses of on-chip tensors."""

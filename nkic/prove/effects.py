@@ -304,6 +304,11 @@ class Reading:
     def cut(self, areas: Mapping[int, Areas]) -> None:
         """Assign cells to the areas of tensors that are accessed in several ways."""
         for number, boxes in areas.items():
+            if len(boxes) == 1:  # the most frequent case
+                (cells,) = boxes.values()
+                cells[:] = (self.count,)
+                self.count += 1
+                continue
             whole = self.wholes[number]
             grid = Grid({box or whole for box in boxes} if WHOLE in boxes else boxes, self.count)
             for box, cells in boxes.items():

@@ -59,8 +59,8 @@ def run_options(given: Mapping[str, Any], environ: Mapping[str, str], **more: An
 
     `more` takes precedence. Raises `UsageFailed`.
     """
-    chosen = {field: given[name] for name, field in OPTIONS.items() if name in given}
-    if chosen.get("precise") is None:
+    chosen = {f: given[name] for name, f in OPTIONS.items() if given.get(name) is not None}
+    if "precise" not in chosen:
         chosen["precise"] = is_precise(environ)
     return RunOptions(**{"blas_threads": blas_threads(environ), **chosen, **more})
 

@@ -61,6 +61,8 @@ def simulate_ranks(
     run_options = options or RunOptions()
     if run_options.check_races:
         verify_ordered(executable)
+        if executable.cores == 1:  # the run has nothing left to check
+            run_options = replace(run_options, check_races=False)
     is_plain = not observers and follow is None and loop is Machine
     with without_collector(), blas_threads(run_options.threads), quiet():
         if is_plain and len(inputs) == 1 and rerun.may_repeat(run_options):

@@ -14,7 +14,11 @@ import nkic
 from nkic.artifact.records import InstructionRecord, PatternRecord
 from nkic.simulate.field.elements import Doubles, Elements
 from nkic.simulate.field.intervals import (
+    DIFFERENCE,
+    ERROR,
+    FACTOR,
     FLOOR,
+    GREATEST,
     HIGH,
     KIND,
     LOW,
@@ -24,7 +28,10 @@ from nkic.simulate.field.intervals import (
     Excluding,
     Facts,
     Proof,
+    _outward,
+    _with,
     constant,
+    interval,
     proven,
 )
 from nkic.simulate.inputs import Generator, numbers, to_storage
@@ -246,6 +253,120 @@ def test_a_sum_of_floors_has_the_slack_of_the_least() -> None:
     assert 0.6 < facts.sum_of(floors).residues[LOW][0] <= np.exp(-0.5)
     one, other = (floors.at(np.s_[:, i]) for i in (0, 1))
     assert facts.add(one, other).residues[SLACK].max() == 0.5
+
+
+COLUMNS = """
+    a, b = nl.copy(x[:, 0:1]), nl.copy(x[:, 1:2]) * {}
+    m = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_tensor(dst=m, data1=a, data2=b, op=nl.maximum)
+    out = nl.exp({} - m)
+"""
+
+
+@pytest.mark.parametrize(
+    "body", [COLUMNS.format(2.0, "a * 2.0"), COLUMNS.format(-1.0, "x[:, 1:2]")]
+)
+def test_a_maximum_of_other_multiples_is_above_none(body: str) -> None:
+    """2 a may exceed max(a, 2 b), and b exceeds max(a, -b) if it is positive and a is not."""
+    kernel, found = compiled(body), proof(body)
+    assert 20 < found.size < 89
+    row = [-200, 200] if "x[:, 1:2] - m" in body else [200, -200]
+    x = np.tile(np.array(row, np.float32), (24, 16))
+    assert np.isinf(nkic.run(kernel, {"x_hbm": x, "w_hbm": x}).outputs["output_0"]).all()
+
+
+def test_bounds_beyond_float32_are_infinite_or_its_greatest() -> None:
+    ends = interval(np.array([-1e39, 1e39, -2e39]), np.array([0.0, 2e39, -1e39])).residues
+    assert ends[LOW].tolist() == [-np.inf, GREATEST, -np.inf]
+    assert ends[HIGH].tolist() == [0, np.inf, -GREATEST]
+    unknown = _outward(np.array([np.nan]), np.array([np.nan]))
+    assert [end.tolist() for end in unknown] == [[-np.inf], [np.inf]]
+
+
+def test_overflow_between_the_stages_of_an_instruction_is_one() -> None:
+    found = proof("""
+    y, out = nl.square(x) * -1.0, nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=out, data=y, op0=nl.multiply, operand0=1e30, op1=nl.multiply, operand1=1e-30
+    )
+    """)
+    assert 1e4 < found.size < (GREATEST / 1e30) ** 0.5
+
+
+def box(low: float, high: float, **levels: float) -> Elements:
+    """Return an element between two numbers, with other levels."""
+    found = interval(np.array([[low]]), np.array([[high]]))
+    return _with(found._replace(value=np.array([[np.nan]])), np.array([[True]]), **levels)
+
+
+def ends(found: Elements) -> tuple[float, float]:
+    low, high = found.residues[[LOW, HIGH]].reshape(2)
+    return float(low), float(high)
+
+
+NOTHING = (-np.inf, np.inf)
+
+
+def test_powers_that_are_not_defined_everywhere_are_unknown() -> None:
+    facts, across = Facts(), box(-2, 3)
+    assert ends(facts.power(across, constant([[0.5]]))) == NOTHING
+    assert ends(facts.power(across, constant([[-1.0]]))) == NOTHING
+    assert ends(facts.power(box(0, 3), constant([[-2.0]]))) == NOTHING
+    assert ends(facts.power(across, box(1, 2))) == NOTHING
+    several = facts.power(across, constant([[2.0, 3.0]])).residues
+    assert np.isneginf(several[LOW]).all() and np.isposinf(several[HIGH]).all()
+    low, high = ends(facts.power(across, constant([[2.0]])))
+    assert low == 0 and 9 <= high < 9.001
+    low, high = ends(facts.power(across, constant([[3.0]])))
+    assert -8.001 < low <= -8 and 27 <= high < 27.001
+
+
+def test_functions_beyond_where_they_are_defined_are_unknown() -> None:
+    functions = Facts().algebra.functions
+    wide = {
+        "sin": (0, 100),
+        "log": (-1, 1),
+        "sqrt": (-1, 1),
+        "rsqrt": (0, 1),
+        "reciprocal": (-1, 1),
+    }
+    for name, (low, high) in wide.items():
+        assert ends(functions[name](box(low, high), 0)) == NOTHING, name
+        assert np.isfinite(ends(functions[name](box(0.5, 1), 0))).all(), name
+
+
+def test_a_choice_by_what_varies_may_be_either() -> None:
+    selected = Facts().algebra.selected
+    one, other = constant([[2.0]]), constant([[-3.0]])
+    assert ends(selected(box(0, 1), one, other, 0)) == (-3, 2)
+    assert ends(selected(one, one, other, 0)) == (2, 2)
+
+
+def test_what_is_known_of_a_multiple_is_scaled() -> None:
+    facts = Facts()
+    x = box(-1, 0, BASE=1.0, FACTOR=1.0, ERROR=0.5, KIND=DIFFERENCE, TOP=2.0, REST=3.0, SLACK=0.25)
+    rows = facts.multiply(x, constant([[8.0]])).residues.reshape(-1)
+    assert rows[FACTOR] == 8 and rows[ERROR] >= 4 and rows[SLACK] >= 2
+    facts.fresh((1,))
+    assert facts.greatest(x, 1).residues[ERROR] == 0.5
+    assert (
+        ends(facts.multiply(box(-1, 1, BASE=1.0, FACTOR=1.0), box(-2, 2, BASE=1.0, FACTOR=-2.0)))[0]
+        <= -2
+    )
+
+
+def test_a_floor_less_something_is_none() -> None:
+    found = proof("""
+    m = nl.max(x, axis=1, keepdims=True)
+    s = nl.sum(nl.exp(x - m), axis=1, keepdims=True) + w[:, 0:1]
+    out = nl.reciprocal(s)
+    """)
+    assert 1 < found.size < 1.9  # 1 + 31 exp(-2 size) is the least sum
+
+
+def test_a_0_that_is_added_spreads() -> None:
+    zeros, three = constant(np.zeros((2, 2))), constant([[3.0]])
+    assert Facts().add(zeros, three).value.shape == (2, 2)
 
 
 def test_a_scaled_maximum_counts_with_its_rounding() -> None:

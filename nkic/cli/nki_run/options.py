@@ -192,10 +192,10 @@ class CommandLine:
     init_check: bool = _checks(
         "--init-check/--no-init-check", "Reading uninitialised bytes is an error.", default=True
     )
-    race_check: bool = _checks(
-        "--race-check",
-        "Treat races as errors: unordered accesses of one core to any memory, and of two cores to "
-        "shared HBM, including those at run-time offsets.",
+    race_check: bool | None = _checks(
+        "--race-check/--no-race-check",
+        "Treat races as errors. On: unordered accesses of one core to any memory, and of two cores "
+        "to shared HBM, including those at run-time offsets. Off: none. By default: of one core.",
     )
     require_signature: str | None = _signed(group="Checks")
     ranks: int = _run(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nkic.artifact.info import info
 from nkic.artifact.read import load, open_file
+from nkic.artifact.verify import verify_ordered
 from nkic.base import files, levels
 from nkic.base.diagnostics import Diagnostic, LimitHit, NkicError, ProgramFault, bad_value, make
 from nkic.base.files import STANDARD
@@ -168,6 +169,8 @@ class _RunCommand:
         self.settings = outputs.tolerances_of(line)
         self.data = open_file(line.artifact, signed_by=line.require_signature)
         self.executable = load(self.data)
+        if line.race_check is None and line.fuzz_order is None:  # these find them themselves
+            verify_ordered(self.executable)
         session.sources = self.executable.sources.get
         self.signature = signature_of(self.executable)
         if not line.expect_at:  # with it, tolerances may be those of any tensor

@@ -13,7 +13,7 @@ import numpy as np
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.machine.operands import Register
-from nkic.machine.targets import Engine, Target
+from nkic.machine.targets import PARTITIONS, Engine, Target
 from nkic.simulate.beside import DST, SRC, Follower, Resolved, values_of
 from nkic.simulate.field.elements import (
     INFINITE,
@@ -25,6 +25,7 @@ from nkic.simulate.field.elements import (
     variables,
 )
 from nkic.simulate.field.rules import (
+    ACCUMULATOR,
     Lanes,
     Operation,
     Results,
@@ -113,10 +114,11 @@ class Field(Follower):
         into_register = any(type(o) is Register for o in record.operands[:1])
         if results is None and into_register and not are_constant:
             self.wholly.add(record.place)
-        random = bool(
-            operation.row.effects(self.executable.facts(record, self.target, engine)).reads
-        )
-        constant_results = are_constant and (results is not None or not random)
+        effects = operation.row.effects(self.executable.facts(record, self.target, engine))
+        if results is None and any(name.endswith(ACCUMULATOR) for name in effects.writes):
+            lost = self.store.algebra.unknown((PARTITIONS, 1))
+            operation.lanes[ACCUMULATOR] = lost.undecided(record.place)
+        constant_results = are_constant and (results is not None or not effects.reads)
         written = self._written(record, engine)
         return lambda: self._finish(record, results, written, constant_results)
 

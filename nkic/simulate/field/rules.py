@@ -16,7 +16,7 @@ from nkic.artifact.records import Executable, PatternRecord
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
-from nkic.machine.targets import PARTITIONS
+from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.beside import Operands, Records, RecordStore
 from nkic.simulate.field.elements import (
     FIELD,
@@ -105,6 +105,7 @@ def records_of(elements: Elements, dtype: np.dtype[Any]) -> Records:
 # ---- An instruction as a rule of `field` sees it: its operands as elements ----------------------
 
 Lanes = dict[str, Elements]  # accumulators of an engine, (128, 1)
+ACCUMULATOR = "accumulator"
 
 
 class Operation(Operands[Store, Lanes]):
@@ -133,12 +134,27 @@ class Operation(Operands[Store, Lanes]):
         shape = self._store.shape(pattern)
         return self.over.unknown(shape).undecided(self.place)
 
-    def register(self, name: str, identity: float, data: str) -> tuple[Elements, slice]:
-        """Return an engine's accumulators, (128, 1), and the lanes of a tile."""
-        fresh = self.over.constant(np.full((PARTITIONS, 1), identity))
+    def accumulators(self, data: str) -> tuple[Elements, slice]:
+        """Return the engine's accumulators, (128, 1), and the lanes of a tile.
+
+        Those of the scalar engine begin at 0; others are NaN until an instruction sets them.
+        """
+        unset = self.over.constant(np.full((PARTITIONS, 1), 0.0 if self.is_scalar else np.nan))
         first = self.first(data)
         lanes = slice(first, first + self.sizes(data)[0])
-        return self.lanes.setdefault(name, fresh), lanes
+        return self.lanes.setdefault(ACCUMULATOR, unset), lanes
+
+    def accumulate(self, data: str, column: Elements) -> None:
+        """Set the accumulators of the lanes of a tile."""
+        registers, lanes = self.accumulators(data)
+        before, after = (
+            registers.at(np.s_[s]) for s in (slice(lanes.start), slice(lanes.stop, None))
+        )
+        self.lanes[ACCUMULATOR] = join([before, column, after], 0)
+
+    @property
+    def is_scalar(self) -> bool:
+        return Engine.SCALAR in self.row.engines
 
 
 Results = Mapping[str, Elements]
@@ -358,22 +374,22 @@ def _accumulated(
     """Return the results, and the accumulators after `reduce_cmd`."""
     command = operation.attributes.get("reduce_cmd", "reset_reduce")
     identity = ALU[op].identity or 0.0
-    registers, lanes = operation.register("accumulator", identity, data)
+    registers, lanes = operation.accumulators(data)
     result = result.spread(_shape(operation, "dst"))
     column = registers.at(lanes)
     if command.startswith("reset"):
         column = operation.over.constant(np.full(column.value.shape, identity))
     elif command == "load_reduce" and initial is not None:
         column = initial.spread(column.value.shape)
+    elif command == "idle" and not operation.is_scalar:  # which may disturb them
+        column = operation.over.constant(np.full(column.value.shape, np.nan))
     if command.endswith("reduce"):
         total = operation.over.reduction(op, result, operation.place)
         if total is None:
             return None
         total = total.at(np.s_[..., None])
         column = operation.over.operators[op](column, total, operation.place)
-    before = registers.at(np.s_[: lanes.start])
-    after = registers.at(np.s_[lanes.stop :])
-    operation.lanes["accumulator"] = join([before, column, after], 0)
+    operation.accumulate(data, column)
     if operation.attributes.get("reduce_res_negate"):
         column = operation.over.negative(column)
     return {"dst": result, "reduce_res": column}
@@ -394,6 +410,7 @@ def tensor_scalar_cumulative(operation: Operation) -> Results | None:
         column = first.at(np.s_[:, i : i + 1])
         carry = operation.over.operators[values["op1"]](column, carry, operation.place)
         columns.append(carry)
+    operation.accumulate("src", carry.spread((src.value.shape[0], 1)))
     return {"dst": join(columns, 1)}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nkic
 from nkic.artifact.encode import write
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, TensorRecord
 from nkic.artifact.verify import verify, verify_ordered
@@ -162,15 +163,41 @@ def test_bytes_that_change_hands_are_looked_at() -> None:
         verify_ordered(changed(found, stream, 0, waits=()))
 
 
-def test_the_command_asks_for_it(nki: Run) -> None:
+def test_the_command_asks_for_it_by_default(nki: Run) -> None:
     found = executable(*STRAIGHT)
     np.savez("in.npz", x=np.ones((128, 512), np.float32), word=np.zeros((1, 1), np.int32))
     wait = next((s, at) for s, at, i in slots(found) if i.waits and i.signals)
     for name, one in (("good", found), ("bad", changed(found, *wait, waits=()))):
         Path(f"{name}.neff").write_bytes(write(one))
-        run = nki(f"{name}.neff", "--inputs", "in.npz", "--race-check")
-        assert (run.code == 0) == (name == "good"), run.err
-    assert "nothing orders it and another access to" in run.err
+        for asked in ((), ("--race-check",)):
+            run = nki(f"{name}.neff", "--inputs", "in.npz", *asked)
+            assert run.code == (0 if name == "good" else 3), run.err
+            assert ("nothing orders it and another access to" in run.err) == (name == "bad")
+    run = nki("bad.neff", "--inputs", "in.npz", "--no-race-check")
+    assert "nothing orders" not in run.err
+
+
+@pytest.mark.parametrize("asked", [None, True])
+def test_python_asks_for_it_by_default(asked: bool | None) -> None:
+    found = executable(*STRAIGHT)
+    wait = next((s, at) for s, at, i in slots(found) if i.waits and i.signals)
+    arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
+    nkic.run(nkic.Artifact(write(found)), arrays, race_check=asked)
+    bad = nkic.Artifact(write(changed(found, *wait, waits=())))
+    for _ in range(2):  # whether or not it has been asked for before
+        with pytest.raises(nkic.RunError, match="nothing orders it and another access to"):
+            nkic.run(bad, arrays, race_check=asked)
+
+
+def test_python_does_without_it_if_told_to() -> None:
+    found = executable(*STRAIGHT)
+    wait = next((s, at) for s, at, i in slots(found) if i.waits and i.signals)
+    arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
+    bad = nkic.Artifact(write(changed(found, *wait, waits=())))
+    try:
+        nkic.run(bad, arrays, race_check=False)
+    except nkic.RunError as error:  # what the race does to the values
+        assert "nothing orders" not in str(error)
 
 
 def test_a_run_asks_for_it_only_if_it_is_told_to() -> None:
