@@ -1,7 +1,7 @@
 """nkic: compile and simulate AWS Trainium NKI kernels without a Trainium.
 
-The functions of `nkic.api`, `nkic.install` of `nkic.nki` and `nkic.tune` of `nkic.judge.tuning` are
-re-exported here. They are imported on first use.
+The functions of `nkic.api`, `nkic.install` of `nkic.nki`, `nkic.evaluate` of `nkic.judge` and
+`nkic.tune` of `nkic.judge.tuning` are re-exported here. They are imported on first use.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         run,
         run_ranks,
     )
+    from nkic.judge import evaluate
     from nkic.judge.tuning import tune
     from nkic.nki import install
 
@@ -45,6 +46,7 @@ __all__ = [
     "call_ranks",
     "compile",
     "equal",
+    "evaluate",
     "fuzz_order",
     "install",
     "prepare",
@@ -60,7 +62,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'nkic' has no attribute {name!r}")
     from importlib import import_module
 
-    homes = {"install": "nkic.nki", "tune": "nkic.judge.tuning"}
+    homes = {"install": "nkic.nki", "evaluate": "nkic.judge", "tune": "nkic.judge.tuning"}
     return getattr(import_module(homes.get(name, "nkic.api")), name)
 
 

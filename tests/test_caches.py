@@ -22,7 +22,7 @@ CACHES = {
     "compiler/check.py:_share_bytes": 1024,
     "compiler/check_memory.py:_whole": 1024,
     "compiler/warnings.py:_rows": 4096,
-    "evaluate/compile/functions.py:compile_statement": 8192,
+    "interpret/compile/functions.py:compile_statement": 8192,
     "program/overlap.py:_axes": 4096,
     "program/overlap.py:_pitch_tuple": 4096,
     "program/overlap.py:_range": 65536,
@@ -82,7 +82,7 @@ CACHES = {
 KEPT = {
     "api/calling.py:_entries": "MAX_ENTRIES",
     "api/loading.py:_CELLS": "cells of the notebook that have kernels",
-    "evaluate/objects.py:_unsealed": "classes of all kernels, until they are sealed",
+    "interpret/objects.py:_unsealed": "classes of all kernels, until they are sealed",
     "program/effects.py:_recent": "MEMO_SIZE",
     "nki/modules.py:_built": "modules of NKI",
     "simulate/rerun.py:_cache": "MAX_PROGRAMS and MAX_BYTES",
@@ -91,8 +91,8 @@ KEPT = {
     "language/hosted.py:SURFACES": "classes of the API",
     **dict.fromkeys(
         (
-            *(f"evaluate/library/{n}.py:MODULE" for n in ("abcs", "forms", "itertools", "maths")),
-            "evaluate/library/functions.py:OPERATOR",
+            *(f"interpret/library/{n}.py:MODULE" for n in ("abcs", "forms", "itertools", "maths")),
+            "interpret/library/functions.py:OPERATOR",
             "simulate/field/rules.py:UNDECIDED",
         ),
         "definitions",

@@ -155,7 +155,7 @@ SPEAKS_OF_ROWS = (
 # parameters of every instruction, fields of nkic's own classes, a device's names of engines, and
 # one kind of dependence.
 HOMONYMS = {
-    "evaluate/library/itertools.py": {"accumulate"},
+    "interpret/library/itertools.py": {"accumulate"},
     "api/running.py": {"accumulate"},
     "cli/nki_run/options.py": {"iota"},
     "report/figures.py": {"accumulate"},

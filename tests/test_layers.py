@@ -17,9 +17,9 @@ ALLOWED = {
     "machine": "base",
     "source": "base",
     "program": "base machine",
-    "evaluate": "base source",  # implements Python, independent of NKI
+    "interpret": "base source",  # implements Python, independent of NKI
     "language": "base machine source program",  # implements NKI, independent of its callers
-    "specialise": "base machine source program evaluate language",
+    "specialise": "base machine source program interpret language",
     "stdlib": "",  # kernel source: it imports nki, not nkic
     "prove": DATA,
     "artifact": "base machine prove",
@@ -56,7 +56,7 @@ ALLOWED = {
     "migrate.advise": "base machine source artifact simulate report",
     "migrate": f"{DATA} source artifact language specialise simulate compiler.compiled"
     " compiler.pipeline",
-    "api": f"{DATA} artifact source evaluate language specialise simulate report report.figures"
+    "api": f"{DATA} artifact source interpret language specialise simulate report report.figures"
     " compiler.compiled compiler.loader compiler.request compiler.pipeline",
     "judge": "base machine source artifact simulate report specialise api",
     "serve": f"{DATA} source language specialise compiler.compiled compiler.loader"

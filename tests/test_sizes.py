@@ -18,12 +18,12 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # Lines and files of each room of nkic/. A number falls with its room, as the test says. One that
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
-    ".": (606, 4),
+    ".": (608, 4),
     "base": (3_739, 17),
     "machine": (9_671, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
-    "evaluate": (16_196, 52),
+    "interpret": (16_204, 52),
     "language": (13_565, 42),
     "specialise": (4_405, 13),
     "stdlib": (984, 7),

@@ -72,7 +72,7 @@ ON_DEMAND = {
     "cli/nkic/replay.py": {"nkic.source.parser"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"nkic.judge", "click.shell_completion", "nkic.cli.nkic"},
-    "evaluate/library/maths.py": {"fractions"},  # few kernels
+    "interpret/library/maths.py": {"fractions"},  # few kernels
     "artifact/verify.py": {"nkic.artifact.verify_orders"},  # the proofs
     "language/creation.py": {"nkic.artifact"},
     "language/provide.py": {

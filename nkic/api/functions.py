@@ -24,8 +24,8 @@ import numpy as np
 
 from nkic.api.errors import refuse
 from nkic.base import files
-from nkic.evaluate import builtins as kernel_builtins
-from nkic.evaluate import library
+from nkic.interpret import builtins as kernel_builtins
+from nkic.interpret import library
 from nkic.machine import dtypes
 from nkic.specialise.request import Named
 

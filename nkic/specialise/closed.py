@@ -12,13 +12,13 @@ from nkic.base.diagnostics import Reporter, did_you_mean
 from nkic.base.limits import Limits
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.evaluate import builtins
-from nkic.evaluate.attributes import ModuleNamespace
-from nkic.evaluate.border import admit, admitting
-from nkic.evaluate.interpreter import Interpreter, provided_modules
-from nkic.evaluate.library import records
-from nkic.evaluate.machine import Form, Machine, Vectorcall
-from nkic.evaluate.objects import (
+from nkic.interpret import builtins
+from nkic.interpret.attributes import ModuleNamespace
+from nkic.interpret.border import admit, admitting
+from nkic.interpret.interpreter import Interpreter, provided_modules
+from nkic.interpret.library import records
+from nkic.interpret.machine import Form, Machine, Vectorcall
+from nkic.interpret.objects import (
     UNSET,
     Builtin,
     Class,
@@ -28,7 +28,7 @@ from nkic.evaluate.objects import (
     no_objects,
     seal,
 )
-from nkic.evaluate.tables import OBJECT
+from nkic.interpret.tables import OBJECT
 from nkic.language import jit, library, provide
 from nkic.language.binder import Binder
 from nkic.language.creation import ParDim, TensorClass, make_tensor, ndarray

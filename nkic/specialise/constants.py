@@ -15,11 +15,11 @@ from nkic.base.device import KernelError
 from nkic.base.diagnostics import UsageFailed, did_you_mean, make
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE
-from nkic.evaluate import attributes, library
-from nkic.evaluate.classes import blank
-from nkic.evaluate.iteration import KernelFrozenSet, KernelSet
-from nkic.evaluate.modules import OpaqueImport
-from nkic.evaluate.objects import Class
+from nkic.interpret import attributes, library
+from nkic.interpret.classes import blank
+from nkic.interpret.iteration import KernelFrozenSet, KernelSet
+from nkic.interpret.modules import OpaqueImport
+from nkic.interpret.objects import Class
 from nkic.language.hosted import brief
 from nkic.language.namespace import suggested
 from nkic.language.objects import ReplicaGroup

@@ -30,7 +30,7 @@ from nkic.base.diagnostics import (
 )
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
-from nkic.evaluate.failures import MAX_CALLS, loop_values, shortened
+from nkic.interpret.failures import MAX_CALLS, loop_values, shortened
 from nkic.language import library, provide, versions
 from nkic.language.hosted import brief
 from nkic.language.namespace import Namespace

@@ -19,11 +19,11 @@ from math import prod
 from typing import Any
 
 from nkic.base.device import Identical, KernelError, Missing
-from nkic.evaluate.modules import Table
-from nkic.evaluate.objects import Builtin, Class, Getter, active, seal
-from nkic.evaluate.operators import OPERATIONS, SEQUENCES
-from nkic.evaluate.tables import OBJECT
-from nkic.evaluate.types.numbers import FLOAT
+from nkic.interpret.modules import Table
+from nkic.interpret.objects import Builtin, Class, Getter, active, seal
+from nkic.interpret.operators import OPERATIONS, SEQUENCES
+from nkic.interpret.tables import OBJECT
+from nkic.interpret.types.numbers import FLOAT
 from nkic.language.hosted import brief
 from nkic.language.library import as_function
 from nkic.language.tensor import NkiTensor

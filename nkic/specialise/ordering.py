@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Label, Reporter, did_you_mean
 from nkic.base.source import SHIPPED, Span
-from nkic.evaluate.objects import AT, FUNCTION, Code, Frame
+from nkic.interpret.objects import AT, FUNCTION, Code, Frame
 from nkic.program.program import Instruction, Item, instructions
 from nkic.source import nodes
 from nkic.source.bindings import Kernel, Resolved, SourceModule

@@ -15,10 +15,10 @@ from nkic.base.device import KernelError
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Reporter, make, respelt
 from nkic.base.limits import Limits
 from nkic.base.profiles import Profile
-from nkic.evaluate import library
-from nkic.evaluate.classes import bind, enter_cells
-from nkic.evaluate.interpreter import MISSING, Interpreter, parameters
-from nkic.evaluate.objects import Class, Function
+from nkic.interpret import library
+from nkic.interpret.classes import bind, enter_cells
+from nkic.interpret.interpreter import MISSING, Interpreter, parameters
+from nkic.interpret.objects import Class, Function
 from nkic.language import provide
 from nkic.language.namespace import Namespace, missing, submodule
 from nkic.language.objects import Kernel

@@ -11,9 +11,9 @@ from nkic.base.diagnostics import CompileFailed, Diagnostic, Reporter
 from nkic.base.limits import Limits
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.evaluate.interpreter import provided_modules
-from nkic.evaluate.modules import Table
-from nkic.evaluate.objects import HostFunction
+from nkic.interpret.interpreter import provided_modules
+from nkic.interpret.modules import Table
+from nkic.interpret.objects import HostFunction
 from nkic.language.jit import jit
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel

@@ -85,8 +85,8 @@ def test_an_error_ends_it_and_gives_up_the_rest() -> None:
 
 SCRIPT = """
 import sys
-from nkic.judge import evaluate
-print(evaluate(sys.argv[2], sys.argv[1], families=False).correct)
+import nkic
+print(nkic.evaluate(sys.argv[2], sys.argv[1], families=False).correct)
 """
 
 

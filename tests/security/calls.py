@@ -14,10 +14,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from nkic.base.profiles import Profile
-from nkic.evaluate import builtins, library
-from nkic.evaluate.classes import TypingForm
-from nkic.evaluate.library import forms
-from nkic.evaluate.objects import Class, Getter, Written
+from nkic.interpret import builtins, library
+from nkic.interpret.classes import TypingForm
+from nkic.interpret.library import forms
+from nkic.interpret.objects import Class, Getter, Written
 from nkic.language import library as stdlib
 from nkic.language import provide
 from nkic.language.binder import Binder

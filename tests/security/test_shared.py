@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 import nkic
-import nkic.evaluate
+import nkic.interpret
 import nkic.language
 import nkic.machine
 import nkic.specialise
@@ -31,11 +31,11 @@ from nkic.base.device import KernelError
 from nkic.base.diagnostics import Reporter
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.evaluate import attributes, objects
-from nkic.evaluate.attributes import Provided
-from nkic.evaluate.iteration import KernelSet
-from nkic.evaluate.machine import Machine
-from nkic.evaluate.objects import INSTANCES, Class, Frozen
+from nkic.interpret import attributes, objects
+from nkic.interpret.attributes import Provided
+from nkic.interpret.iteration import KernelSet
+from nkic.interpret.machine import Machine
+from nkic.interpret.objects import INSTANCES, Class, Frozen
 from nkic.language import views
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets
@@ -302,7 +302,7 @@ def shared_values() -> list[Any]:
 
 # ---- the state of everything that is shared -----------------------------------------------------
 
-ROOMS = (nkic.evaluate, nkic.language, nkic.specialise, nkic.machine)
+ROOMS = (nkic.interpret, nkic.language, nkic.specialise, nkic.machine)
 OPEN = frozenset(
     {"_active", "_current", "__warningregistry__"}
 )  # the state of a running evaluation
@@ -371,7 +371,7 @@ def state() -> dict[int, tuple[Any, dict[Any, Any]]]:
     waiting: list[Any] = [
         value for one in modules() for name, value in vars(one).items() if name not in OPEN
     ]
-    waiting += [sys.modules["nkic.evaluate.library"].modules()]
+    waiting += [sys.modules["nkic.interpret.library"].modules()]
     waiting += [cached() for cached in _tables()]
     while waiting:
         value = waiting.pop()
@@ -385,7 +385,7 @@ def state() -> dict[int, tuple[Any, dict[Any, Any]]]:
 
 def _tables() -> list[Callable[[], Any]]:
     """Return the functions that make a shared table once."""
-    from nkic.evaluate import builtins, types
+    from nkic.interpret import builtins, types
     from nkic.specialise import closed, numpy
 
     return [types.table, builtins.table, closed.kernel_object, closed.surface_classes,
@@ -549,7 +549,7 @@ def _is_fields(node: ast.AST) -> bool:
 
 def test_one_function_sets_fields_and_one_deletes_them() -> None:
     found: dict[str, int] = {}
-    for room in (nkic.evaluate, nkic.specialise):
+    for room in (nkic.interpret, nkic.specialise):
         folder = Path(room.__path__[0])
         for file in sorted(folder.rglob("*.py")):
             count = sum(map(_writes_fields, ast.walk(ast.parse(file.read_text()))))

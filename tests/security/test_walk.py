@@ -11,11 +11,11 @@ from nkic.base.device import KernelError
 from nkic.base.diagnostics import Reporter
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.evaluate import attributes, objects
-from nkic.evaluate.attributes import Provided
-from nkic.evaluate.machine import Machine
-from nkic.evaluate.modules import ModuleValue
-from nkic.evaluate.objects import INSTANCES, Builtin, Class, Function, HostFunction, Method
+from nkic.interpret import attributes, objects
+from nkic.interpret.attributes import Provided
+from nkic.interpret.machine import Machine
+from nkic.interpret.modules import ModuleValue
+from nkic.interpret.objects import INSTANCES, Builtin, Class, Function, HostFunction, Method
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets
 from nkic.source import bindings

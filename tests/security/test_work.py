@@ -20,8 +20,8 @@ import numpy  # noqa: F401 - its import is not the work of the first call that n
 import pytest
 
 from nkic.base.profiles import Profile
-from nkic.evaluate import border
-from nkic.evaluate.budget import Budget
+from nkic.interpret import border
+from nkic.interpret.budget import Budget
 from tests.security import calls
 from tests.security.test_shared import world
 from tests.security.test_walk import SOURCE

@@ -13,7 +13,7 @@ from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
-from nkic.evaluate.objects import Builtin
+from nkic.interpret.objects import Builtin
 from nkic.language import provide
 from nkic.language.namespace import names_of
 from nkic.machine import dtypes

@@ -45,7 +45,7 @@ ENDLESS = {
 def test_recording_without_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit on steps allows this many instructions, tensors and views."""
     steps = 100_000
-    monkeypatch.setattr("nkic.evaluate.interpreter.DEFAULT_LIMITS", Limits(steps))
+    monkeypatch.setattr("nkic.interpret.interpreter.DEFAULT_LIMITS", Limits(steps))
     text = HEAD.format(body=ENDLESS[name])
     loader = Loader.beside("k.py")
     with pytest.raises(CompileFailed) as failed:
