@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -83,7 +84,7 @@ def _class(name: str, value: type) -> Iterator[str]:
         yield f"{name} = NkiTensor"
         return
     yield f"class {name}{_base(value)}:"
-    yield f'    """{_text(value.__doc__)}"""'
+    yield _docstring(value.__doc__)
     yield "    def __init__(self, *args: Any, **more: Any) -> None: ..."
     if isinstance(value, names.KernelType):
         yield from _members(value.__dict__["inside"])
@@ -121,7 +122,7 @@ def _members(inside: type) -> Iterator[str]:
         else:
             yield f"    {name}: Any"
             continue
-        yield f'        """{_text(member.__doc__)}"""'
+        yield _docstring(member.__doc__, "        ")
 
 
 def _operator(name: str, member: Any) -> Iterator[str]:
@@ -142,7 +143,7 @@ def _function(name: str, value: Any) -> Iterator[str]:
         "*args: Any, **more: Any" if signature is None else ", ".join(_parameters(signature))
     )
     yield f"def {name}({parameters}) -> Any:"
-    yield f'    """{_text(value.__doc__)}"""'
+    yield _docstring(value.__doc__)
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
@@ -165,8 +166,10 @@ def _annotation(annotation: Any) -> str:
     return _BOOL.sub("builtins.bool", annotation)  # nki.language has a dtype of that name
 
 
-def _text(doc: str | None) -> str:
-    return (doc or "").replace("\\", "\\\\").replace('"""', "'''").replace("\n", "\n    ")
+def _docstring(doc: str | None, indent: str = "    ") -> str:
+    text = inspect.cleandoc(doc or "").replace("\\", "\\\\").replace('"""', "'''")
+    end = f"\n{indent}" if "\n" in text else ""
+    return textwrap.indent(f'"""{text}', indent) + f'{end}"""'
 
 
 def write(folder: Path) -> None:

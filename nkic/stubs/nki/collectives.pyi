@@ -31,26 +31,28 @@ def collective_permute_implicit(srcs_by_channel: Any, dsts_by_channel: Any, repl
     """dst = the src of the previous rank in the ring that the group forms."""
 def collective_permute_implicit_current_processing_rank_id(iteration_id: Any, replica_group: Any, channel_id: Any = ..., name: str | None = ...) -> Any:
     """collective_permute_implicit_current_processing_rank_id(iteration_id, replica_group, channel_id=0, name=None)
-    
+
     Returns in a register the rank whose data are here after iteration_id steps of the ring.
-    
+
     On sync, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
-    
+
     :param iteration_id: an int
     :param replica_group: a list of lists of ranks
     :param channel_id: an int; 0 if left out
-    
-    Source: nki.collectives.collective_permute_implicit_current_processing_rank_id."""
+
+    Source: nki.collectives.collective_permute_implicit_current_processing_rank_id.
+    """
 def collective_permute_implicit_reduce(srcs0_by_channel: Any, srcs1_by_channel: Any, dsts_by_channel: Any, replica_group: Any, op: Any, channel_ids: Any = ..., priority: Any = ..., name: Any = ...) -> Any:
     """dst = op(src0, src1) of the previous rank in the ring, in float32."""
 def rank_id(name: str | None = ...) -> Any:
     """rank_id(name=None)
-    
+
     Returns the number of this rank in a register.
-    
+
     On sync, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
-    
-    
-    Source: nki.collectives.rank_id."""
+
+
+    Source: nki.collectives.rank_id.
+    """
 def reduce_scatter(srcs: Any, dsts: Any, replica_group: Any, collective_dim: Any, op: Any, priority: Any = ..., name: Any = ...) -> Any:
     """dst = this rank's part of op over the src of all ranks, which is split in dimension 0."""
