@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from nkic.judge import Candidate, Judge, read_task
 from tests.integrations.test_adapters import FOLDER
 
 pytestmark = pytest.mark.slow  # kernels of full size: minutes
@@ -122,3 +123,16 @@ def test_nki_autotune(tmp_path: Path) -> None:
     outputs, (_, slower, faster) = json.loads(said)
     assert "no room for `psum_acc` in PSUM" in outputs[0]
     assert slower > faster > 0
+
+
+def test_walks_of_nki_autotune(tmp_path: Path) -> None:
+    """Kernels of its KernelMDP: the same ones from the same seed, and a task that judges them."""
+    pytest.importorskip("networkx", reason="nki-autotune needs networkx")
+    autotune = checkout("NKIC_AUTOTUNE", "awslabs/nki-autotune")
+    script, folders = FOLDER / "nki_autotune" / "walk.py", [autotune / "nkigym" / "src"]
+    for folder in ("once", "again"):
+        python(script, tmp_path / folder, "12", "3", folders=folders)
+    found, again = (sorted((tmp_path / n / "candidates").iterdir()) for n in ("once", "again"))
+    assert [path.read_text() for path in found] == [path.read_text() for path in again]
+    judge = Judge(read_task(tmp_path / "once" / "task.toml"), families=False)
+    assert [judge.evaluate(Candidate.read(path)).correct for path in found[::4]] == [True] * 3
