@@ -162,7 +162,7 @@ HOMONYMS = {
     "judge/reference.py": {"iota"},
     "judge/schemas.py": {"axes", "integer"},
     "language/enums.py": {"perf_mode"},
-    "language/foreign.py": {"reciprocal", "topk", "axes", "keepdims"},
+    "language/foreign.py": {"reciprocal", "topk", "axes", "keepdims", "device_print"},
     "language/names.py": {"tile_size"},
     "language/isa.py": {"scalar_compute"},  # which no kernel calls by name
     "report/measured.py": {"activation"},

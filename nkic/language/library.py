@@ -20,7 +20,7 @@ from nkic.base.source import SHIPPED, SourceFile
 from nkic.language.foreign import MEANT, otherwise
 from nkic.language.hosted import brief
 from nkic.language.namespace import Namespace
-from nkic.language.trace import active, here
+from nkic.language.trace import active, current, here
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.source.bindings import STDLIB
@@ -65,7 +65,9 @@ def as_function(name: str, rank: int = 0) -> str:
     file = sources().get(name)
     found = file is not None and not name.startswith("_")
     advice = "" if found else otherwise(name)
-    if active().profile < profiles.Profile.NKI_0_3 and (found or "nl." in advice):
+    trace = current()
+    is_old = trace is not None and trace.profile < profiles.Profile.NKI_0_3
+    if is_old and (found or "nl." in advice):
         return "write it with the instructions of nki.isa"
     if file is None or not found:
         return advice

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nkic
-from nkic import api
+from nkic import api, judge
 from nkic import nki as nkic_nki
 from nkic.base.source import SourceFile
 from nkic.judge import tuning
@@ -98,7 +98,7 @@ def test_the_import_is_light() -> None:
 def test_the_names_of_the_package() -> None:
     assert [name for name in dir(nkic) if not name.startswith("__")] == sorted(nkic.__all__)
     for name in nkic.__all__:
-        room = {"install": nkic_nki, "tune": tuning}.get(name, api)
+        room = {"install": nkic_nki, "evaluate": judge, "tune": tuning}.get(name, api)
         assert getattr(nkic, name) is getattr(room, name)
 
 

@@ -239,7 +239,7 @@ def test_answers_without_numpy(words: tuple[str, ...]) -> None:
 
 def test_nothing_of_the_compiler_is_imported(folder: Path) -> None:
     found = {name.split(".")[1] for name in imported(*RUN, "-q") if name.startswith("nkic.")}
-    assert found == {"artifact", "base", "cli", "machine", "report", "simulate"}
+    assert found == {"artifact", "base", "cli", "machine", "program", "prove", "report", "simulate"}
 
 
 def test_version_and_explain(nki: Run) -> None:

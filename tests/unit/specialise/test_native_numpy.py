@@ -72,9 +72,9 @@ def arithmetic(data: bytes) -> list[tuple[object, ...]]:
     [
         ("np.sum(x)", "`numpy.sum` does not take `x`", "write nl.sum(t, axis=1)"),
         ("np.where(t > 0, x, 0)", "`numpy.where` does not take `t`", "write nl.where"),
-        ("np.fft.fft(x)", "`numpy.fft` does not take `x`", "compute with `nl` functions"),
+        ("np.fft.fft(x)", "`numpy.fft` does not take `x`", "multiply by the matrix"),
         ("np.tanh(x)", "`x` cannot be converted to a number", "nl.tanh computes it"),
-        ("np.hypot(t, u)", "`t` cannot be converted", "compute with `nl` functions"),
+        ("np.hypot(t, u)", "`t` cannot be converted", "write `nl.sqrt(nl.add("),
         ("np.multiply(t, 2.0)", "`t` cannot be converted", "nl.multiply computes it"),
         ("np.asarray(x)", "`x` cannot be converted to an array", "compute with `nl` functions"),
         ("np.ones((128, 64)) * x", "a NumPy array cannot be", "as an argument"),
