@@ -123,7 +123,7 @@ def test_neighbours_of_an_included_file_are_found_from_there(files: Make) -> Non
 
 @pytest.mark.parametrize("more", [{"includes": ["gone"]}, {"modules": {"m": "gone.py"}}])
 def test_what_is_named_must_exist(more: dict[str, Any]) -> None:
-    with pytest.raises(UsageFailed, match="there is no (folder )?`gone"):
+    with pytest.raises(UsageFailed, match=r"there is no (folder )?`gone"):
         Loader.beside("k.py", **more)
 
 
