@@ -19,25 +19,25 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (608, 4),
-    "base": (3_739, 17),
+    "base": (3_778, 17),
     "machine": (9_671, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
-    "interpret": (16_204, 52),
-    "language": (13_567, 42),
+    "interpret": (16_225, 52),
+    "language": (13_587, 42),
     "specialise": (4_405, 13),
     "stdlib": (984, 7),
     "compiler": (9_423, 22),
     "prove": (2_903, 9),
     "artifact": (5_514, 17),
-    "simulate": (16_734, 44),
+    "simulate": (16_742, 44),
     "report": (6_632, 20),
     "migrate": (6_599, 17),
     "api": (3_247, 12),
-    "judge": (3_195, 10),
+    "judge": (3_222, 10),
     "serve": (1_938, 7),
     "nki": (2_392, 12),
-    "cli": (6_584, 28),
+    "cli": (6_587, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

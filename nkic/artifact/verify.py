@@ -681,7 +681,7 @@ def verify_ordered(executable: Executable) -> None:
 
     This is not part of `verify`: a valid file may compute wrong numbers.
     """
-    from nkic.artifact.verify_orders import verify_orders  # deferred: few runs request the proofs
+    from nkic.artifact.verify_orders import verify_orders  # deferred: compiling does without
 
     try:
         with without_collector():

@@ -1,9 +1,9 @@
-"""Optional verification that no two accesses of one core race.
+"""Verification, before every run by default, that no two accesses of one core race.
 
 Every pair of conflicting accesses to memory, engine state or registers must be ordered by streams
 and semaphores. Every file that nkic writes passes: a failing file was modified, or made by another
 tool. Run-time offsets may point anywhere. Races between cores in shared HBM are detected at run
-time (`simulate.orders`).
+time (`simulate.races`).
 """
 
 from __future__ import annotations

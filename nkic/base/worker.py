@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any
@@ -22,16 +24,58 @@ from nkic.base import limits
 
 FORKED = multiprocessing.get_context("forkserver")
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-_SAFE_PATH = "PYTHONSAFEPATH"  # Python's: import nothing from the current folder
-_STARTING = threading.Lock()
+
+
+class _Swapped:
+    """A value of this process that is another one while blocks run, in whatever threads."""
+
+    def __init__(self, table: Any, key: str, other: Any) -> None:
+        self._table, self._key, self._other = table, key, other
+        self._lock, self._blocks, self._own = threading.Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                self._own = self._table.get(self._key, "")  # "" is an unset variable
+                self._table[self._key] = self._other
+            self._blocks += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._blocks -= 1
+            if not self._blocks:
+                self._table[self._key] = self._own
+
+
+_SAFE_PATH = _Swapped(os.environ, "PYTHONSAFEPATH", "1")  # imports nothing from the current folder
+_NO_SCRIPT = _Swapped(sys.modules, "__main__", ModuleType("__main__"))
+
+
+class _Noted:
+    """Is pickled with a process, after Python has noted which script it is to import."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        self._then = then
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._then()
+        return int, ()
 
 
 def started(serve: Callable[..., None], *given: Any) -> tuple[Any, Any]:
     """Start a process that runs `serve(connection, *given)`; return it and our end."""
     connection, its_end = FORKED.Pipe()
-    process = FORKED.Process(target=serve, args=(its_end, *given), daemon=True)
-    with by_themselves():
-        process.start()
+    process: Any = FORKED.Process(target=serve, args=(its_end, *given), daemon=True)
+    with _SAFE_PATH:
+        resource_tracker.ensure_running()  # which unblocks the signal
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the fork server inherits it
+    try:
+        with _SAFE_PATH, ExitStack() as hidden:
+            hidden.enter_context(_NO_SCRIPT)
+            process.noted = _Noted(hidden.close)  # other threads may need our script
+            process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     its_end.close()
     return process, connection
 
@@ -43,13 +87,8 @@ def by_themselves() -> Iterator[None]:
     In the folder, `random.py` may be a kernel that nobody trusts. The script would do everything
     again that it does outside `if __name__ == "__main__"`.
     """
-    with _STARTING:
-        path, main = os.environ.get(_SAFE_PATH, ""), sys.modules["__main__"]
-        os.environ[_SAFE_PATH], sys.modules["__main__"] = "1", ModuleType("__main__")
-        try:
-            yield
-        finally:
-            os.environ[_SAFE_PATH], sys.modules["__main__"] = path, main  # "" is unset
+    with _SAFE_PATH, _NO_SCRIPT:
+        yield
 
 
 # What follows runs in that process.

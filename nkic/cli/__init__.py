@@ -61,9 +61,11 @@ def _forget_current_folder() -> None:
     """
     parts = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if len(parts) > 1 and "" in parts:
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, parts))  # for other processes
+        named = [*filter(None, parts)]
+        os.environ["PYTHONPATH"] = os.pathsep.join(named)  # for other processes
         here = os.path.realpath(os.curdir)
-        sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != here]
+        if here not in map(os.path.realpath, named):  # by its own name, it is wanted
+            sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) != here]
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from nkic.interpret.objects import Builtin, Class, Getter, no_objects, rename
+from nkic.interpret.objects import UNSET, Builtin, Class, Getter, no_objects, rename
 
 if TYPE_CHECKING:
     from nkic.interpret.machine import Machine
@@ -34,17 +35,29 @@ def method(cls: Class, name: str) -> Callable[[_Function], _Function]:
     kind = next((base for base in (set, frozenset) if issubclass(payload, base)), payload)
 
     def add(function: _Function) -> _Function:
+        own = copied(function)  # several classes may share it, and messages name the class
+
         @wraps(function)
-        def call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
+        def call(m: Machine, owner: Any = UNSET, /, *args: Any, **named: Any) -> Any:
             if not isinstance(owner, kind):
                 refuse_owner(m, owner, kind, name)
-            return function(m, owner, *args, **named)
+            return own(m, owner, *args, **named)
 
-        rename(function, f"{cls.name}.{name}")
+        rename(own, f"{cls.name}.{name}")
         cls.members[name] = Builtin(f"{cls.name}.{name}", call)
         return function
 
     return add
+
+
+def copied(function: Any) -> Any:
+    """Return a function that does the same and may have another name."""
+    code, defaults = function.__code__, function.__defaults__
+    copy = FunctionType(
+        code, function.__globals__, function.__name__, defaults, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
 
 
 def check_owner(m: Machine, owner: Any, kind: type, name: str) -> None:
@@ -53,9 +66,17 @@ def check_owner(m: Machine, owner: Any, kind: type, name: str) -> None:
         refuse_owner(m, owner, kind, name)
 
 
+_NAMES = {
+    **{"KernelSet": "set", "KernelFrozenSet": "frozenset"},
+    **{"Generator": "generator", "LazyIterator": "iterator"},
+}
+
+
 def refuse_owner(m: Machine, owner: Any, kind: type, name: str) -> NoReturn:
-    names = {"KernelSet": "set", "KernelFrozenSet": "frozenset"}
-    text = f"descriptor '{name}' for '{names.get(kind.__name__, kind.__name__)}' objects"
+    of = _NAMES.get(kind.__name__, kind.__name__)
+    if owner is UNSET:
+        raise TypeError(f"unbound method {of}.{name}() needs an argument")
+    text = f"descriptor '{name}' for '{of}' objects"
     raise TypeError(f"{text} doesn't apply to a '{m.class_of(owner).name}' object")
 
 

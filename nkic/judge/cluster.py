@@ -85,6 +85,7 @@ class ClusterPool(Pool):
                 with by_themselves():
                     where = distributed.LocalCluster(
                         n_workers=number,
+                        worker_class=_nanny(),
                         threads_per_worker=1,
                         dashboard_address="127.0.0.1:0",
                         local_directory=folder,
@@ -158,6 +159,18 @@ class ClusterPool(Pool):
         for worker, problem in self._client.run(unfit, identity(), on_error="return").items():
             if problem:
                 raise bad_value(f"--cluster: worker {worker}: {problem}", "install the same nkic")
+
+
+def _nanny() -> Any:
+    """Return the class of what starts workers, and others for those that end."""
+    from distributed import Nanny
+
+    class Alone(Nanny):
+        async def instantiate(self) -> Any:
+            with by_themselves():
+                return await super().instantiate()
+
+    return Alone
 
 
 def _bundle(judge: Judge) -> bytes:

@@ -11,8 +11,6 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from math import prod
 from types import ModuleType
 from typing import Any
@@ -126,7 +124,7 @@ class Reference:
             return {name: _array(case, name, seed, family) for name in case.inputs}
         found, made = _answer(self._make, case, {"seed": seed}, {}), {}
         if not isinstance(found, Mapping):
-            found = dict(zip(case.inputs, _several(found), strict=False))
+            found = dict(zip(case.inputs, _several(found, len(case.inputs)), strict=False))
         for name, (dtype, shape) in case.inputs.items():
             array = _array_of(found.get(name, ()), f"{self.task.inputs}, case {case.name}: {name}")
             wanted = unpacked_shape(shape, dtype)
@@ -183,7 +181,7 @@ class Reference:
             return {}
         module = ModuleType(f"nkic_reference_{self.task.sha256}")
         module.__file__ = str(self._path)
-        vars(module)["print"] = partial(print, file=sys.stderr)  # standard output has results
+        vars(module)["print"] = _print
         sys.modules[module.__name__] = module  # where dataclasses look their types up
         try:
             exec(compile(self._data, str(self._path), "exec"), vars(module))
@@ -217,16 +215,30 @@ def _answer(
         raise bad_value(text, help) from error
 
 
-def _several(found: Any) -> Sequence[Any]:
-    return found if isinstance(found, tuple | list) else (found,)
+def _print(*words: Any, **how: Any) -> None:
+    """Print to standard error, since standard output has results."""
+    print(*words, **{"file": sys.stderr, **how})
+
+
+def _several(found: Any, wanted: int = 1) -> Sequence[Any]:
+    """Return what a function of the author returns as a sequence; an array may hold several."""
+    is_stack = wanted > 1 and isinstance(found, np.ndarray)
+    return found if is_stack or isinstance(found, tuple | list) else (found,)
 
 
 def _array_of(value: Any, what: str) -> NDArray[Any]:
     """Return an array of real numbers, as the task's author must give it."""
-    with suppress(ValueError):  # of rows of several lengths
-        if (array := np.asarray(value)).dtype.kind in "biuf":
+    said = ""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "biuf":
             return array
-    raise bad_value(f"[reference] {what} is no array of real numbers", "return NumPy's arrays")
+        if array.dtype.kind == "V" and array.dtype.names is None:  # ml_dtypes': bfloat16, float8
+            return array.astype(np.float64)
+    except Exception as error:  # rows of several lengths; of another library: any
+        said = f": {_said(error)}"
+    text = f"[reference] {what} is no array of real numbers{said}"
+    raise bad_value(text, "return NumPy's arrays")
 
 
 def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:

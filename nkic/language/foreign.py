@@ -7,6 +7,7 @@ place of the name and compiles that. `t` is the tensor, `u` another, `n` a numbe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Container
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -468,6 +469,24 @@ METHODS = {
     **dict.fromkeys(("item", "numpy", "tolist"), _UNKNOWN),
 }
 
+_COLUMNS = "permute((1, 0)) reads it column by column; nisa.dma_transpose loads it transposed"
+# What differs for tensors in HBM.
+IN_HBM = {
+    "T": _COLUMNS,
+    "transpose": _COLUMNS,
+    "broadcast_to": "use broadcast(dim, size), one dimension at a time",
+    **dict.fromkeys(
+        ("zero_", "fill_", "fill", "at"),
+        "fill a tile with nisa.memset, and copy it: `nisa.dma_copy(dst=x[0:128], src=t)`",
+    ),
+}
+
+# Advice with code that computes on tiles: not on HBM, as transfers do, and not without an operand.
+COMPUTES = re.compile(
+    r"^(?!remove|permute is|it is a method|nisa\.(dma_|core_barrier)).*"
+    r"\b(nl|nisa)\.(?!ndarray|sbuf|float32|zeros|ones|rand|shared|random)"
+)
+
 # Parameters: what each is called in NKI, by preference.
 PARAMETERS = {
     **dict.fromkeys(("dim", "dims", "axes"), ("axis",)),
@@ -514,6 +533,15 @@ def otherwise(name: str, names: Container[str] | None = None) -> str:
     """Return how to do what another library's function does, or "": with what is in `names`."""
     member, text = OTHERWISE.get(name, ("", ""))
     return text if names is None or member in names else ""
+
+
+# A function of `nki.language` in an advice; `op=nl.add` is an operator, and in every version.
+_FUNCTION = re.compile(r"(?<!=)\bnl\.(?!ndarray|sbuf)\w")
+
+
+def as_instructions(advice: str) -> str:
+    """Return the advice for versions whose `nki.language` has no functions of tensors."""
+    return "write it with the instructions of nki.isa" if _FUNCTION.search(advice) else advice
 
 
 def parameter(name: str, free: Collection[str]) -> str:

@@ -17,7 +17,7 @@ from nkic.base import profiles
 from nkic.base.device import KernelError
 from nkic.base.diagnostics import Label
 from nkic.base.source import SHIPPED, SourceFile
-from nkic.language.foreign import MEANT, otherwise
+from nkic.language.foreign import MEANT, as_instructions, otherwise
 from nkic.language.hosted import brief
 from nkic.language.namespace import Namespace
 from nkic.language.trace import active, current, here
@@ -64,11 +64,10 @@ def as_function(name: str, rank: int = 0) -> str:
     name = MEANT.get(name, name)
     file = sources().get(name)
     found = file is not None and not name.startswith("_")
-    advice = "" if found else otherwise(name)
-    trace = current()
-    is_old = trace is not None and trace.profile < profiles.Profile.NKI_0_3
-    if is_old and (found or "nl." in advice):
-        return "write it with the instructions of nki.isa"
+    advice = f"nl.{name}" if found else otherwise(name)
+    trace = current()  # none where NumPy is read outside of kernels
+    if trace is not None and trace.profile < profiles.Profile.NKI_0_3:
+        return as_instructions(advice)
     if file is None or not found:
         return advice
     if file.path != f"{STDLIB}reduction.py":

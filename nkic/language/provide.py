@@ -11,6 +11,7 @@ from nkic.language import jit as configs
 from nkic.language import names as language
 from nkic.language.dtypes_api import named, unsupported
 from nkic.language.enums import ENUMS
+from nkic.language.foreign import OTHERWISE, as_instructions
 from nkic.language.hosted import surface
 from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
@@ -136,7 +137,12 @@ def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
         function: versions.Added(Profile.NKI_0_3, text)
         for function, text in {**instead, **_AS_INSTRUCTIONS}.items()
     }
-    return versions.later(name, additions, profile)
+    foreign = {
+        other: Absent("unknown-attribute", f"`{name}` has no `{other}`", as_instructions(text))
+        for other, (_, text) in OTHERWISE.items()
+        if as_instructions(text) != text
+    }
+    return {**foreign, **versions.later(name, additions, profile)}
 
 
 def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:

@@ -6,7 +6,6 @@ with a ghost of the intended shape, so that one run reports many mistakes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple, NoReturn
@@ -17,7 +16,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.language import indexing, library, versions, views
 from nkic.language.dtypes_api import as_dtype
-from nkic.language.foreign import METHODS, one_tuple
+from nkic.language.foreign import COMPUTES, IN_HBM, METHODS, as_instructions, one_tuple
 from nkic.language.hosted import SURFACES, brief, plain, surface
 from nkic.language.registers import DeviceInteger
 from nkic.language.trace import (
@@ -608,12 +607,14 @@ class NkiTensor(Identical):
         _library_function("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        hints = METHODS if self.buffer.on_chip else METHODS | _HBM_HINTS
+        hints = METHODS if self.buffer.on_chip else METHODS | IN_HBM
         near = hints.get(name, "").format(library.free_axes(self.ndim)) or library.as_function(
             name.removesuffix("_"), self.ndim
         )
+        if active().profile < Profile.NKI_0_3:
+            near = as_instructions(near)
         text = f"a tensor has no attribute `{name}`"
-        if not self.buffer.on_chip and name not in _HBM_HINTS and _COMPUTES.search(near):
+        if not self.buffer.on_chip and name not in IN_HBM and COMPUTES.search(near):
             near = f"{_loading(self._access.tensor)}; then {near}"
         advise = near or (
             lambda: did_you_mean(
@@ -621,20 +622,6 @@ class NkiTensor(Identical):
             )
         )
         raise Missing("unknown-attribute", text, name, advise)
-
-
-_COLUMNS = "permute((1, 0)) reads it column by column; nisa.dma_transpose loads it transposed"
-_HBM_HINTS = {
-    "T": _COLUMNS,
-    "transpose": _COLUMNS,
-    "broadcast_to": "use broadcast(dim, size), one dimension at a time",
-}
-
-
-# Advice with code that computes.
-_COMPUTES = re.compile(
-    r"^(?!remove).*\b(nl|nisa)\.(?!ndarray|float32|zeros|ones|rand|shared|random)"
-)
 
 
 def _loading(tensor: Tensor) -> str:

@@ -88,8 +88,18 @@ def test_what_needs_no_tile_is_not_loaded(call: str) -> None:
     assert error.help and "nl.load" not in error.help
 
 
+@pytest.mark.parametrize(
+    "call", ["zero_()", "gather()", "sync()", "new_empty(3)", "moveaxis(0, 1)"]
+)
+def test_what_transfers_or_fills_is_not_loaded(call: str) -> None:
+    (error,) = errors(f"y = x.{call}")
+    assert error.help and "load" not in error.help
+
+
 def test_versions_without_functions_get_instructions() -> None:
-    for call in ("clip(0, 1)", "exp()", "tril()"):
+    (error,) = errors("y = nl.isnan(t)", "0.2")
+    assert error.help == "write it with the instructions of nki.isa"
+    for call in ("clip(0, 1)", "exp()", "bool()", "clone()"):
         (error,) = errors(f"y = t.{call}", "0.2")
         assert "nl." not in error.help.replace("nl.greater_equal", "")
     (error,) = errors("y = x.topk(8)", "0.2")

@@ -157,10 +157,10 @@ def test_hooks_run_as_pre_commit_runs_them(hook: dict[str, Any], folder: Path, n
     tool, *words = shlex.split(hook["entry"])
     assert (tool, hook["language"], hook["types"]) == ("nkic", "python", ["python"])
     fixes = hook["id"] == "nkic-fix"
-    ran = nkic(*words, "k.py", "bad.py", "setup.py")
+    ran = nkic(*words, *hook["args"], "k.py", "bad.py", "setup.py")
     assert ran.code == (0 if fixes else 1)
     assert ("fixed bad.py:14:52" if fixes else "bad.py:14:49: error[NKI0204]") in ran.err
-    assert nkic(*words, "k.py", "setup.py").code == 0
+    assert nkic(*words, "--target", "trn2", "--", "k.py", "setup.py").code == 0
     assert not list(Path().glob("*.neff"))
 
 

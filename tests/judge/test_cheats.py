@@ -76,6 +76,12 @@ UNINITIALISED = f"""{HEAD}{OUT}    t = nl.ndarray(x.shape, dtype=x.dtype, buffer
     nl.store(out, t)
     return out
 """
+SCALES = """    t = nl.copy(nl.load(x), dtype=nl.float32)
+    u = nl.copy(nl.load(s), dtype=nl.float32)
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=u)
+    nl.store(out, t)
+    return out
+"""
 COPIES = f"{HEAD}{OUT}    nl.store(out, nl.load(x))\n    return out\n"
 RACING = f"{HEAD}{OUT}    while True: pass\n"
 READS = f"{HEAD}{OUT}    open('reference.py')\n{RIGHT}"
@@ -171,6 +177,25 @@ def test_only_what_flows_into_an_output_counts(judge: Judge) -> None:
         "keepdims=True)))\n    nl.store(low", "keepdims=True))))\n    nl.store(low"
     )
     assert judged(judge, mixed).narrowest == found.narrowest
+
+
+@pytest.mark.parametrize(
+    ("inputs", "right", "wrong"),
+    [
+        ('x = "bf16[128,64]", s = "f32[128,1]"', "bfloat16", "float8_e4m3"),
+        ('x = "bf16[128,64]", s = "float8_e4m3[128,1]"', "bfloat16", "float8_e4m3"),
+        ('x = "f16[128,64]", s = "f16[128,1]"', "float16", "bfloat16"),
+    ],
+)
+def test_the_measure_of_several_inputs(tmp_path: Path, inputs: str, right: str, wrong: str) -> None:
+    (tmp_path / "reference.py").write_text("def scale(x, s):\n    return x * s\n")
+    function = '[reference]\nfunction = "reference.py:scale"\n'
+    (tmp_path / "task.toml").write_text(f"{function}[[case]]\ninputs = {{ {inputs} }}\n")
+    judge = Judge(read_task(tmp_path / "task.toml"), families=False, orders=0)
+    text = (HEAD + OUT).replace("def k(x)", "def k(x, s)") + SCALES
+    for dtype, is_right in ((right, True), (wrong, False)):
+        found = judged(judge, text.replace("dtype=x.dtype", f"dtype=nl.{dtype}"))
+        assert found.runnable and found.correct == is_right
 
 
 @pytest.mark.parametrize("mode", ["close", "ulp", "l2"])

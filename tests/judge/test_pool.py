@@ -84,9 +84,22 @@ def test_an_error_ends_it_and_gives_up_the_rest() -> None:
 
 
 SCRIPT = """
+import pickle
 import sys
+import threading
 import nkic
+
+class Own:
+    pass
+
+def go_on():
+    while not ended:
+        pickle.dumps(Own())  # needs this script in `sys.modules`
+
+ended = []
+threading.Thread(target=go_on).start()
 print(nkic.evaluate(sys.argv[2], sys.argv[1], families=False).correct)
+ended.append(1)
 """
 
 

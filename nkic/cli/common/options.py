@@ -177,7 +177,8 @@ def paths(line: Any, use: str) -> Iterator[tuple[str, str]]:
             continue
         value = getattr(line, name)
         for text in value if isinstance(value, tuple) else filter(None, [value]):
-            by = row.name if row.name.startswith("-") else "the kernel"
+            given = {"task": "the task", "candidates": "a candidate"}.get(name, "the kernel")
+            by = row.name if row.name.startswith("-") else given
             by += f" {text.partition('=')[0].partition('@')[0]}" if name == "report" else ""
             yield by, path_in(text)
 

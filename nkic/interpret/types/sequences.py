@@ -510,7 +510,7 @@ _OF_BOTH: dict[str, Callable[..., Any]] = {
     "isdisjoint": _isdisjoint_set,
 }
 for _name, _function in _OF_BOTH.items():
-    for _cls in (FROZENSET, SET):  # messages name the set
+    for _cls in (SET, FROZENSET):
         method(_cls, _name)(_function)
 
 

@@ -155,8 +155,13 @@ class Product:
         matmul(left, right, exact)
         matmul(left, right, sequential, order="float32")
         off = sequential - exact
-        lost = rows[:, None] & (np.abs(off) > _LOST * across)
-        lost |= columns & (np.abs(off) > _LOST * down)
+        shares = np.abs(off)
+        lost = np.zeros(out.shape, np.bool_)
+        for small, greatest, axis in ((rows[:, None], across, 1), (columns, down, 0)):
+            found = small & (shares > _LOST * greatest)
+            if np.count_nonzero(found.any(axis=axis)) == 1:  # which may be small by chance
+                found &= shares > _LOST_ALONE * greatest
+            lost |= found
         _add_cancelled(self._remarks, self._row, lost, out, off)
 
 
@@ -164,6 +169,9 @@ class Product:
 # them 10 of its 24 bits. By chance it is 2^-4 for 128 terms.
 _CANCELS = 2.0**-14
 _LOST = 0.01  # of the greatest result of a row or column: less than what bfloat16 rounds
+# One of 100,000 sums of random numbers loses that much by chance, so that one row or column alone,
+# such as a product with one vector, must lose more.
+_LOST_ALONE = 0.5
 _PROBES = 8  # rows and columns that are looked at first
 
 

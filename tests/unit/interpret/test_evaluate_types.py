@@ -207,3 +207,20 @@ def test_nothing_leads_out_of_the_world(code: str) -> None:
     done = body(code)
     assert done.said, lines
     assert done.slugs[0] in ("hidden-attribute", "unknown-attribute", "not-in-nki", "wrong-value")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("frozenset().union(x=1)", "frozenset.union() got an unexpected keyword argument 'x'"),
+        ("set().union(x=1)", "set.union() got an unexpected keyword argument 'x'"),
+        ("list.extend()", "unbound method list.extend() needs an argument"),
+        ("dict.update()", "unbound method dict.update() needs an argument"),
+        (
+            "type(map(int, [])).__next__(1)",
+            "descriptor '__next__' for 'iterator' objects doesn't apply to a 'int' object",
+        ),
+    ],
+)
+def test_messages_name_the_class_whose_method_it_is(call: str, text: str) -> None:
+    assert body(f"try:\n    {call}\nexcept TypeError as e:\n    print(e)").printed == f"{text}\n"

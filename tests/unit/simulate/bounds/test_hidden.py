@@ -131,6 +131,15 @@ def test_terms_of_a_product_that_cancel(left: Any, right: Any, count: int) -> No
     assert multiplied(left, right, accumulate="float32") == []
 
 
+def test_one_sum_may_be_small_by_chance() -> None:
+    """One of 100,000 sums of random numbers is; this one is the 60th product of one vector."""
+    random = np.random.default_rng
+    left, right = (random(seed).standard_normal((128, n)) for seed, n in ((99, 1), (4, 32768)))
+    small = np.abs((left.T @ right)[0]).argmin()
+    assert multiplied(left, right[:, small : small + 1]) == []
+    assert multiplied(left, np.roll(right[:, small - 64 : small + 64], 1, axis=1)) == []
+
+
 def test_products_that_cancel_in_psum() -> None:
     x = cancelling(256, 8)
     x[[0, -1]] *= 100
