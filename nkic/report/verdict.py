@@ -264,12 +264,16 @@ def _limits(
     """
     free = {a.name.removeprefix("free-"): a.gain for a in answers if a.name.startswith("free-")}
     parts = {PARTS.get(name, name): gain for name, gain in free.items()}
-    own = next((gain for part, gain in parts.items() if bound.startswith(part)), None)
-    if own is None or (own >= max(MIN_BOUND, MIN_PART * share) and own == max(parts.values())):
+    around = sorted((part for part in parts if bound.startswith(part)), key=len)
+    if not around:
+        return []
+    part_of = around.pop()  # "DMA triggers", which "DMA" includes
+    own, most = parts[part_of], max(parts[part] for part in parts if part not in around)
+    if own >= max(MIN_BOUND, MIN_PART * share) and own == most:
         return []
     named = [part for part, gain in parts.items() if gain >= MIN_LIMIT]
     full = [TRIGGERS if part == SYNC else part for part, use in busy.items() if use >= MOST_BUSY]
-    own_part = [] if any(bound.startswith(part) for part in named) else [bound]
+    own_part = [] if part_of in named else [bound]
     several = [*dict.fromkeys([*named, *full, *own_part])]
     return several if len(several) > 1 else []
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from nkic.machine.targets import Engine
-from nkic.report.verdict import MIN_GAIN, MIN_PART, Answer, Verdict, insight
+from nkic.report.verdict import MIN_GAIN, MIN_PART, Answer, Verdict, _limits, insight
 from nkic.simulate import Result
 from tests.advice.ladders import GATING_STEPS, NORM_STEPS
 from tests.harness.traced import executable, recorded, run
@@ -334,11 +334,24 @@ def test_a_bound_that_frees_much_is_one() -> None:
     assert verdict.lines[0].startswith("bound by DMA triggers: ")
 
 
+@pytest.mark.parametrize(
+    ("dma", "triggers", "limits"),
+    [(0.31, 0.06, ["DMA", "DMA triggers"]), (0.7, 0.34, []), (0.7, 0.05, ["DMA", "DMA triggers"])],
+)
+def test_what_dma_frees_is_not_what_its_triggers_free(
+    dma: float, triggers: float, limits: list[str]
+) -> None:
+    gains = {"free-DMA": dma, "free-triggers": triggers}
+    answers = [Answer(name, "", 0, gain, is_advice=False) for name, gain in gains.items()]
+    assert _limits("DMA triggers", 0.51, answers, {}) == limits
+
+
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_the_bound_and_the_what_ifs_agree(case: Case) -> None:
     for _, verdict in (slow_of(case), fast_of(case)):
         free = {a.name[5:]: a.gain for a in verdict.answers if a.name.startswith("free-")}
         own = [gain for part, gain in free.items() if verdict.bound.startswith(part)]
+        own = [free["triggers"]] if verdict.bound == "DMA triggers" else own
         if own and not verdict.limits:
             assert max(own) == max(free.values()) or max(own) >= 0.1
         freed = free.get("triggers", 1.0)
