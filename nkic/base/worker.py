@@ -9,13 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import resource_tracker
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing import resource_tracker, spawn
 from multiprocessing.connection import Connection, wait
-from types import ModuleType
 from typing import Any
 
 import msgpack
@@ -26,69 +24,64 @@ FORKED = multiprocessing.get_context("forkserver")
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-class _Swapped:
-    """A value of this process that is another one while blocks run, in whatever threads."""
+# Processes by these names import nothing of the script that runs here: it would do again whatever
+# it does outside `if __name__ == "__main__"`, and our processes need nothing of it.
+OURS = "nkic worker"
+ALONE = {OURS}
+_SCRIPT = ("init_main_from_name", "init_main_from_path")  # as `multiprocessing` passes it on
+_prepared = spawn.get_preparation_data
 
-    def __init__(self, table: Any, key: str, other: Any) -> None:
-        self._table, self._key, self._other = table, key, other
-        self._lock, self._blocks, self._own = threading.Lock(), 0, None
+
+def _preparation(name: str) -> dict[str, Any]:
+    data: dict[str, Any] = _prepared(name)
+    return {k: v for k, v in data.items() if k not in _SCRIPT} if name in ALONE else data
+
+
+setattr(spawn, "get_preparation_data", _preparation)  # noqa: B010 - it has no other way in
+
+
+_VARIABLE = "PYTHONSAFEPATH"
+
+
+class _SafePath:
+    """While blocks run, in whatever threads, a Python that starts imports nothing from the current
+    folder. There, `random.py` may be a kernel that nobody trusts.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._blocks, self._before = threading.Lock(), 0, ""
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._blocks:
-                self._own = self._table.get(self._key, "")  # "" is an unset variable
-                self._table[self._key] = self._other
+                self._before = os.environ.get(_VARIABLE, "")  # empty is as good as unset
+                os.environ[_VARIABLE] = "1"
             self._blocks += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._blocks -= 1
             if not self._blocks:
-                self._table[self._key] = self._own
+                os.environ[_VARIABLE] = self._before
 
 
-_SAFE_PATH = _Swapped(os.environ, "PYTHONSAFEPATH", "1")  # imports nothing from the current folder
-_NO_SCRIPT = _Swapped(sys.modules, "__main__", ModuleType("__main__"))
-
-
-class _Noted:
-    """Is pickled with a process, after Python has noted which script it is to import."""
-
-    def __init__(self, then: Callable[[], object]) -> None:
-        self._then = then
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        self._then()
-        return int, ()
+SAFE_PATH = _SafePath()
 
 
 def started(serve: Callable[..., None], *given: Any) -> tuple[Any, Any]:
     """Start a process that runs `serve(connection, *given)`; return it and our end."""
     connection, its_end = FORKED.Pipe()
-    process: Any = FORKED.Process(target=serve, args=(its_end, *given), daemon=True)
-    with _SAFE_PATH:
+    process = FORKED.Process(target=serve, args=(its_end, *given), name=OURS, daemon=True)
+    with SAFE_PATH:
         resource_tracker.ensure_running()  # which unblocks the signal
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the fork server inherits it
-    try:
-        with _SAFE_PATH, ExitStack() as hidden:
-            hidden.enter_context(_NO_SCRIPT)
-            process.noted = _Noted(hidden.close)  # other threads may need our script
+        # The fork server inherits this: ^C while it loads would show its traceback.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
             process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     its_end.close()
     return process, connection
-
-
-@contextmanager
-def by_themselves() -> Iterator[None]:
-    """Let a Python that starts meanwhile import neither from the current folder nor our script.
-
-    In the folder, `random.py` may be a kernel that nobody trusts. The script would do everything
-    again that it does outside `if __name__ == "__main__"`.
-    """
-    with _SAFE_PATH, _NO_SCRIPT:
-        yield
 
 
 # What follows runs in that process.

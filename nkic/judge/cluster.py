@@ -24,7 +24,7 @@ import msgpack
 import nkic
 from nkic.base.diagnostics import UsageFailed, bad_value
 from nkic.base.text import whole_number
-from nkic.base.worker import by_themselves
+from nkic.base.worker import ALONE, SAFE_PATH
 from nkic.judge.evaluation import Evaluation
 from nkic.judge.judge import Candidate, Judge
 from nkic.judge.pool import Pool
@@ -33,6 +33,7 @@ from nkic.judge.task import task_of
 LOCAL = "local:"
 ATTEMPTS = 3  # workers that may die of a candidate, in a cluster that is made here
 PATIENCE = 10  # seconds to reach a scheduler
+NANNYS = "Dask Worker process (from Nanny)"  # the name of a worker's process
 DAEMON = "DASK_DISTRIBUTED__WORKER__DAEMON=False"
 # What a cluster that is made here runs with; docs/cluster.md says so for others.
 SETTINGS = {
@@ -40,7 +41,6 @@ SETTINGS = {
     "distributed.scheduler.allowed-failures": ATTEMPTS - 1,
     "distributed.scheduler.worker-saturation": 1.0,  # nobody waits behind one that kills a worker
     "distributed.admin.log-format": "%(message)s",
-    "distributed.nanny.pre-spawn-environ.PYTHONSAFEPATH": 1,  # also for those that follow
     "distributed.scheduler.http.routes": [],  # nobody looks
     "distributed.worker.http.routes": [],
 }
@@ -80,17 +80,18 @@ class ClusterPool(Pool):
                     text = f"--cluster: `{address}` has no number of workers"
                     raise bad_value(text, "use local:2")
                 dask.config.set(SETTINGS)
+                ALONE.add(NANNYS)
+                stack.callback(ALONE.discard, NANNYS)
                 # Who could reach it, or write where its workers import from, could run code.
                 folder = stack.enter_context(TemporaryDirectory(prefix="nkic-cluster-"))
-                with by_themselves():
-                    where = distributed.LocalCluster(
-                        n_workers=number,
-                        worker_class=_nanny(),
-                        threads_per_worker=1,
-                        dashboard_address="127.0.0.1:0",
-                        local_directory=folder,
-                        security=distributed.Security.temporary(),
-                    )
+                where = distributed.LocalCluster(
+                    n_workers=number,
+                    worker_class=_nanny(),
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    local_directory=folder,
+                    security=distributed.Security.temporary(),
+                )
                 stack.callback(where.close)
             try:
                 self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
@@ -162,12 +163,12 @@ class ClusterPool(Pool):
 
 
 def _nanny() -> Any:
-    """Return the class of what starts workers, and others for those that end."""
+    """Return the class of what starts each worker, also those that follow dead ones."""
     from distributed import Nanny
 
     class Alone(Nanny):
         async def instantiate(self) -> Any:
-            with by_themselves():
+            with SAFE_PATH:
                 return await super().instantiate()
 
     return Alone

@@ -97,6 +97,7 @@ def go_on():
         pickle.dumps(Own())  # needs this script in `sys.modules`
 
 ended = []
+sys.setswitchinterval(1e-4)
 threading.Thread(target=go_on).start()
 print(nkic.evaluate(sys.argv[2], sys.argv[1], families=False).correct)
 ended.append(1)
