@@ -35,7 +35,7 @@ from nkic.base.text import clean, grouped
 # ---- The table of all environment variables that nkic reads -------------------------------------
 
 PREFIX = "NKIC_"
-VARIABLES = {
+DECIDING = {  # what a kernel becomes and computes
     "NEURON_PLATFORM_TARGET_OVERRIDE": "the target, if neither an option nor the inline block "
     "names one",
     "NKIC_NKI": "the version of NKI, if neither an option nor the inline block names one",
@@ -46,6 +46,9 @@ VARIABLES = {
     "Python also `--target`, if NEURON_PLATFORM_TARGET_OVERRIDE is not set",
     "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as with --no-precise-fp",
     "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",
+}
+VARIABLES = {
+    **DECIDING,
     "NKIC_CACHE": "0: compiled kernels are not cached for other processes, as with --no-cache",
     "NKIC_CACHE_DIR": "the folder of cached kernels, instead of nkic in "
     "XDG_CACHE_HOME or ~/.cache (macOS: ~/Library/Caches)",
@@ -65,8 +68,6 @@ VARIABLES = {
     "_NKIC_COMPLETE": "set by the shell, with COMP_WORDS, for --print completion=SHELL; "
     "_NKI_RUN_COMPLETE for nki-run",
 }
-# Those that decide what a kernel becomes and computes.
-DECIDING = (*VARIABLES,)[: 1 + [*VARIABLES].index("NKI_SIMULATOR")]
 
 
 def is_on(name: str, environ: Mapping[str, str]) -> bool:

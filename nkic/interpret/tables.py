@@ -40,7 +40,7 @@ def method(cls: Class, name: str) -> Callable[[_Function], _Function]:
         @wraps(function)
         def call(m: Machine, owner: Any = UNSET, /, *args: Any, **named: Any) -> Any:
             if not isinstance(owner, kind):
-                refuse_owner(m, owner, kind, name)
+                refuse_owner(m, owner, called(kind), name)
             return own(m, owner, *args, **named)
 
         rename(own, f"{cls.name}.{name}")
@@ -63,7 +63,7 @@ def copied(function: Any) -> Any:
 def check_owner(m: Machine, owner: Any, kind: type, name: str) -> None:
     """Raise if a method that was read from its class is called on an object of another class."""
     if not isinstance(owner, kind):
-        refuse_owner(m, owner, kind, name)
+        refuse_owner(m, owner, called(kind), name)
 
 
 _NAMES = {
@@ -72,8 +72,13 @@ _NAMES = {
 }
 
 
-def refuse_owner(m: Machine, owner: Any, kind: type, name: str) -> NoReturn:
-    of = _NAMES.get(kind.__name__, kind.__name__)
+def called(kind: type) -> str:
+    """Return what kernels call a class of Python."""
+    return _NAMES.get(kind.__name__, kind.__name__)
+
+
+def refuse_owner(m: Machine, owner: Any, of: str, name: str) -> NoReturn:
+    """Raise for a method `name` of the class `of` that is called on another object, or on none."""
     if owner is UNSET:
         raise TypeError(f"unbound method {of}.{name}() needs an argument")
     text = f"descriptor '{name}' for '{of}' objects"

@@ -535,10 +535,6 @@ class _Trial:
         signature = self.artifacts[case.name].signature
         parameters = {p.name: p for p in signature.outputs}
         stored = {p.name: stored_of(p, outputs) for p in signature.outputs}  # each has its size
-        kinds = (kind.dtype for kind in case.inputs.values())
-        floats = [kind for kind in kinds if kind.is_float and kind.lanes == 1]
-        wide = [kind for kind in floats if kind.size > 1]  # float8 is how weights are kept
-        measure = min(wide or floats, key=lambda kind: kind.mantissa_bits, default=None)
         found = []
         for name, wanted in expected.items():
             parameter = parameters.get(name)
@@ -549,12 +545,9 @@ class _Trial:
                 raise ValueError(
                     f"`{name}` has the shape {shape}, expected is {list(wanted.shape)}"
                 )
-            data, dtype = stored[name], parameter.dtype
-            is_plain = dtype.is_float and dtype.lanes == 1
-            if measure is not None and is_plain and dtype.mantissa_bits < measure.mantissa_bits:
-                # A candidate does not choose its own measure.
-                values, dtype = numbers(data, dtype), measure
-                data = to_storage(values, dtype)
+            data, dtype = stored[name], case.measured_as(parameter.dtype)
+            if dtype is not parameter.dtype:
+                data = to_storage(numbers(data, parameter.dtype), dtype)
             rule = self.task.outputs.rule(name, dtype)
             if rule.mode == "skip":
                 continue

@@ -109,6 +109,23 @@ class Case:
     seeds: tuple[int, ...] = (0,)
     hidden: bool = False
 
+    def measured_as(self, output: DType) -> DType:
+        """Return the type whose tolerance and steps an output has.
+
+        A candidate chooses the output's type, and not its measure: what is less precise than all
+        inputs is compared as the least precise of them. Float8 is how weights are kept, and counts
+        only if there is no other.
+        """
+        floats = [d for d in (kind.dtype for kind in self.inputs.values()) if _is_plain_float(d)]
+        wide = [dtype for dtype in floats if dtype.size > 1]
+        least = min(wide or floats, key=lambda dtype: dtype.mantissa_bits, default=output)
+        is_less = _is_plain_float(output) and output.mantissa_bits < least.mantissa_bits
+        return least if is_less else output
+
+
+def _is_plain_float(dtype: DType) -> bool:
+    return dtype.is_float and dtype.lanes == 1
+
 
 @dataclass(frozen=True)
 class Task:

@@ -132,15 +132,15 @@ _AS_INSTRUCTIONS = {
 
 def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
     """Return the errors for functions of tensors in a version that has only instructions."""
-    instead = dict.fromkeys(library.public(), "write it with the instructions of nki.isa")
+    advised = dict.fromkeys(library.public(), "write it with the instructions of nki.isa")
     additions = {
         function: versions.Added(Profile.NKI_0_3, text)
-        for function, text in {**instead, **_AS_INSTRUCTIONS}.items()
+        for function, text in {**advised, **_AS_INSTRUCTIONS}.items()
     }
     foreign = {
-        other: Absent("unknown-attribute", f"`{name}` has no `{other}`", as_instructions(text))
+        other: Absent("unknown-attribute", f"`{name}` has no `{other}`", instead)
         for other, (_, text) in OTHERWISE.items()
-        if as_instructions(text) != text
+        if (instead := as_instructions(text)) != text
     }
     return {**foreign, **versions.later(name, additions, profile)}
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nkic.base.device import KernelError
 from nkic.interpret import classes
 from nkic.interpret.objects import INSTANCES, Builtin, Class, Code, Frozen, Instance, rename
-from nkic.interpret.tables import OBJECT
+from nkic.interpret.tables import OBJECT, refuse_owner
 from nkic.interpret.texts import Writer
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def _checked(cls: Class, name: str, function: Callable[..., Any]) -> Callable[..
 def check_owner(m: Machine, owner: Any, cls: Class, name: str) -> None:
     """Raise if a method is called on an object of another class."""
     if not is_instance_of(owner, cls):
-        kinds = f"'{cls.name}' objects doesn't apply to a '{m.class_of(owner).name}' object"
-        raise TypeError(f"descriptor '{name}' for {kinds}")
+        refuse_owner(m, owner, cls.name, name)
 
 
 def is_instance_of(value: Any, cls: Class) -> bool:
