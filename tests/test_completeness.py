@@ -165,6 +165,7 @@ HOMONYMS = {
     "language/foreign.py": {"reciprocal", "topk", "axes", "keepdims", "device_print"},
     "language/names.py": {"tile_size"},
     "language/isa.py": {"scalar_compute"},  # which no kernel calls by name
+    "migrate/advise.py": {"accumulate"},  # the name of an advice
     "report/measured.py": {"activation"},
     "simulate/field/decide.py": {"iota"},
     "simulate/field/elements.py": {"reciprocal"},

@@ -7,8 +7,10 @@ from __future__ import annotations
 import io
 import itertools
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
@@ -54,9 +56,12 @@ def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
     elif kind == "fuse":
         first, _, second = numbers.partition(":")
         yield from text.fused(int(first), int(second))
+    elif kind == "accumulate":
+        yield from text.summed(int(numbers))
 
 
 TRACED = ("affine_range", "sequential_range")
+SLICES = ("slice", "ds")
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,32 @@ class _Load:
     tile: str
     loops: list[nodes.For]
 
-    @property
+    @cached_property
     def read(self) -> list[str]:
-        names = (node for each in self.made for node in walk(each) if isinstance(node, nodes.Name))
-        return [*dict.fromkeys(node.id for node in names if node.id != self.tile)]
+        """The names that it reads; instead of a part of a tensor, or of a slice, which cannot be
+        the key of a dictionary, the names that it depends on.
+        """
+        assigned = Counter(name for t in _targets_in(self.loops[:1]) for name in _names(t))
+        parts = {
+            name: n
+            for loop in self.loops
+            for n in loop.body
+            if isinstance(n, nodes.Assign) and assigned[name := _name(n.targets[0])] == 1
+            if isinstance(n.value, nodes.Subscript) or self._is_slice(n.value)
+        }
+
+        def names(node: nodes.Node) -> Iterator[str]:
+            for name in _names(node):
+                if name in parts and parts[name].span < node.span:
+                    yield from names(parts[name].value)
+                else:
+                    yield name
+
+        return [*dict.fromkeys(n for each in self.made for n in names(each) if n != self.tile)]
+
+    def _is_slice(self, value: nodes.Expression) -> bool:
+        func = value.func if isinstance(value, nodes.Call) else None
+        return (func.attr if isinstance(func, nodes.Attribute) else func and _name(func)) in SLICES
 
     @property
     def is_traced(self) -> bool:
@@ -83,9 +110,7 @@ class _Load:
 
     def key(self, depth: int) -> list[str]:
         """Return the names that tell what is loaded apart, from the loop of a depth on."""
-        within = (node for loop in self.loops[depth:] for node in walk(loop))
-        targets = (name for node in within for target in _targets(node) for name in walk(target))
-        assigned = {_name(each) for each in targets}
+        assigned = _assigned(self.loops[depth:])
         return [name for name in self.read if name in assigned]
 
 
@@ -94,6 +119,22 @@ def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
         return node.targets
     kinds = nodes.For | nodes.AugAssign | nodes.AnnAssign | nodes.NamedExpr
     return (node.target,) if isinstance(node, kinds) else ()
+
+
+def _assigned(loops: Iterable[nodes.For]) -> set[str]:
+    """Return the names that loops assign, their own included."""
+    return {name for target in _targets_in(loops) for name in _names(target)}
+
+
+def _targets_in(loops: Iterable[nodes.For]) -> Iterator[nodes.Expression]:
+    for loop in loops:
+        for node in walk(loop):
+            yield from _targets(node)
+
+
+def _names(node: nodes.Node) -> dict[str, None]:
+    """Return the names in a part of the source, in order."""
+    return dict.fromkeys(n.id for n in walk(node) if isinstance(n, nodes.Name))
 
 
 def _name(node: nodes.Node) -> str:
@@ -424,6 +465,49 @@ class _Text:
     def _line(self, span: Span) -> Span:
         """Return the whole lines of a statement."""
         return Span(span.path, span.line, 1, span.end_line + 1, 1)
+
+    # Sums in PSUM
+
+    def summed(self, line: int) -> Iterator[str]:
+        """Let PSUM add the products that a line adds to a sum: declare their tile in front of the
+        loops of the sum, and add it once behind, or copy it where the first product is copied.
+        """
+        found = self._statements(line)
+        given = self._keywords(found[0][1]) if len(found) == 1 else {}
+        total, terms = given.get("dst", ""), [given.get("data1"), given.get("data2")]
+        products = [term for term in terms if term and term != total]
+        if len(products) != 1:
+            return
+        tile, result = (text.partition("[")[0].strip() for text in (products[0], total))
+        made: nodes.Statement = found[0][0]
+        once = made
+        for choice in (n for n in self.all if isinstance(n, nodes.If)):
+            branches = [choice.body, choice.orelse]
+            if (made,) in branches and all(len(branch) == 1 for branch in branches):
+                once, made = branches[1 - branches.index((made,))][0], choice
+        loops = [n for n in self.all if isinstance(n, nodes.For) and n.span.covers(made.span)]
+        loops.sort(key=lambda loop: loop.span[1:3], reverse=True)
+        beside = [n for n in loops[0].body if n != made] if loops else []
+        uses = [n for n in beside if {tile, result} & _names(n).keys()]
+        declared = [n for n in uses if isinstance(n, nodes.Assign) and _name(n.targets[0]) == tile]
+        if len(declared) != 1 or len(uses) != 2:
+            return
+        fixed, around = {*_names(once), *_names(declared[0])} - {tile}, list[nodes.For]()
+        for loop in loops:
+            others = [n for n in loop.body if n not in around] if around else []
+            if fixed & _assigned([loop]) or any({tile, result} & _names(n).keys() for n in others):
+                break
+            around.append(loop)
+        moved = [made, declared[0]]
+        if not around or made not in loops[0].body or not all(map(self._is_alone, [once, *moved])):
+            return
+        outer = around[-1].span
+        after = Span(outer.path, outer.end_line + 1, 1, outer.end_line + 1, 1)
+        edits = [(self._line(each.span), "") for each in moved]
+        for place, each in ((self._before(outer), declared[0]), (after, once)):
+            lines = self._whole((each,), each.span.line - 1)
+            edits.append((place, "".join(f"{self._indent(outer)}{text}\n" for text in lines)))
+        yield self.replaced(self._joined(edits))
 
     # Fused instructions
 

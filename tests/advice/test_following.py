@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,9 @@ def answer(name: str, adds: str = "") -> Answer:
     return Answer(name, "", 0, 0.5, is_advice=True, adds=adds)
 
 
-def compiled(text: str) -> tuple[SourceFile, Executable]:
+def compiled(text: str, x: str = "float32[512,2048]") -> tuple[SourceFile, Executable]:
     source = SourceFile("k.py", text)
-    args = {"x": "float32[512,2048]", "w": "float32[2048]"}
+    args = {"x": x, "w": "float32[2048]"}
     names = text.partition("def ")[2].partition("):")[0]
     given = {name: kind for name, kind in args.items() if name in names.partition("(")[2]}
     try:
@@ -85,6 +86,13 @@ def test_the_new_file_is_as_fast_as_it_says(
     assert times == pytest.approx([steps[0]["before_ns"], steps[-1]["after_ns"]])
     for step in steps:
         assert step["gain"] > 0.7 * step["promised"] and step["verdict"] == "bits"
+
+
+def test_an_artifact_is_not_overwritten(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "k.neff"
+    words = [written(tmp_path, NORM), *ARGS, "--advise", "-o", str(output)]
+    assert run(command, "nkic", words) == 2 and not output.exists()
+    assert "would be source text" in capfd.readouterr().err
 
 
 def test_in_place(tmp_path: Path) -> None:
@@ -168,6 +176,17 @@ def test_a_load_is_kept_by_what_tells_it_apart() -> None:
     assert rows.startswith("for i in r:\n    t_kept = {}\n    for j in r:\n        if j not in")
     both, _ = kept(LOOPS.replace("PART", "i, j"), 4)
     assert "if (i, j) not in t_kept:" in both and "t = t_kept[i, j]" in both
+
+
+@pytest.mark.parametrize("part", ["y[i]", "y[nl.ds(i, 2)]", "nl.ds(i, 2)", "slice(i, 2)"])
+def test_a_load_is_told_apart_by_what_its_slices_depend_on(part: str) -> None:
+    """Slices and tensors are no keys of a dictionary."""
+    text = LOOPS.replace("PART", "q").replace("    for j", f"    q = {part}\n    for j")
+    assert all("if i not in t_kept:" in new for new in kept(text, 5)[:1])
+    carried = LOOPS.replace("PART", "q").replace("f(t)", f"q = {part}")
+    assert "if q not in t_kept:" in kept(carried, 4)[0]
+    twice = text.replace("f(t)", "q = None")
+    assert "if q not in t_kept:" in kept(twice, 5)[0]
 
 
 def test_what_a_function_loads_is_kept_by_its_caller() -> None:
@@ -478,3 +497,102 @@ def test_what_only_a_person_can_follow(name: str, text: str) -> None:
 
 def test_gains_are_shares() -> None:
     assert Step(answer("bf16"), 200.0, 150.0, "bits").gain == 0.25
+
+
+SUMS = """\
+for m in r:
+    total = nl.ndarray(s)
+    nisa.memset(dst=total, value=0.0)
+    for k in r:
+        for j in range(2):
+            t = load(k, j, m)
+            p = nl.ndarray(s, buffer=nl.psum)  # one bank
+            nisa.nc_matmul(dst=p, stationary=t, moving=t)
+            ADD
+    store(m, total)
+"""
+ADD = "nisa.tensor_tensor(dst=total, data1=total, data2=p, op=nl.add)"
+ALL_IN_PSUM = """\
+    p = nl.ndarray(s, buffer=nl.psum)  # one bank
+    for k in r:
+        for j in range(2):
+            t = load(k, j, m)
+            nisa.nc_matmul(dst=p, stationary=t, moving=t)
+"""
+
+
+def in_psum(text: str) -> list[str]:
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "tensor_tensor" in each)
+    return [*edited(SourceFile("k.py", text), answer(f"accumulate:k.py:{line}"))]
+
+
+def test_products_are_added_in_psum() -> None:
+    """The tile is declared where the sum's loops begin, and the sum is made where they end."""
+    (text,) = in_psum(SUMS.replace("ADD", ADD))
+    start = SUMS[: SUMS.index("    for k")]
+    assert text == f"{start}{ALL_IN_PSUM}    {ADD}\n    store(m, total)\n"
+
+
+@pytest.mark.parametrize("is_else", [False, True])
+def test_the_copy_of_the_first_product_becomes_that_of_the_sum(is_else: bool) -> None:
+    copy = "nisa.tensor_copy(dst=total, src=p)"
+    first, second = (copy, ADD) if is_else else (ADD, copy)
+    choice = f"if k > 0:\n                {first}\n            else:\n                {second}"
+    (text,) = in_psum(SUMS.replace("ADD", choice))
+    assert text.endswith(f"{ALL_IN_PSUM}    {copy}\n    store(m, total)\n")
+
+
+def test_a_sum_that_each_iteration_begins_stays_in_its_loop() -> None:
+    text = SUMS.replace("ADD", ADD).replace(
+        "    for k in r:\n", "    for k in r:\n        f(total)\n"
+    )
+    (text,) = in_psum(text)
+    assert "f(total)\n        p = nl.ndarray(s, buffer=nl.psum)  # one bank\n        for j" in text
+    assert f"moving=t)\n        {ADD}\n    store(m" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (ADD, ADD.replace("total", "total[j]")),  # another sum for each product
+        (ADD, ADD.replace("=total", "=other").replace("dst=other", "dst=total")),  # no sum
+        (ADD, ADD.replace("data2=p", "data2=total")),
+        (ADD, f"if j:\n                {ADD}"),  # not every product
+        (ADD, f"{ADD}; f()"),
+        (ADD, f"{ADD}\n            f(p)"),
+        (ADD, f"{ADD}\n            f(total)"),
+        ("p = nl.ndarray(s, buffer=nl.psum)", "p = ones[j]"),
+        ("            p = nl.ndarray(s, buffer=nl.psum)  # one bank\n", ""),
+        ("t = load(k, j, m)", "s = t = load(k, j, m)"),
+    ],
+)
+def test_what_psum_does_not_add(old: str, new: str) -> None:
+    assert in_psum(SUMS.replace("ADD", ADD).replace(old, new)) == []
+
+
+def test_a_matmul_with_sums_in_sbuf_follows_all_advice() -> None:
+    """Loads through a slice with a name, the sums, and their choice of copy or addition."""
+    text = HEAD + (
+        "def product(x):\n"
+        "    out = nl.ndarray((512, 2048), dtype=nl.float32, buffer=nl.shared_hbm)\n"
+        "    for m in range(0, 512, 128):\n"
+        "        for n in range(0, 2048, 512):\n"
+        "            total = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)\n"
+        "            for k in range(4):\n"
+        "                left = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "                right = nl.ndarray((128, 512), dtype=x.dtype, buffer=nl.sbuf)\n"
+        "                p = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)\n"
+        "                rows = x[k * 128 : k * 128 + 128, :]\n"
+        "                nisa.dma_copy(dst=left, src=rows[:, m : m + 128])\n"
+        "                nisa.dma_copy(dst=right, src=rows[:, n : n + 512])\n"
+        "                nisa.nc_matmul(dst=p, stationary=left, moving=right)\n"
+        "                if k == 0:\n"
+        "                    nisa.tensor_copy(dst=total, src=p)\n"
+        "                else:\n"
+        "                    nisa.tensor_tensor(dst=total, data1=total, data2=p, op=nl.add)\n"
+        "            nisa.dma_copy(dst=out[m : m + 128, n : n + 512], src=total)\n"
+        "    return out\n"
+    )
+    advised = advise(text, partial(compiled, x="bfloat16[512,2048]"))
+    kinds = {step.answer.name.partition(":")[0] for step in advised.steps if step.taken}
+    assert {"accumulate", "load-once"} <= kinds and "tensor_tensor" not in advised.text

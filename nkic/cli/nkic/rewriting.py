@@ -55,6 +55,8 @@ class Rewriting:
             return
         if self.is_input(line.output):
             raise bad_value(f"-o: `{line.output}` is the input", "--in-place replaces the file")
+        if line.output.endswith(".neff"):
+            raise bad_value(f"-o: `{line.output}` would be source text", "name a file FILE.py")
         is_file = line.source != STANDARD
         files.write(line.output, outputs.encoded(source, before, text) if is_file else text)
         self.session.artifact("source", line.output)
