@@ -4,6 +4,7 @@ is kept.
 
 from __future__ import annotations
 
+import functools
 import io
 import itertools
 import textwrap
@@ -58,6 +59,11 @@ def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
         yield from text.fused(int(first), int(second))
     elif kind == "accumulate":
         yield from text.summed(int(numbers))
+    elif kind == "larger-tiles":
+        yield from text.widened(*map(int, numbers.split(":")))
+    elif kind == "larger-tiles":
+        line, width, count = map(int, numbers.split(":"))
+        yield from text.widened(line, width, count)
 
 
 TRACED = ("affine_range", "sequential_range")
@@ -86,7 +92,7 @@ class _Load:
             for loop in self.loops
             for n in loop.body
             if isinstance(n, nodes.Assign) and assigned[name := _name(n.targets[0])] == 1
-            if isinstance(n.value, nodes.Subscript) or self._is_slice(n.value)
+            if isinstance(n.value, nodes.Subscript) or _is_slice(n.value)
         }
 
         def names(node: nodes.Node) -> Iterator[str]:
@@ -97,10 +103,6 @@ class _Load:
                     yield name
 
         return [*dict.fromkeys(n for each in self.made for n in names(each) if n != self.tile)]
-
-    def _is_slice(self, value: nodes.Expression) -> bool:
-        func = value.func if isinstance(value, nodes.Call) else None
-        return (func.attr if isinstance(func, nodes.Attribute) else func and _name(func)) in SLICES
 
     @property
     def is_traced(self) -> bool:
@@ -119,6 +121,14 @@ def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
         return node.targets
     kinds = nodes.For | nodes.AugAssign | nodes.AnnAssign | nodes.NamedExpr
     return (node.target,) if isinstance(node, kinds) else ()
+
+
+def _is_slice(value: nodes.Expression) -> bool:
+    """Whether a call makes a slice."""
+    if not isinstance(value, nodes.Call):
+        return False
+    func = value.func
+    return (func.attr if isinstance(func, nodes.Attribute) else _name(func)) in SLICES
 
 
 def _assigned(loops: Iterable[nodes.For]) -> set[str]:
@@ -509,10 +519,43 @@ class _Text:
             edits.append((place, "".join(f"{self._indent(outer)}{text}\n" for text in lines)))
         yield self.replaced(self._joined(edits))
 
+    # Larger tiles
+
+    def widened(self, line: int, width: int, count: int) -> Iterator[str]:
+        """Let each iteration of the loop around a line do the work of `count` iterations, on tiles
+        of so many times `width` columns.
+        """
+        around = [n for n in self.all if isinstance(n, nodes.For) and n.span.end_line >= line]
+        loops = [loop for loop in around if loop.span.line < line]
+        bounds = self._range(loops[-1]) if loops else None
+        if bounds is None:
+            return
+        loop, total, changed = loops[-1], str(width * count), _assigned(loops[-1:])
+        start, stop, step = bounds
+        wide = str(count * int(step)) if step.isdigit() else f"{count} * ({step})"
+        edits = [(loop.iter.span, f"range({start}, {stop}, {wide})")]
+        for node in (node for each in loop.body for node in walk(each)):
+            parts: Sequence[nodes.Expression | None] = ()
+            if isinstance(node, nodes.Slice):
+                parts = (node.lower, node.upper)
+            elif isinstance(node, nodes.Call) and self._name(node) == "ndarray":
+                shape = [*node.args, *(k.value for k in node.keywords if k.arg == "shape")][:1]
+                ends = [each.elts[-1] for each in shape if isinstance(each, nodes.Tuple)]
+                edits += [(end.span, total) for end in ends if self.of(end.span) != "1"]
+            elif isinstance(node, nodes.Call) and _is_slice(node):
+                parts = node.args
+            first, end = parts if len(parts) == 2 else (None, None)
+            if first is not None and end is not None and changed & _names(first).keys():
+                is_size = isinstance(node, nodes.Call) and self._name(node) == "ds"
+                edits.append((end.span, total if is_size else f"{self.of(first.span)} + {total}"))
+        yield self.replaced(edits)
+
     # Fused instructions
 
     def fused(self, first: int, second: int) -> Iterator[str]:
-        """Let the activation of one line also add up what the next statement reduces."""
+        """Let the activation of one line also add up what the next statement reduces, or the next
+        after declarations.
+        """
         makers, reducers = self._statements(first), self._statements(second)
         if len(makers) != 1 or len(reducers) != 1:
             return
@@ -520,11 +563,21 @@ class _Text:
         given, reduced = self._keywords(call), self._keywords(reduce)
         needed = {"dst", "op"} | ({"data"} if self._name(call) == ACTIVATION else {"data1"})
         between = Span(maker.span.path, *maker.span[3:], *reducer.span[1:3])
-        if not needed <= given.keys() or "dst" not in reduced or self.of(between).strip():
+        declared = [n for n in self.all if isinstance(n, nodes.Assign) and between.covers(n.span)]
+        made = [self.of(n.span) for n in declared if self._is_declaration(n)]
+        left = functools.reduce(
+            lambda text, each: text.replace(each, "", 1), made, self.of(between)
+        )
+        if not needed <= given.keys() or "dst" not in reduced or left.strip():
             return
         isa, ops = (self.of(call.func.span).rpartition(".")[0], given["op"].rpartition(".")[0])
-        new = adding_up(given, reduced["dst"], isa, ops)
+        lines = [*made, adding_up(given, reduced["dst"], isa, ops)]
+        new = f"\n{self._indent(maker.span)}".join(lines)
         yield self.replaced([(maker.span.to(reducer.span), new)])
+
+    def _is_declaration(self, statement: nodes.Assign) -> bool:
+        value = statement.value
+        return isinstance(value, nodes.Call) and self._name(value) == "ndarray"
 
     def _statements(self, line: int) -> list[tuple[nodes.Expr, nodes.Call]]:
         return [

@@ -457,7 +457,8 @@ def larger(subject: Subject) -> Iterator[Question]:
             f"({line.short}), not on {width}: every instruction has its own start-up, and every "
             "transfer its trigger"
         )
-        yield subject.timed(f"larger-tiles:{line}", text, timings, line, estimated=True)
+        name = f"larger-tiles:{line}:{width}:{count}"
+        yield subject.timed(name, text, timings, line, estimated=True)
 
 
 def _width(subject: Subject, events: list[tuple[int, Event]], name: str, values: list[int]) -> int:

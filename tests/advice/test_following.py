@@ -24,7 +24,7 @@ from nkic.report.critical import Line
 from nkic.report.verdict import Answer
 from tests.advice.ladders import GATING_STEPS, NORM_STEPS, own_tiles
 from tests.harness.traced import HEAD, SAMPLES
-from tests.unit.report.test_candidates import TILED
+from tests.unit.report.test_candidates import CASES, TILED, Case
 
 NORM = HEAD + NORM_STEPS[0].text
 ARGS = ("--arg", "x=float32[1024,2048]", "--arg", "w=float32[2048]")
@@ -596,3 +596,64 @@ def test_a_matmul_with_sums_in_sbuf_follows_all_advice() -> None:
     advised = advise(text, partial(compiled, x="bfloat16[512,2048]"))
     kinds = {step.answer.name.partition(":")[0] for step in advised.steps if step.taken}
     assert {"accumulate", "load-once"} <= kinds and "tensor_tensor" not in advised.text
+
+
+FOLLOWED = [case for case in CASES if case.name.startswith(("accumulate:", "larger-tiles:"))]
+
+
+@pytest.mark.parametrize("case", FOLLOWED, ids=lambda case: case.name)
+def test_a_program_follows_advice_as_far_as_a_person(case: Case) -> None:
+    def compile(text: str, args: dict[str, str] = case.args) -> nkic.Artifact:
+        return nkic.compile(SourceFile("k.py", text), inputs=args)
+
+    advised = advise(HEAD + case.slow, lambda t: (SourceFile("k.py", t), compile(t).executable))
+    kinds = [step.answer.name.partition(":")[0] for step in advised.steps if step.taken]
+    assert case.name.partition(":")[0] in kinds
+    by_hand = nkic.run(compile(HEAD + case.fast, case.fast_args or case.args), fill="randn(0)")
+    assert advised.steps[-1].after_ns <= 1.02 * by_hand.time_ns
+
+
+COLUMNS = """\
+for i in range(0, R, 128):
+    for j in range(4, C // 64, 2):
+        t = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)
+        s = nl.ndarray((128, 1), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=x[i : i + 128, START])
+        f(t[:, 0:1], s)
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "wide"),
+    [
+        ("j * 64 : (j + 1) * 64", "j * 64 : j * 64 + 512"),
+        ("nl.ds(j * 64, 64)", "nl.ds(j * 64, 512)"),
+        ("slice(j * 64, j * 64 + 64)", "slice(j * 64, j * 64 + 512)"),
+    ],
+)
+def test_tiles_get_wider(start: str, wide: str) -> None:
+    """Rows, single columns and the loop around it stay as they are."""
+    given = answer("larger-tiles:k.py:5:64:8")
+    (text,) = edited(SourceFile("k.py", COLUMNS.replace("START", start)), given)
+    changed = (
+        COLUMNS.replace("START", wide).replace("2):", "16):").replace("(128, 64)", "(128, 512)")
+    )
+    assert text == changed
+    named = (
+        COLUMNS.replace("nisa.dma", f"c = {start}\n        nisa.dma") if "(" in start[:6] else ""
+    )
+    for text in edited(SourceFile("k.py", named.replace("START", "c")), given):
+        assert f"c = {wide}" in text and "x[i : i + 128, c]" in text
+
+
+def test_a_loop_over_tiles_stays() -> None:
+    text = COLUMNS.replace("range(4, C // 64, 2)", "tiles")
+    assert [*edited(SourceFile("k.py", text), answer("larger-tiles:k.py:5:64:8"))] == []
+
+
+def test_a_declaration_between_stays_in_front() -> None:
+    """The sum's tile is often declared where it is needed."""
+    first, tile = "    nisa.activation(dst=y, op=nl.exp, data=t)\n", "    r = nl.ndarray(s)\n"
+    text = f"if 1:\n{first}{tile}    nisa.tensor_reduce(dst=r, op=nl.add, data=y, axis=1)\n"
+    (new,) = edited(SourceFile("k.py", text), answer("fuse:k.py:2:4"))
+    assert new.startswith(f"if 1:\n{tile}{first[:-2]}, reduce_op=nl.add, reduce_res=r, ")

@@ -201,7 +201,7 @@ CASES = (
         {"x": "float32[1024,2048]", "w": "float32[2048]"},
         words="op=nl.square",
     ),
-    Case("larger-tiles:k.py:11", NARROW, BROAD, {"x": "bfloat16[512,4096]"}, words="on 2,048 col"),
+    Case("larger-tiles:k.py:11:", NARROW, BROAD, {"x": "bfloat16[512,4096]"}, words="on 2,048 col"),
     Case("swap:k.py:17", THIN, SWAPPED, FEW, words="few of the 128 columns"),
     Case("whole-rows:", GATING_STEPS[1].text, GATING_STEPS[2].text, GATING, words="8 pieces"),
 )
