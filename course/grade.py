@@ -82,7 +82,7 @@ def grade(folder: Path, file: str) -> Grade:
     if parts[0].points == VISIBLE:
         parts[1] = right("hidden", HIDDEN, True)
     page = os.path.relpath(folder / "README.md")
-    more = [f"next: mend what is named first; {page} says how to begin"]
+    more = [f"next: fix the first error above; {page} says how to begin"]
     if parts[1].points == HIDDEN:
         parts[2] = _time(folder.name, found)
         more = [] if parts[2].points == TIME else _advice(found)
@@ -131,7 +131,13 @@ def main(words: Sequence[str] | None = None) -> int:
     """Grade, print, and return 0 if every kernel has every point, 1 if not, 2 for wrong use."""
     parser = argparse.ArgumentParser(description="grade kernels of the course")
     exercises = sorted(path.parent.name for path in COURSE.glob("*/task.toml"))
-    parser.add_argument("exercise", nargs="?", choices=exercises, help="all, if left out")
+    parser.add_argument(
+        "exercise",
+        nargs="?",
+        choices=exercises,
+        type=lambda path: Path(path).resolve().name,  # what a shell completes: `course/5_softmax/`
+        help="its name or folder; all, if left out",
+    )
     parser.add_argument("file", nargs="*", help="kernels; the exercise's kernel.py, if left out")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each kernel")
     given = parser.parse_args(words)

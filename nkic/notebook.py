@@ -123,7 +123,7 @@ def _call(shell: Any, kernel: str, words: Iterable[str], options: Mapping[str, A
     """Call a kernel with arguments that are expressions, or `name=expression`."""
     __tracebackhide__ = True
     args, kwargs = [], {}
-    for word in words:
+    for word in (word.removesuffix(",") for word in words):  # `a, b` as in Python
         name, _, value = word.partition("=")
         if name.isidentifier() and value and value[0] != "=":
             kwargs[name] = shell.ev(value)

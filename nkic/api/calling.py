@@ -230,7 +230,10 @@ def prepare(
         if kwargs is not None and not isinstance(kwargs, Mapping):
             refuse(f"kwargs is a {type(kwargs).__qualname__}, not a mapping of arguments by name")
         call_options = options.joined(functions.jit_options(function), call_options)
-        bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
+        try:
+            bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
+        except TypeError as error:
+            raise TypeError(f"{kernel.__name__}(): {error}") from None  # without inspect's frames
         inputs = Names()
         arrays = dict(_arrays(bound.arguments, inputs))
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}

@@ -203,7 +203,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     sizes = [size if isinstance(size, int) else plain(size) for size in sizes]
     for axis, size in enumerate(sizes):
         if isinstance(size, float):
-            integer = f"write {int(size)}, or " if size.is_integer() else "write "
+            integer = f"write {int(size)}, or " if size.is_integer() else ""
             help = f"{integer}use `//` instead of `/`, which gives an int"
             raise _bad_shape(f"dimension {axis} of the shape is a float, {brief(size)}", help)
         if not isinstance(size, int) or isinstance(size, bool):

@@ -382,12 +382,11 @@ def _sizes(view: View, shape: Any) -> Shape:
     sizes, min_size = tuple(shape), int(0 not in view.shape)
     check_count(view, sizes)
     if not sizes or any(type(n) is not int or n < min_size for n in sizes):
-        raise ViewError(
-            "bad-shape",
-            f"a shape must consist of ints of at least 1, not {sizes}; shape was {view.shape}",
-            "only reshape_dim infers one size, written -1",
-            view.shape,
-        )
+        text = f"a shape must consist of ints of at least 1, not {sizes}; shape was {view.shape}"
+        help = "only reshape_dim infers one size, written -1" if -1 in sizes else ""
+        if any(isinstance(n, float) for n in sizes):
+            help = "use `//` instead of `/`, which gives an int"
+        raise ViewError("bad-shape", text, help, view.shape)
     return sizes
 
 

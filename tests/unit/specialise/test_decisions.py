@@ -171,7 +171,9 @@ def test_a_float_in_a_shape() -> None:
     assert error.message == "dimension 1 of the shape is a float, 32.0"
     assert error.help == "write 32, or use `//` instead of `/`, which gives an int"
     (error,) = _errors(compile_text(BLOCK + _text(shape.format("63 / 2"))))
-    assert error.help == "write use `//` instead of `/`, which gives an int"
+    assert error.help == "use `//` instead of `/`, which gives an int"
+    (error,) = _errors(compile_text(BLOCK + _text("x.reshape((64 / 2, -1))")))
+    assert error.help == "use `//` instead of `/`, which gives an int"
 
 
 def test_meant_names_exist() -> None:
