@@ -112,6 +112,9 @@ class Equality:
     def __bool__(self) -> bool:
         return self.verdict == "equal"
 
+    def __str__(self) -> str:
+        return self.text.rstrip("\n")
+
     @property
     def text(self) -> str:
         found = self.counterexample
