@@ -51,6 +51,16 @@ def test_every_page_has_one_place_in_the_order(prose: dict[str, str]) -> None:
     assert sorted(listed) == sorted(written | FROM_CODE), "give a new page a place in mkdocs.yml"
 
 
+def test_the_text_names_the_files_that_follow_it() -> None:
+    """`file=NAME` is not shown where Markdown is read as it is, or on a page of a repository."""
+    for page in (PROJECT / "README.md", *(PROJECT / "docs").glob("*.md")):
+        before, *blocks = re.split(r"(?m)^```(?=\w)", page.read_text("utf-8"))
+        for block in blocks:
+            name = re.match(r"\w+ file=(\S+)\n", block)
+            assert name is None or f"`{name[1]}`" in before, f"{page.name}: {name[1]}"
+            before = block.partition("\n```\n")[2]
+
+
 def test_links_lead_somewhere(prose: dict[str, str]) -> None:
     made = {f"instructions/{name}.md" for name in ROWS} | FROM_CODE
     made |= {f"errors/{code.number}.md" for code in codes().values()}

@@ -159,7 +159,8 @@ class ClusterPool(Pool):
         """Refuse a cluster whose workers cannot judge as this process does."""
         for worker, problem in self._client.run(unfit, identity(), on_error="return").items():
             if problem:
-                raise bad_value(f"--cluster: worker {worker}: {problem}", "install the same nkic")
+                help = "" if DAEMON in problem else "install the same nkic"
+                raise bad_value(f"--cluster: worker {worker}: {problem}", help)
 
 
 def _nanny() -> Any:

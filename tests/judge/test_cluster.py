@@ -188,8 +188,10 @@ def test_a_worker_of_another_version_is_refused(judge: Judge, tmp_path: Path) ->
 def test_a_worker_that_may_not_start_processes_is_refused() -> None:
     with dask.config.set({"distributed.worker.daemon": True}):
         made = LocalCluster(n_workers=1, dashboard_address=None)
-    with made, pytest.raises(UsageFailed, match="DASK_DISTRIBUTED__WORKER__DAEMON=False"):
+    match = "DASK_DISTRIBUTED__WORKER__DAEMON=False"
+    with made, pytest.raises(UsageFailed, match=match) as refused:
         ClusterPool(made.scheduler_address)
+    assert refused.value.diagnostics[0].help == ""  # it is the same nkic
 
 
 @pytest.mark.slow  # starts workers
