@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from nkic.base.diagnostics import UsageFailed
-from nkic.judge import Candidate, Case, Evaluation, Judge, read_task
+from nkic.judge import Candidate, Case, CaseResult, Evaluation, Judge, read_task
 
 COURSE = Path(__file__).resolve().parent
 TIMES = tomllib.loads((COURSE / "times.toml").read_text("utf-8"))  # the reference's, in us
@@ -103,10 +103,19 @@ def _complaint(found: Evaluation, case: Case) -> str:
     """Return what is wrong with a case, and the compiler's help; empty if it is right."""
     results = [result for result in found.cases if result.case == case.name]
     if found.runnable or (results and not results[-1].passed):
-        return next((result.words for result in results if not result.passed), "")
+        return next((_differs(result) for result in results if not result.passed), "")
     reason = found.reason or found.status
     helps = [each["help"] for each in found.diagnostics if each["level"] == "error"]
     return "\n".join([reason, *(f"  help: {help}" for help in helps[:1] if help)])
+
+
+def _differs(result: CaseResult) -> str:
+    """Return how an output is wrong, with its first wrong element."""
+    for first in (output["first"] for output in result.outputs if output["first"]):
+        numbers = [first[name] for name in ("got", "expected")]  # None: NaN or infinite
+        got, expected = ("not finite" if one is None else f"{one:.6g}" for one in numbers)
+        return f"{result.words}\n  {first['index']} is {got}, expected {expected}"
+    return result.words
 
 
 def _counted(name: str, most: int, wrong: dict[str, str]) -> Part:

@@ -73,8 +73,9 @@ def test_a_kernel_that_is_wrong_on_one_hidden_case_gets_part_of_the_points(tmp_p
     text = solution("5_softmax").read_text().replace("bias=least,", "")
     found = graded("5_softmax", text, tmp_path)
     assert points(found) == [4, 1, 0]
-    right, wrong = found.parts[1].why
+    right, wrong, first = found.parts[1].why
     assert right == "ragged rows: right" and wrong.startswith("large numbers: output_0:")
+    assert first.startswith("  [0, 1] is not finite, expected ")
 
 
 def test_a_slow_kernel_learns_what_to_improve(tmp_path: Path) -> None:

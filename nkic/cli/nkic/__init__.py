@@ -83,6 +83,7 @@ def _judging(name: str) -> Act:
 def _serve_editor(line: LspLine, session: Session) -> int:
     from nkic.serve.lsp import start  # see above
 
+    session.status("waits for an editor, which starts this command itself; Ctrl-C ends it")
     return start()
 
 
