@@ -30,6 +30,8 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMANDS = {"nkic": compiler, "nki-run": nki_run}
 CODES = {
     "--fix": 0,
+    "--json": 0,
+    "--baseline": 0,
     "kernels": 1,
     "--expect-at": 1,
     "evaluate": 1,

@@ -119,7 +119,7 @@ class Equality:
     def text(self) -> str:
         found = self.counterexample
         first = {
-            "equal": f"equal: the same functions of their inputs, with an error below "
+            "equal": f"equal: the same functions of their inputs, wrong with a probability below "
             f"2^-{self.bits:.0f} ({plural(self.trials, 'trial')} over a finite field)",
             "different": "different: the outputs differ by more than rounding",
             "unconfirmed": "differ over the field, no difference beyond rounding found",
