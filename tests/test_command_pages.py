@@ -114,6 +114,14 @@ def test_equality(
     assert reference.startswith("equal: ") and "limit" not in reference
 
 
+def test_migration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (text,) = printed_by("migration.md", monkeypatch, capfd)
+    assert text.startswith("--- add.py\n") and text.count(": same bits") == 4
+
+
 def test_evaluate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,7 @@ RUN_BY = {
     "walkthrough.md": "tests/test_walkthrough.py",
     "performance.md": "tests/test_performance_page.py",
     "debugging.md": "tests/test_command_pages.py",
+    "migration.md": "tests/test_command_pages.py",
 }
 
 

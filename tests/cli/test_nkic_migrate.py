@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,11 @@ def test_an_old_source_that_fails_proves_nothing(nkic: Run, old: Path) -> None:
     ran = nkic("old.py", "--migrate", "--verify")
     assert ran.code == 1
     assert "error[NKI0273]" in ran.err
+    old.write_text(
+        re.sub(r"(?m)^# .*\n", "", OLD), "utf-8"
+    )  # no types: the help asks for the same again
+    ran = nkic("old.py", "--migrate", "--verify")
+    assert "complete and run: nkic --migrate --verify old.py -k " in ran.err
 
 
 def test_events_keep_to_the_schema(nkic: Run, old: Path) -> None:

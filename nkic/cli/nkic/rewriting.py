@@ -155,7 +155,8 @@ def _unproven(failure: Diagnostic) -> Diagnostic:
     """Return a diagnostic that explains why nothing was compared."""
     text = f"not verified, because the old source does not compile or run: {failure.message}"
     span = failure.primary.span if failure.primary is not None else None
-    return make("not-verified", text, span, help=failure.help)
+    help = failure.help.replace("run: nkic ", "run: nkic --migrate --verify ")
+    return make("not-verified", text, span, help=help)
 
 
 VERDICTS = {
