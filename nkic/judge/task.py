@@ -206,7 +206,7 @@ def task_of(
         task = _Reader(files.toml(toml.decode())).task(folder)
     except ValueError as error:
         python = name.endswith(".py")
-        help = "the task comes before the kernels" if python else ""
+        help = "`evaluate` takes the task first, `tune` the kernel" if python else ""
         raise bad_argument(f"{name} is not TOML: {error}", help) from None
     except UsageFailed as failed:
         (found,) = failed.diagnostics

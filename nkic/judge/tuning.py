@@ -260,9 +260,10 @@ class Outcome:
         return (self.evaluation.time_ns or 0.0) / 1000
 
     @property
-    def cost(self) -> tuple[float, int]:
-        """What orders points: the time in four digits, since more decide nothing, and SBUF."""
-        return float(f"{self.us:.4g}"), self.evaluation.sbuf_bytes
+    def cost(self) -> tuple[float, int, bool]:
+        """What orders points: time in four digits, since more decide nothing; SBUF; the level."""
+        level = self.point.get(OPTIMISE, "1")
+        return float(f"{self.us:.4g}"), self.evaluation.sbuf_bytes, level != "1"
 
     @property
     def reason(self) -> tuple[str, str]:

@@ -132,7 +132,7 @@ def test_a_kernel_in_the_place_of_the_task(tmp_path: Path) -> None:
     (tmp_path / "k.py").write_text("import nki\n")
     with pytest.raises(UsageFailed) as raised:
         read_task(tmp_path / "k.py")
-    assert raised.value.diagnostics[0].help == "the task comes before the kernels"
+    assert raised.value.diagnostics[0].help == "`evaluate` takes the task first, `tune` the kernel"
 
 
 def test_a_hidden_seed_depends_on_secret_task_and_case(tmp_path: Path) -> None:

@@ -149,3 +149,11 @@ def test_levels_are_a_choice(folder: Path, task: Task) -> None:
     assert [o.point["-O"] for o in found.outcomes] == ["0", "2"]
     assert all(o.correct for o in found.outcomes)
     assert found.text == KERNEL and found.outcomes[0].program != found.outcomes[1].program
+
+
+def test_a_level_that_gains_nothing_is_not_advised(folder: Path, task: Task) -> None:
+    found = tune(SourceFile("k.py", KERNEL), task, {"-O": "0..1", "TILE": "64"}, jobs=2)
+    (one, other) = found.outcomes
+    assert one.cost[:2] == other.cost[:2]  # else choose another kernel
+    assert found.best is not None and found.best.point["-O"] == "1"
+    assert "is compiled with -O" not in found.table
