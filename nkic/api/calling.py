@@ -233,7 +233,8 @@ def prepare(
         try:
             bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
         except TypeError as error:
-            raise TypeError(f"{kernel.__name__}(): {error}") from None  # without inspect's frames
+            error.args = (f"{kernel.__name__}(): {error}",)
+            raise
         inputs = Names()
         arrays = dict(_arrays(bound.arguments, inputs))
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}

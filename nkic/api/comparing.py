@@ -12,7 +12,7 @@ import numpy as np
 from nkic.api.arrays import array_of, dtype_of
 from nkic.api.artifact import Artifact
 from nkic.api.calling import Called
-from nkic.api.errors import RunError, no_sources, raising, refuse
+from nkic.api.errors import RunError, boundary, no_sources, raising, refuse
 from nkic.api.running import Result, wanted
 from nkic.base.render import render
 from nkic.machine.codecs import storage
@@ -83,6 +83,7 @@ def _cause(called: Called, comparing: Callable[[Mapping[str, Any]], list[Compari
     )
 
 
+@boundary
 def rank(runs: Mapping[str, Called | Result] | Sequence[Called | Result]) -> Ranking:
     """Order runs by their time, as far as the clock lets it be told.
 
@@ -97,6 +98,7 @@ def rank(runs: Mapping[str, Called | Result] | Sequence[Called | Result]) -> Ran
     return ranked([Timed.of(name, result.run) for name, result in results.items()])
 
 
+@boundary
 def equal(
     first: Artifact,
     second: Artifact | Callable[..., Any],

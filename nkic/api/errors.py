@@ -123,6 +123,7 @@ def _modules(path: str) -> Iterator[ModuleType]:
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _CALLED = "called from here"
+_SHORTENED = "_nkic_shortened"  # in the `__dict__` of an exception
 
 
 def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -138,31 +139,35 @@ def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
             error.with_traceback(error.frames)
             raise
         except Exception as error:
-            error.with_traceback(without_nkic(error.__traceback__))
+            whole = error.__traceback__
+            short = without_nkic(whole, shortened=_SHORTENED in error.__dict__)
+            error.__dict__.update({} if short is whole else {_SHORTENED: True})
+            error.with_traceback(short)
             raise
 
     return call
 
 
-def without_nkic(traceback: TracebackType | None) -> TracebackType | None:
+def without_nkic(traceback: TracebackType | None, shortened: bool = False) -> TracebackType | None:
     """Return the traceback of a user's exception without nkic's frames.
 
-    If nkic itself raised the exception, the traceback is returned unchanged.
+    If nkic itself raised the exception, the traceback is returned unchanged. One that was already
+    `shortened` where it left a function inside may end in nkic and still be the user's.
     """
     tracebacks: list[TracebackType] = []
     at = traceback
     while at is not None:
         module = str(at.tb_frame.f_globals.get("__name__", ""))
         is_nkic = module == "nkic" or module.startswith("nkic.")
-        if is_nkic and at.tb_next is None:
+        if is_nkic and at.tb_next is None and not shortened:
             return traceback
-        if not is_nkic:
+        if not is_nkic and module != "inspect":  # which binds arguments
             tracebacks.append(at)
         at = at.tb_next
-    shortened: TracebackType | None = None
+    kept: TracebackType | None = None
     for entry in reversed(tracebacks):
-        shortened = TracebackType(shortened, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return shortened
+        kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept
 
 
 def of_places(

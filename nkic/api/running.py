@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nkic.api import errors, options
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.artifact import Artifact, table
-from nkic.api.errors import RunError, raising, refuse
+from nkic.api.errors import RunError, boundary, raising, refuse
 from nkic.api.loading import with_cells
 from nkic.api.options import Running
 from nkic.artifact.arrays import Offer
@@ -264,6 +264,7 @@ class Result:
 Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
 
 
+@boundary
 @options.documented(Running)
 def run(
     artifact: Artifact,
@@ -282,6 +283,7 @@ def run(
     return _run(artifact, [inputs], fill, cast, call_options)[0]
 
 
+@boundary
 @options.documented(Running)
 def run_ranks(
     artifact: Artifact,
@@ -312,6 +314,7 @@ _OF_ONE_RUN = (
 )
 
 
+@boundary
 @options.documented(Running)
 def fuzz_order(
     artifact: Artifact,

@@ -201,6 +201,18 @@ def test_an_error_of_nki_ends_at_the_users_line(k: ModuleType) -> None:
     assert found.primary is not None and found.primary.span.path.endswith("native_kernels.py")
 
 
+def test_wrong_arguments_and_runs_end_at_the_users_line(k: ModuleType) -> None:
+    with pytest.raises(
+        TypeError, match=r"^everything\(\): missing a required argument: 'x'"
+    ) as wrong:
+        k.everything()
+    artifact = api.call(k.everything, (X,)).artifact
+    with pytest.raises(api.RunError, match="the inputs do not fit") as missing:
+        api.run(artifact, {})
+    for caught in (wrong, missing):
+        assert [one.filename for one in frames(caught.value)] == [__file__]
+
+
 def test_errors_that_evaluation_survives_are_all_told(k: ModuleType) -> None:
     with pytest.raises(CompileError) as caught:
         k.refused(X)
