@@ -44,9 +44,13 @@ class ApiError(Exception):
 class CompileError(ApiError):
     """The kernel is rejected, or cannot be compiled for these arguments."""
 
+    __module__ = "nkic"  # as users import it; tracebacks show this name
+
 
 class RunError(ApiError):
     """The artifact or its inputs are rejected, or the simulated program failed."""
+
+    __module__ = "nkic"
 
 
 def _restored(kind: type[ApiError], diagnostics: tuple[Diagnostic, ...], text: str) -> ApiError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import threading
 import traceback
@@ -19,6 +20,7 @@ import pytest
 
 from nkic import CompileError, NkicWarning, api
 from nkic.api import calling
+from nkic.base.diagnostics import bad_argument
 from nkic.language.trace import current
 from tests.api.conftest import installed
 from tests.harness import warm
@@ -211,6 +213,14 @@ def test_wrong_arguments_and_runs_end_at_the_users_line(k: ModuleType) -> None:
         api.run(artifact, {})
     for caught in (wrong, missing):
         assert [one.filename for one in frames(caught.value)] == [__file__]
+
+
+@pytest.mark.parametrize("kind", [api.CompileError, api.RunError])
+def test_a_traceback_names_errors_as_users_import_them(kind: type[api.ApiError]) -> None:
+    (diagnostic,) = bad_argument("no").diagnostics
+    (last, *_) = traceback.format_exception_only(kind([diagnostic]))
+    assert last.startswith(f"nkic.{kind.__name__}: error[")
+    assert type(pickle.loads(pickle.dumps(kind([diagnostic])))) is kind
 
 
 def test_errors_that_evaluation_survives_are_all_told(k: ModuleType) -> None:
