@@ -19,11 +19,11 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (608, 4),
-    "base": (3_772, 17),
-    "machine": (9_671, 31),
+    "base": (3_787, 17),
+    "machine": (9_674, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
-    "interpret": (16_229, 52),
+    "interpret": (16_253, 52),
     "language": (13_587, 42),
     "specialise": (4_405, 13),
     "stdlib": (984, 7),

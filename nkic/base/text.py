@@ -6,6 +6,7 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 # Control characters, marks that reorder text on screen (a spoofing attack), characters that some
 # terminals treat as line ends or that have no width, and lone surrogates, which no encoding
@@ -79,6 +80,20 @@ def singular(text: str) -> str:
 
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
+
+
+def kind_of(value: Any) -> str:
+    """Return what a value is, with an article: `a list`, `an object of Conf`.
+
+    Classes whose name a kernel's author does not know say it: `_kind_`.
+    """
+    cls = type(value)
+    name = str(value._kind_) if hasattr(cls, "_kind_") else cls.__name__
+    return f"{article(name)} {name}"
+
+
+def article(name: str) -> str:
+    return "an" if name[:1].lower() in "aeio" or name.startswith("Nki") else "a"
 
 
 def listed(names: Iterable[str]) -> str:
