@@ -68,6 +68,8 @@ def test_the_reference_in_a_folder_is_no_candidate(
         (("task.toml", "none.py"), "cannot read `none.py`"),
         (("none.toml", "good.py"), "cannot read `none.toml`"),
         (("task.toml", "good.py", "--secret", "many/empty"), "`many/empty` is empty"),
+        (("task.toml", "good.py", "--secret", "secret"), "short: it could be guessed"),
+        (("task.toml", "good.py", "--secret", "padded"), "and must have 16 bytes"),
         (("task.toml", "good.py", "--results", "secret"), "cannot hold evaluations"),
         (("task.toml", "good.py", "--cluster", "local:0"), "has no number of workers"),
         (("task.toml", "good.py", "--traces", "x"), "`--traces` needs `--workloads`"),
@@ -82,6 +84,7 @@ def test_what_is_refused(
 ) -> None:
     Path("many/empty").write_text("\n")
     Path("secret").write_text("no database")
+    Path("padded").write_text(f"{'x' * 15}{' ' * 99}")
     Path("bare").mkdir()
     Path("bare/link.py").symlink_to("../good.py")
     code, out, err = said(capfd, *words)
@@ -97,7 +100,7 @@ WRITERS = ("--jsonl", "--results", "--message-file")
 def test_no_output_is_an_input(
     command: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    Path("secret").write_text("words")
+    Path("secret").write_text("sixteen of bytes")
     Path("many/a.py").write_text("")  # an empty file could become a database
     before = {name: Path(name).read_bytes() for name in INPUTS}
     words = {

@@ -33,6 +33,8 @@ from nkic.judge import (
 
 NO, YES = 1, 0
 MAX_SECRET = 4096  # bytes
+SHORTEST = 16  # bytes of a secret or token
+RANDOM = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
 NAMED = 8  # candidates
 SUFFIXES = {".py", ".neff"}  # of candidates in a folder
 
@@ -107,8 +109,9 @@ def secret_of(path: str | None) -> bytes:
     if path is None:
         return b""
     secret = files.read_bytes(path, MAX_SECRET).strip()
-    if not secret:
-        raise bad_value(f"--secret: `{path}` is empty", "write any words into it")
+    if len(secret) < SHORTEST:
+        text = f"--secret: `{path}` is empty" if not secret else f"the secret in `{path}` is short"
+        raise bad_value(f"{text}: it could be guessed, and must have {SHORTEST} bytes", RANDOM)
     return secret
 
 
@@ -224,7 +227,6 @@ def _seconds(text: str | None) -> float | None:
 
 
 MAX_TOKENS = 1 << 20  # bytes of the file of tokens
-SHORTEST = 16  # characters of a token
 LATEST = 10.0  # seconds after the end of all that runs, when the process is killed
 EXTRA = {"starlette", "uvicorn", "prometheus_client"}
 
@@ -270,6 +272,5 @@ def _tokens(line: ServeLine) -> list[str]:
             raise bad_value(f"--token: `{line.token}` is empty", "write a token into it")
     tokens = [token.strip() for token in given.splitlines() if token.strip()]
     if any(len(token) < SHORTEST for token in tokens):
-        help = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
-        raise bad_value(f"a token has fewer than {SHORTEST} characters", help)
+        raise bad_value(f"a token has fewer than {SHORTEST} characters", RANDOM)
     return tokens
