@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (608, 4),
-    "base": (3_787, 17),
+    "base": (3_791, 17),
     "machine": (9_674, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
@@ -34,10 +34,10 @@ BUDGET = {
     "report": (6_637, 20),
     "migrate": (6_736, 17),
     "api": (3_261, 12),
-    "judge": (3_236, 10),
+    "judge": (3_244, 10),
     "serve": (1_938, 7),
     "nki": (2_392, 12),
-    "cli": (6_603, 28),
+    "cli": (6_624, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

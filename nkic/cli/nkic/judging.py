@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     sources = [source for path in line.candidates for source in _sources(path, reference)]
     in_folders = [("a candidate", source) for source in sources if isinstance(source, str)]
     refuse_losses(line, session, [("the reference", str(reference)), *in_folders])
+    if line.jsonl and files.real(_part(line.jsonl)) in map(files.real, line.candidates):
+        raise bad_value(f"--jsonl: `{_part(line.jsonl)}` is a candidate", "choose another file")
     judge = Judge(
         task,
         secret=secret_of(line.secret),
@@ -62,16 +65,15 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     found, records = list[Evaluation](), list[Any]()
     right = 0
-    with ExitStack() as stack:
-        write = _jsonl(line.jsonl, stack)
-        pool = stack.enter_context(pool_of(line.cluster, line.jobs))
+    # The lines are kept before the pool is closed, which may take longer than an interrupt waits.
+    with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, session) as write:
         for evaluation in judge.evaluate_all(map(read, sources), pool=pool):
             if suite and line.traces is not None:
                 records += schemas.traces_of(suite, evaluation, now)
             found.append(replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=()))
             right += evaluation.compiled if line.time_only else evaluation.correct
-            session.status(clean(f"{evaluation.candidate}: {evaluation.status}"))
             write(f"{evaluation.json(line.host)}\n")
+            session.status(clean(f"{evaluation.candidate}: {evaluation.status}"))
     if line.jsonl not in (None, STANDARD):
         session.wrote("jsonl", line.jsonl)
     if suite and line.traces is not None:
@@ -125,14 +127,33 @@ def pool_of(cluster: str | None, jobs: int) -> Pool:
     return ClusterPool(cluster)
 
 
-def _jsonl(path: str | None, stack: ExitStack) -> Callable[[str], object]:
-    """Return what writes a line to the file of JSON lines."""
-    if path is None:
-        return str
-    if path == STANDARD:
-        return lambda line: files.write(STANDARD, line)
-    stream = stack.enter_context(files.replacing(path))
-    return lambda line: stream.write(line.encode())
+def _part(path: str) -> str:
+    return f"{path}.part"
+
+
+@contextmanager
+def _jsonl(path: str | None, session: Session) -> Iterator[Callable[[str], object]]:
+    """Give what writes a line to the file of JSON lines. The file is whole, or as it was: lines of
+    a run that does not reach its end are kept beside it.
+    """
+    if path is None or path == STANDARD:
+        yield str if path is None else partial(files.write, STANDARD)
+        return
+    count = 0
+
+    def write(line: str) -> None:
+        nonlocal count
+        stream.write(line.encode())
+        count += 1
+
+    try:
+        with files.replacing(path, part=_part(path) if files.keeps(path) else "") as stream:
+            yield write
+    except BaseException:
+        if count and files.keeps(path):
+            text = f"`{path}` is not written: what was done is in `{_part(path)}`"
+            session.tell("part", f"{text}, {plural(count, 'line')}", path=_part(path), lines=count)
+        raise
 
 
 def _table(found: Sequence[Evaluation]) -> str:
