@@ -15,6 +15,7 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
     "\ud800-\udfff]"
 )
+LONGEST = 4096  # bytes of a string in an artifact
 _SHORT_ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
@@ -24,6 +25,14 @@ def clean(text: str, keep: str = "") -> str:
     The characters in `keep` are not escaped.
     """
     return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _escape(match[0]), text)
+
+
+def printable(text: str) -> str:
+    """Return `text` as artifacts hold it: no control characters, cut to the limit for strings."""
+    cleaned = clean(text)
+    if len(cleaned) * 4 <= LONGEST:
+        return cleaned
+    return cleaned.encode()[:LONGEST].decode(errors="ignore")
 
 
 def _escape(char: str) -> str:
