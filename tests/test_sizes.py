@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (608, 4),
-    "base": (3_800, 17),
+    "base": (3_806, 17),
     "machine": (9_674, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
@@ -31,7 +31,7 @@ BUDGET = {
     "prove": (2_905, 9),
     "artifact": (5_514, 17),
     "simulate": (16_745, 44),
-    "report": (6_637, 20),
+    "report": (6_638, 20),
     "migrate": (6_736, 17),
     "api": (3_261, 12),
     "judge": (3_244, 10),
