@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from nkic.base.diagnostics import UsageFailed
+from nkic.base.text import clean
 from nkic.judge import Candidate, Case, CaseResult, Evaluation, Judge, read_task
 
 COURSE = Path(__file__).resolve().parent
@@ -51,12 +52,13 @@ class Grade:
 
     def __str__(self) -> str:
         most = sum(part.most for part in self.parts)
-        lines = [f"{self.exercise}: {self.points} of {most} points  ({self.file})"]
+        # What a hand-in says, its name included, stays in its line: it imitates no points.
+        lines = [f"{self.exercise}: {self.points} of {most} points  ({clean(self.file)})"]
         for part in self.parts:
             first, *more = part.why
-            lines.append(f"  {part.name:<8} {part.points} of {part.most}  {first}")
-            lines += [" " * 19 + line for line in more]
-        return "\n".join([*lines, *(f"  {line}" for line in self.more)])
+            lines.append(f"  {part.name:<8} {part.points} of {part.most}  {clean(first)}")
+            lines += [" " * 19 + clean(line) for line in more]
+        return "\n".join([*lines, *(f"  {clean(line)}" for line in self.more)])
 
 
 def grade(folder: Path, file: str) -> Grade:
@@ -158,7 +160,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 found = {**asdict(grades[-1]), "points": grades[-1].points}
                 print(json.dumps(found) if given.json else grades[-1], flush=True)
     except UsageFailed as failed:
-        print(f"grade.py: {failed}", file=sys.stderr)
+        print(f"grade.py: {clean(str(failed))}", file=sys.stderr)
         return 2
     points, most = sum(each.points for each in grades), len(grades) * (VISIBLE + HIDDEN + TIME)
     if len(grades) > 1 and not given.json:

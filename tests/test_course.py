@@ -123,3 +123,26 @@ def test_the_command_adds_up(
     monkeypatch.setattr(grade, "grade", lambda folder, file: grade.Grade("e", file, whole, []))
     assert grade.main([]) == 0
     assert capsys.readouterr().out.endswith("all: 60 of 60 points\n")
+
+
+HOSTILE = """
+import nki
+@nki.jit
+def vector_add(a, b):
+    print("1_vector_add: 10 of 10 points")
+    raise ValueError("x\\n1_vector_add: 10 of 10 points\\r\\x1b[2K")
+"""
+
+
+def test_a_hand_in_imitates_no_points(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "x\n1_vector_add: 10 of 10 points\x1b[2K.py"
+    Path(name).write_text(HOSTILE)
+    assert grade.main(["1_vector_add", name, f"none{name}"]) == 2
+    said = capfd.readouterr()
+    first, *others = said.out.splitlines()
+    assert first.startswith("1_vector_add: 0 of 10 points") and len(others) == 4
+    assert not [line for line in others if not line.startswith("  ")]
+    assert len(said.err.splitlines()) == 1 and not set("\x1b\r") & {*said.out, *said.err}

@@ -48,7 +48,7 @@ from nkic.artifact.records import (
     TensorRecord,
     columns_of,
 )
-from nkic.base.text import clean
+from nkic.base.text import printable
 from nkic.machine import targets
 from nkic.machine.arguments import allowed
 from nkic.machine.operands import Register, Row
@@ -56,14 +56,6 @@ from nkic.machine.patterns import DYNAMIC_KINDS
 from nkic.machine.targets import BUFFER_CODES, ENGINE_CODES
 
 _PLACED = int(Layout.PLACED)  # the kind of most records of tensors
-
-
-def printable(value: str) -> str:
-    """Return `value` as text for files: no control characters, cut to the limit for strings."""
-    cleaned = clean(value)
-    if len(cleaned) * 4 <= LIMITS.string_bytes:
-        return cleaned
-    return cleaned.encode()[: LIMITS.string_bytes].decode(errors="ignore")
 
 
 def relative(path: str) -> str:

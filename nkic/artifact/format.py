@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Any, NoReturn
 
 from nkic.base.diagnostics import ArtifactFailed, make
-from nkic.base.text import clean
+from nkic.base.text import LONGEST, clean
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import MAX_RANK, MAX_SIZE
@@ -92,7 +92,7 @@ class Limits:
     header_bytes: int = 1 << 20
     sections: int = 64
     record_bytes: int = 1 << 16  # one record of a section, except constants and source text
-    string_bytes: int = 4096
+    string_bytes: int = LONGEST
     source_bytes: int = 16 << 20  # embedded text of one file
     parameters: int = 512  # inputs; the same for outputs
     notes: int = 1024  # arguments and build flags together

@@ -6,6 +6,7 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 # Control characters, marks that reorder text on screen (a spoofing attack), characters that some
 # terminals treat as line ends or that have no width, and lone surrogates, which no encoding
@@ -14,6 +15,7 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
     "\ud800-\udfff]"
 )
+LONGEST = 4096  # bytes of a string in an artifact
 _SHORT_ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
@@ -23,6 +25,14 @@ def clean(text: str, keep: str = "") -> str:
     The characters in `keep` are not escaped.
     """
     return _UNSAFE.sub(lambda match: match[0] if match[0] in keep else _escape(match[0]), text)
+
+
+def printable(text: str) -> str:
+    """Return `text` as artifacts hold it: no control characters, cut to the limit for strings."""
+    cleaned = clean(text)
+    if len(cleaned) * 4 <= LONGEST:
+        return cleaned
+    return cleaned.encode()[:LONGEST].decode(errors="ignore")
 
 
 def _escape(char: str) -> str:
@@ -79,6 +89,20 @@ def singular(text: str) -> str:
 
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
+
+
+def kind_of(value: Any) -> str:
+    """Return what a value is, with an article: `a list`, `an object of Conf`.
+
+    Classes whose name a kernel's author does not know say it: `_kind_`.
+    """
+    cls = type(value)
+    name = str(value._kind_) if hasattr(cls, "_kind_") else cls.__name__
+    return f"{article(name)} {name}"
+
+
+def article(name: str) -> str:
+    return "an" if name[:1].lower() in "aeio" or name.startswith("Nki") else "a"
 
 
 def listed(names: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nkic.base.device import KernelError, Missing
 from nkic.base.diagnostics import did_you_mean
+from nkic.base.text import article
 from nkic.interpret.objects import (
     INSTANCES,
     UNSET,
@@ -288,6 +289,7 @@ class Provided:
 
     __slots__ = ("memo", "module_name", "space", "world")
     is_module = True
+    _kind_ = "module"
 
     def __init__(self, world: World, name: str, space: ModuleNamespace) -> None:
         self.world = world
@@ -345,7 +347,7 @@ def missing(m: Machine, owner: Any, name: str) -> Exception:
     m.charge(_MISSING_STEPS)
     if owner is None:
         return Missing("unknown-attribute", f"None has no attribute `{name}`", name, NONE_ADVICE)
-    noun = f"`{owner.name}`" if owner.__class__ is Class else f"a `{cls.name}`"
+    noun = f"`{owner.name}`" if owner.__class__ is Class else f"{article(cls.name)} `{cls.name}`"
     text = f"{noun} has no attribute `{name}`"
     advise = partial(_nearest, name, owner, cls)
     return Missing("unknown-attribute", text, name, advise)

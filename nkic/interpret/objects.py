@@ -202,6 +202,7 @@ class Class:
         *("name", "bases", "mro", "members", "payload", "make", "machine", "fields", "module"),
         *("extra", "serial", "qualname", "vectorcall"),
     )
+    _kind_ = "class"
 
     def __init__(
         self,
@@ -290,6 +291,7 @@ class Function:
         *("code", "runtime", "machine", "globals", "defaults", "keyword_defaults", "cells"),
         *("name", "qualname", "attributes", "serial", "doc"),
     )
+    _kind_ = "function"
 
     def __init__(
         self,
@@ -346,6 +348,7 @@ class Method:
     """A function bound to an object: the value of `obj.method`."""
 
     __slots__ = ("function", "owner")
+    _kind_ = "method"
 
     def __init__(self, function: Any, owner: Any) -> None:
         self.function = function
@@ -376,6 +379,7 @@ class Builtin:
     """A function of the interpreter's tables, called with the machine as first argument."""
 
     __slots__ = ("call", "name", "parameters", "static")
+    _kind_ = "function"
 
     def __init__(
         self,
@@ -401,6 +405,7 @@ class HostFunction:
     """A function of the language (`nl.ndarray`), called without the machine."""
 
     __slots__ = ("call", "name")
+    _kind_ = "function"
 
     def __init__(self, name: str, call: Callable[..., Any]) -> None:
         self.name = name
@@ -507,6 +512,10 @@ class Instance:
     fields: dict[str, Any]
     serial: int
 
+    @property
+    def _kind_(self) -> str:
+        return f"object of `{self.cls.name}`"
+
     def __repr__(self) -> str:
         return str(_by(self, "repr", self))
 
@@ -556,7 +565,7 @@ def _by(value: Any, operation: str, *args: Any) -> Any:
 
 def _payload(name: str, base: type) -> type:
     """Return the Python class of objects whose class inherits from `base`: `class Row(list)`."""
-    methods = ("__repr__", "__str__", "__format__", "__bool__", "__hash__", "__eq__")
+    methods = ("_kind_", "__repr__", "__str__", "__format__", "__bool__", "__hash__", "__eq__")
     body = {method: Instance.__dict__[method] for method in methods}
     body["__doc__"] = f"An object of a kernel's class that inherits from {base.__name__}."
     if base not in (int, tuple, str):  # subclasses of these types cannot have slots

@@ -246,12 +246,13 @@ def evaluate(
 class Judge:
     """Evaluates candidates of one task.
 
-    `secret` adds to each case inputs from a seed that only its holder can know. `families` also
-    compares on unusual inputs, `orders` is the number of other orders that are tried, `analyse`
-    says what bounds the time, which can take longer than the run, `sensitivity` times the longest
-    case again under other figures of the clock, `time_only` compiles without running: the time is
-    the compiler's estimate. `domain` finds from which size of inputs on a right candidate and its
-    reference part (docs/equality.md), by a hundred runs or more. What `results` has is not
+    `secret` adds to each case inputs from a seed that only its holder can know, if nobody can guess
+    the secret: 16 random bytes, say. `families` also compares on unusual inputs, `orders` is the
+    number of other orders that are tried, `analyse` says what bounds the time, which can take
+    longer than the run, `sensitivity` times the longest case again under other figures of the
+    clock, `time_only` compiles without running: the time is the compiler's estimate. `domain` finds
+    from which size of inputs on a right candidate and its reference part (docs/equality.md), by a
+    hundred runs or more. What `results` has is not
     evaluated again.
     """
 

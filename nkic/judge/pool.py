@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from queue import SimpleQueue
+from contextlib import AbstractContextManager, suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nkic.judge.evaluation import Evaluation
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nkic.judge.judge import Candidate, Judge
 
 AHEAD = 2048  # evaluations that wait for an earlier one
+TICK = 0.1  # seconds
 C = TypeVar("C")
 R = TypeVar("R")
 
@@ -74,11 +75,18 @@ def as_they_come(
                 future.add_done_callback(done.put)
             if not running:
                 return
-            future = done.get()
+            future = _next(done)
             yield running.pop(future), future.result()
     finally:
         for future in running:
             future.cancel()
+
+
+def _next(done: SimpleQueue[C]) -> C:
+    # Without a timeout, a signal that comes just before the wait would not end it.
+    while True:
+        with suppress(Empty):
+            return done.get(timeout=TICK)
 
 
 def in_order(numbered: Iterable[tuple[int, R]]) -> Iterator[R]:

@@ -548,7 +548,7 @@ class NkiTensor(Identical):
         raise no_number(self._access)
 
     __iter__ = __contains__ = _no_loop
-    __array__ = _no_array
+    __array__ = __dlpack__ = __dlpack_device__ = _no_array
     __int__ = __float__ = __index__ = __round__ = _no_number
 
     def __format__(self, spec: str) -> str:

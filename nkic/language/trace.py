@@ -16,6 +16,7 @@ from nkic.base.device import Identical, KernelError, Missing
 from nkic.base.diagnostics import Fix, Label, Level, Reporter, make, respelt, within
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, CallChain, Span
+from nkic.base.text import printable
 from nkic.language.hosted import brief, surface
 from nkic.language.views import interned, whole
 from nkic.machine.dtypes import DType
@@ -288,6 +289,8 @@ class Trace:
             budget.check()
         number = len(tensors)
         name = name or self.name_of(at) or f"t{number}"
+        if not name.isprintable():  # it is one line of messages and of printed programs
+            name = printable(name)
         tensor = Tensor(number, name, dtype, interned(shape), buffer, at, fixed, self.scope)
         tensors.append(tensor)
         return tensor

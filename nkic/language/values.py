@@ -13,6 +13,7 @@ from typing import Any
 
 from nkic.base.diagnostics import Level
 from nkic.base.profiles import Profile
+from nkic.base.text import kind_of
 from nkic.language.creation import is_array
 from nkic.language.enums import OF_ATTRIBUTE, OPERATORS, Operator
 from nkic.language.foreign import MEANT
@@ -185,5 +186,4 @@ def shown(value: Any) -> str:
     if isinstance(value, str | int | float | None | Operator | Enum):
         text = repr(value) if not isinstance(value, Enum) else str(value)
         return text if len(text) <= 40 else f"{text[:40]}…"
-    name = type(value).__name__
-    return f"{'an' if name.startswith('Nki') else 'a'} {name}"
+    return kind_of(value)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from nkic.base.text import kind_of
 from nkic.machine.operands import (
     MAX_TEXT,
     Attribute,
@@ -187,4 +188,4 @@ def shown(value: Any) -> str:
     if isinstance(value, int | float | str | None):
         text = repr(value)
         return text if len(text) <= 40 else f"{text[:40]}…"
-    return f"a {type(value).__name__}"
+    return kind_of(value)

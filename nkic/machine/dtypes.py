@@ -33,6 +33,8 @@ class DType:
     are those of one element.
     """
 
+    _kind_ = "dtype"
+
     name: str
     code: int
     size: int  # bytes

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from nkic.base.source import CallChain
+from nkic.base.text import printable
 from nkic.machine.operands import Register, Row
 from nkic.machine.targets import BUFFER_CODES, ENGINE_CODES, Buffer
 from nkic.program.program import (
@@ -225,7 +226,8 @@ class _Comparison:
             return mapped == index
         if not 0 <= index < len(self.declared) or self.taken[index]:
             return False
-        if self.declared[index] != self.expected(expected) or self.names[index] != expected.name:
+        named = self.names[index] in (expected.name, printable(expected.name))
+        if self.declared[index] != self.expected(expected) or not named:
             return False
         self.taken[index], self.indices[number] = True, index
         return True
@@ -241,7 +243,7 @@ class _Comparison:
 
     def parameters(self, what: str, kind: int, expected: Sequence[TensorParameter]) -> None:
         actual = [record[1:] for record in self.ports if record[0] == kind]
-        names = [name for name, _ in expected] == [name for name, _ in actual]
+        names = [printable(name) for name, _ in expected] == [name for name, _ in actual]
         if not names or not all(
             self.tensor(t, i) for (_, t), (_, i) in zip(expected, actual, strict=True)
         ):

@@ -391,6 +391,7 @@ class Changes:
 
 
 _ESCAPES = {ord(c): f"\\{c}" for c in "\\*_{}[]#"} | {ord(c): f"&#{ord(c)};" for c in "<>&|`"}
+_ESCAPES[ord("@")] = "@&#8203;"  # in a comment, it would call the person of that name
 
 
 def plain(text: str) -> str:

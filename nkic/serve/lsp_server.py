@@ -11,6 +11,7 @@ import sys
 import threading
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -220,7 +221,7 @@ class Server(LanguageServer):
         self.settings, self.checker = Settings(), Checker()
         self.answers: dict[str, Answer] = {}
         self._due: dict[str, tuple[float, int]] = {}  # when to check, and how thoroughly
-        self._checking = ""
+        self._checking: str | None = None
         self._checks: asyncio.Task[None] | None = None
         self.costs: dict[str, tuple[str, Mapping[int, str]]] = {}  # a text, and its lines' cycles
         self.at_work: asyncio.Task[Any] | None = None  # the last one
@@ -240,8 +241,11 @@ class Server(LanguageServer):
 
     def path(self, uri: str) -> str:
         """Return the path of a document; one that was never saved is in the workspace's folder."""
-        path = uris.to_fs_path(uri) if uri.startswith("file:") else None
-        return path or str(Path(self.workspace.root_path or Path.cwd(), "untitled.py"))
+        with suppress(ValueError):  # `file://[`
+            path = uris.to_fs_path(uri) if uri.startswith("file:") else None
+            if path and Path(path).is_absolute():
+                return path
+        return str(Path(self.workspace.root_path or Path.cwd(), "untitled.py"))
 
     def changed(self, uri: str, level: int = 0, delay: float = 0) -> None:
         """Have a document checked, and the open ones that import it; end checks of older texts."""
@@ -287,7 +291,7 @@ class Server(LanguageServer):
             try:
                 answer = await self._check(uri, level)
             finally:
-                self._checking = ""
+                self._checking = None
             if self.document(uri) and uri not in self._due:
                 before = self.answers.get(uri)
                 if before is not None and answer.outline is None:  # an error of syntax
@@ -345,9 +349,10 @@ class Server(LanguageServer):
 
         Raises `Failed`.
         """
-        path, text = self.path(uri), self.text(uri).source.text
+        path, text = self.path(uri), _bytes(self.text(uri))
         try:
-            is_saved = files.read_bytes(path, len(text) * 4) == text.encode()
+            # A regular file: /dev/stdin is what the editor says.
+            is_saved = files.is_file(path) and files.read_bytes(path, len(text) + 1) == text
         except UsageFailed:
             is_saved = False
         if not is_saved:

@@ -324,7 +324,7 @@ def test_usage_errors(tool: Demo, arguments: list[str], first_line: str) -> None
 
 
 def test_crash_is_one_line_and_a_report(tool: Demo) -> None:
-    done = tool("crash", NKIC_DEMO="1", NKIC_CRASH_DIR="reports")
+    done = tool("crash", NKIC_DEMO="1", NKIC_CRASH_DIR="reports", NKIC_TOKEN="confidential")
     (line,) = done.stderr.splitlines()
     (report,) = (tool.folder / "reports").iterdir()
     assert line.startswith(
@@ -333,12 +333,13 @@ def test_crash_is_one_line_and_a_report(tool: Demo) -> None:
     assert line.endswith(f"please report it with reports/{report.name}")
     with zipfile.ZipFile(report) as archive:
         run = json.loads(archive.read("run.json"))
-        assert archive.read("attached/kernel.py") == b"a = 1\nb = f(x)\n"
+        assert archive.read("attached/0-kernel.py") == b"a = 1\nb = f(x)\n"
         assert b"ZeroDivisionError" in archive.read("traceback.txt")
+        assert b"confidential" not in b"".join(map(archive.read, archive.namelist()))
     assert run["arguments"] == ["crash"]
     assert run["version"] == __version__
     assert run["environment"] == {
-        "NKIC_CACHE": "0", "NKIC_CRASH_DIR": "reports", "NKIC_DEMO": "1"
+        "NKIC_CACHE": "0", "NKIC_CRASH_DIR": "reports", "NKIC_DEMO": "1", "NKIC_TOKEN": "(set)"
     }  # fmt: skip
 
 

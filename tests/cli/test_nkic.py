@@ -401,8 +401,8 @@ def test_an_internal_error_is_ours(
     assert "allocate produced a wrong program: two tensors overlap" in said
     [report] = (folder / "crash").iterdir()
     with zipfile.ZipFile(report) as archive:
-        assert archive.read("attached/k.py").decode() == KERNEL
-        assert b"tensor_scalar" in archive.read("attached/program.allocated.ir")
+        assert archive.read("attached/0-k.py").decode() == KERNEL
+        assert b"tensor_scalar" in archive.read("attached/1-program.allocated.ir")
     assert not (folder / "k.neff").exists()
 
 

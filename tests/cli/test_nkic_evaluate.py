@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from nkic.cli import nkic
 from nkic.cli.common import run
 from nkic.cli.nkic import command
+from tests.harness.commands import ROOT, hear_signals
 from tests.judge.test_cheats import CONSTANT, GOOD, REFERENCE, TASK
 
 PLAIN = TASK.replace('required_families = ["large"]\n', "").split('[[case]]\nname = "narrow"')[0]
@@ -68,6 +72,8 @@ def test_the_reference_in_a_folder_is_no_candidate(
         (("task.toml", "none.py"), "cannot read `none.py`"),
         (("none.toml", "good.py"), "cannot read `none.toml`"),
         (("task.toml", "good.py", "--secret", "many/empty"), "`many/empty` is empty"),
+        (("task.toml", "good.py", "--secret", "secret"), "short: it could be guessed"),
+        (("task.toml", "good.py", "--secret", "padded"), "and must have 16 bytes"),
         (("task.toml", "good.py", "--results", "secret"), "cannot hold evaluations"),
         (("task.toml", "good.py", "--cluster", "local:0"), "has no number of workers"),
         (("task.toml", "good.py", "--traces", "x"), "`--traces` needs `--workloads`"),
@@ -82,6 +88,7 @@ def test_what_is_refused(
 ) -> None:
     Path("many/empty").write_text("\n")
     Path("secret").write_text("no database")
+    Path("padded").write_text(f"{'x' * 15}{' ' * 99}")
     Path("bare").mkdir()
     Path("bare/link.py").symlink_to("../good.py")
     code, out, err = said(capfd, *words)
@@ -97,7 +104,7 @@ WRITERS = ("--jsonl", "--results", "--message-file")
 def test_no_output_is_an_input(
     command: str, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    Path("secret").write_text("words")
+    Path("secret").write_text("sixteen of bytes")
     Path("many/a.py").write_text("")  # an empty file could become a database
     before = {name: Path(name).read_bytes() for name in INPUTS}
     words = {
@@ -114,6 +121,42 @@ def test_no_output_is_an_input(
             code = run(nkic.command, "nkic", given)
             assert code == 2 and "by this run" in capfd.readouterr().err, given
             assert {name: Path(name).read_bytes() for name in INPUTS} == before, given
+
+
+ENDLESS = GOOD.replace("    out =", "    while nl: pass\n    out =", 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_was_judged(folder: Path, number: signal.Signals) -> None:
+    Path("endless.py").write_text(ENDLESS)
+    Path("out").write_text("of a run before\n")
+    words = ("task.toml", "good.py", "endless.py", "--jsonl", "out", "--no-families", "-v")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nkic.cli.nkic", "evaluate", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_signals,
+    )
+    with process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "good.py: correct\n"
+        process.send_signal(number)
+        said = process.stderr.read()
+        assert process.wait(60) == 128 + number
+    assert said == "`out` is not written: what was done is in `out.part`, 1 line\n"
+    assert json.loads(Path("out.part").read_text())["candidate"] == "good.py"
+    assert Path("out").read_text() == "of a run before\n"
+    assert not [*Path().glob(".nkic-*")]
+
+
+def test_what_is_kept_of_a_run_replaces_no_candidate(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("out.part").write_text(GOOD)
+    code, _, err = said(capfd, "task.toml", "out.part", "--jsonl", "out")
+    assert code == 2 and "`out.part` is a candidate" in err
+    assert Path("out.part").read_text() == GOOD
 
 
 def test_what_cannot_be_read_costs_its_neighbours_nothing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 
 from nkic.base import watcher
 from nkic.cli.common import Session
+from nkic.cli.common.crash import in_report
 from nkic.cli.common.options import filled
 from nkic.cli.nkic import many
 from nkic.cli.nkic.many import found_in
@@ -332,6 +334,29 @@ def test_a_report_of_a_fault_has_no_source_unless_asked(project: Path, nkic: Run
     assert not any("tensor_scalar" in text for text in texts.values())
     assert nkic("bad.py", "--check", "--bug-report", "r", "--with-source").code == 1
     assert Path("r/source/0-bad.py").read_text("utf-8") == WRONG
+
+
+HOSTILE = ("..", "a\nb.py", "..\\..\\k.py", "c:k.py", "k\x1b[2J.py", "日本.py", "x" * 250 + ".py")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("folder", ["", "/home/someone/", "../../"])
+def test_a_file_in_a_report_has_a_plain_name(folder: str, name: str) -> None:
+    found = in_report(7, folder + name)
+    assert re.fullmatch(r"7-[A-Za-z0-9_.-]{1,100}", found)
+
+
+def test_a_report_has_files_of_any_name_and_no_secret(
+    project: Path, nkic: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NKIC_TOKEN", "confidential")
+    hostile = Path("x" * 200 + "\n..\\k.py")
+    hostile.write_text(WRONG, "utf-8")
+    words = ("--check", "--bug-report", "r", "--with-source")
+    assert nkic(str(hostile), *words).code == 1
+    texts = [path.read_text("utf-8") for path in Path("r").rglob("*.*")]
+    assert len(texts) == 4 and texts.count(WRONG) == 1
+    assert not any("confidential" in text for text in texts)
 
 
 # ---- --watch ------------------------------------------------------------------------------------

@@ -133,6 +133,18 @@ def test_a_right_candidate_is_correct(judge: Judge) -> None:
     assert found.time_ns and found.report["cycles"] > 0 and found.verdict
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_a_candidate_reads_no_array_of_this_machine(link: bool, judge: Judge, folder: Path) -> None:
+    """It could be what the task expects, or anyone's."""
+    np.save(folder / "expected.npy", np.ones((128, 64), np.float32))
+    path = folder / ("link.npy" if link else "expected.npy")
+    if link and not path.is_symlink():
+        path.symlink_to("expected.npy")
+    text = GOOD.replace("nl.load(x)", f"nl.load(nl.shared_constant({str(path)!r}))")
+    found = judged(judge, text)
+    assert text != GOOD and found.status == "refused" and "neither in the kernel" in found.reason
+
+
 def test_the_same_evaluation_has_the_same_bytes(judge: Judge, task: Task) -> None:
     first, second = judged(judge, GOOD), judged(Judge(task, secret="mine"), GOOD)
     assert first.json() == second.json() and "host" not in json.loads(first.json())

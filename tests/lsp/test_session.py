@@ -403,3 +403,23 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageFailed, match="needs pygls") as failed:
         lsp.start()
     assert "pip install pygls" in failed.value.diagnostics[0].help
+
+
+ODD = ("", "file://[", "file:--prove-source", "file:///dev/stdin", "file:///a%00.py", "a:%FF")
+
+
+def test_a_document_of_any_address_disturbs_no_other(editor: Editor) -> None:
+    for uri in ODD:
+        item = types.TextDocumentItem(uri, "python", 1, RIGHT)
+        editor.tell(editor.client.text_document_did_open, types.DidOpenTextDocumentParams(item))
+    for uri in ODD:
+        params = types.InlayHintParams(types.TextDocumentIdentifier(uri), WHOLE)
+        editor.await_(editor.client.text_document_inlay_hint_async(params))
+        said = len(editor.said)
+        command = types.ExecuteCommandParams("nkic.run", [uri])
+        editor.await_(editor.client.workspace_execute_command_async(command))
+        assert [m.message for m in editor.said[said:]] == ["save the file first"]
+    assert starts(editor.open("beside.py", WRONG))
+    for uri in ODD:
+        closed = types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(uri))
+        editor.tell(editor.client.text_document_did_close, closed)

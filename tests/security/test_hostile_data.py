@@ -491,6 +491,33 @@ def test_a_printed_program_that_was_changed(
     assert ended.code != 0 and said in ended.said
 
 
+NAMES = [r"a\nb", r"a\r\x1b[2J", r"\u202ea", r"\ud800", "x" * 5000, "é" * 2000]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("buffer", ["shared_hbm", "sbuf"])
+def test_a_tensor_may_have_any_name(buffer: str, name: str, place: Place) -> None:
+    text = BODY.replace(f"buffer=nl.{buffer})", f'buffer=nl.{buffer}, name="{name}")')
+    assert text != BODY
+    same_everywhere(place, text, "a")
+
+
+def test_a_variable_and_a_parameter_may_have_any_length(place: Place) -> None:
+    for variable in re.findall(r"(?m)^    (\w+) = nl.ndarray", BODY)[:2]:
+        same_everywhere(place, re.sub(rf"\b{variable}\b", variable * 5000, BODY), "a")
+    same_everywhere(place, re.sub(r"\ba\b", "a" * 5000, BODY), "a" * 5000)
+
+
+def same_everywhere(place: Place, text: str, argument: str) -> None:
+    """Compile, run, print and read back a kernel."""
+    words = (place.write("n.py", text), "--arg", f"{argument}=float32[128,16]")
+    assert place.ends("nkic", *words, "-o", "n.neff").code == 0
+    assert place.ends("nki-run", "n.neff", "--fill", "zeros").code == 0
+    for kind in ("ir", "sched"):
+        assert place.ends("nkic", *words, "--emit", f"{kind}=n.{kind}").code == 0
+        assert place.ends("nkic", f"n.{kind}", "-o", f"{kind}.neff").code == 0
+
+
 def test_what_follows_a_printed_program_is_refused(place: Place) -> None:
     text = place.read("k.ir")
     lines = text.splitlines()

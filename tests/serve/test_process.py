@@ -82,9 +82,10 @@ def test_a_service_returns_what_it_cannot_finish(tmp_path: Path) -> None:
         (("task.toml", "--host", "0.0.0.0"), "whoever reaches it could use it"),
         (("task.toml", "--token", "empty"), "`empty` is empty"),
         (("task.toml", "--token", "short"), "a token has fewer than 16 characters"),
+        (("task.toml", "--secret", "short"), "the secret in `short` is short: it could be guessed"),
         (("task.toml", "task.toml"), "two tasks are called `softmax`"),
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_what_is_not_served(
     folder: Path, nkic: Run, options: tuple[str, ...], message: str

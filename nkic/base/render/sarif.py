@@ -153,14 +153,20 @@ def _result(placed: Placed, run: SarifRun) -> Json:
 def _message(diagnostic: Diagnostic) -> str:
     """Return the message with the help: services show only this text beside the line."""
     paragraphs = [diagnostic.message, *(f"note: {note}" for note in diagnostic.notes)]
-    return "\n".join([*paragraphs, *([f"help: {diagnostic.help}"] if diagnostic.help else [])])
+    text = "\n".join([*paragraphs, *([f"help: {diagnostic.help}"] if diagnostic.help else [])])
+    return _unlinked(text)
+
+
+def _unlinked(text: str) -> str:
+    """Return a text without links, which SARIF writes in messages as `[text](address)`."""
+    return text.replace("](", "] (")
 
 
 def _location(label: Label, run: SarifRun) -> Json:
     physical: Json = {"artifactLocation": _artifact(label.span.path, run)}
     if label.span.line >= 1:  # otherwise it concerns the whole file
         physical["region"] = _region(label.span)
-    message: Json = {"message": {"text": label.text}} if label.text else {}
+    message: Json = {"message": {"text": _unlinked(label.text)}} if label.text else {}
     return {"physicalLocation": physical, **message}
 
 

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import platform
+import re
 import resource
 import signal
 import sys
@@ -33,6 +34,7 @@ from nkic.cli.common.session import Session
 PACKAGE = Path(__file__).resolve().parents[2]
 PACKAGES = ("click", "lark", "libcst", "ml_dtypes", "msgpack", "numpy", "rich", "threadpoolctl")
 LIMIT, INTERNAL = 6, 70
+_SECRET = re.compile("TOKEN|SECRET|PASS|KEY|CREDENTIAL")  # in names of variables
 NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 
@@ -100,7 +102,8 @@ def _write_report(error: Exception, session: Session) -> Path:
     world-writable.
     """
     contents = {"traceback.txt": _trace(error) + "\n", "run.json": circumstances(session)}
-    contents |= {f"attached/{name}": text for name, text in session.attachments.items()}
+    attached = enumerate(session.attachments.items())
+    contents |= {f"attached/{in_report(n, name)}": text for n, (name, text) in attached}
     hash = sha256(repr(sorted(contents.items())).encode()).hexdigest()[:12]
     folder = os.environ.get("NKIC_CRASH_DIR") or tempfile.gettempdir()
     Path(folder).mkdir(parents=True, exist_ok=True)
@@ -122,13 +125,21 @@ def _zipped(contents: dict[str, str]) -> bytes:
     return buffer.getvalue()
 
 
+def in_report(number: int, path: str) -> str:
+    """Return what a report calls a file: a name that leaves no folder on any system, whatever the
+    file's own name is, and says nothing of the folder that it is in.
+    """
+    return f"{number}-{re.sub(r'[^A-Za-z0-9_.-]', '_', Path(path).name)[-100:]}"
+
+
 def circumstances(session: Session) -> str:
-    """Return what is known of a run besides its files, as JSON."""
+    """Return what is known of a run besides its files, as JSON. Secrets are only said to be set."""
+    ours = {k: v for k, v in sorted(os.environ.items()) if k.startswith("NKI")}
     run = {
         "tool": session.tool,
         "version": __version__,
         "arguments": list(session.argv),
-        "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("NKI")},
+        "environment": {k: "(set)" if _SECRET.search(k) else v for k, v in ours.items()},
         "python": sys.version,
         "packages": {name: _version(name) for name in PACKAGES},
         "platform": platform.platform(),

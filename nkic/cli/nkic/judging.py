@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ from nkic.judge import (
 
 NO, YES = 1, 0
 MAX_SECRET = 4096  # bytes
+SHORTEST = 16  # bytes of a secret or token
+RANDOM = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
 NAMED = 8  # candidates
 SUFFIXES = {".py", ".neff"}  # of candidates in a folder
 
@@ -47,6 +50,8 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     sources = [source for path in line.candidates for source in _sources(path, reference)]
     in_folders = [("a candidate", source) for source in sources if isinstance(source, str)]
     refuse_losses(line, session, [("the reference", str(reference)), *in_folders])
+    if line.jsonl and files.real(_part(line.jsonl)) in map(files.real, line.candidates):
+        raise bad_value(f"--jsonl: `{_part(line.jsonl)}` is a candidate", "choose another file")
     judge = Judge(
         task,
         secret=secret_of(line.secret),
@@ -60,16 +65,15 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     found, records = list[Evaluation](), list[Any]()
     right = 0
-    with ExitStack() as stack:
-        write = _jsonl(line.jsonl, stack)
-        pool = stack.enter_context(pool_of(line.cluster, line.jobs))
+    # The lines are kept before the pool is closed, which may take longer than an interrupt waits.
+    with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, session) as write:
         for evaluation in judge.evaluate_all(map(read, sources), pool=pool):
             if suite and line.traces is not None:
                 records += schemas.traces_of(suite, evaluation, now)
             found.append(replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=()))
             right += evaluation.compiled if line.time_only else evaluation.correct
-            session.status(clean(f"{evaluation.candidate}: {evaluation.status}"))
             write(f"{evaluation.json(line.host)}\n")
+            session.status(clean(f"{evaluation.candidate}: {evaluation.status}"))
     if line.jsonl not in (None, STANDARD):
         session.wrote("jsonl", line.jsonl)
     if suite and line.traces is not None:
@@ -107,8 +111,9 @@ def secret_of(path: str | None) -> bytes:
     if path is None:
         return b""
     secret = files.read_bytes(path, MAX_SECRET).strip()
-    if not secret:
-        raise bad_value(f"--secret: `{path}` is empty", "write any words into it")
+    if len(secret) < SHORTEST:
+        text = f"--secret: `{path}` is empty" if not secret else f"the secret in `{path}` is short"
+        raise bad_value(f"{text}: it could be guessed, and must have {SHORTEST} bytes", RANDOM)
     return secret
 
 
@@ -122,14 +127,33 @@ def pool_of(cluster: str | None, jobs: int) -> Pool:
     return ClusterPool(cluster)
 
 
-def _jsonl(path: str | None, stack: ExitStack) -> Callable[[str], object]:
-    """Return what writes a line to the file of JSON lines."""
-    if path is None:
-        return str
-    if path == STANDARD:
-        return lambda line: files.write(STANDARD, line)
-    stream = stack.enter_context(files.replacing(path))
-    return lambda line: stream.write(line.encode())
+def _part(path: str) -> str:
+    return f"{path}.part"
+
+
+@contextmanager
+def _jsonl(path: str | None, session: Session) -> Iterator[Callable[[str], object]]:
+    """Give what writes a line to the file of JSON lines. The file is whole, or as it was: lines of
+    a run that does not reach its end are kept beside it.
+    """
+    if path is None or path == STANDARD:
+        yield str if path is None else partial(files.write, STANDARD)
+        return
+    count = 0
+
+    def write(line: str) -> None:
+        nonlocal count
+        stream.write(line.encode())
+        count += 1
+
+    try:
+        with files.replacing(path, part=_part(path) if files.keeps(path) else "") as stream:
+            yield write
+    except BaseException:
+        if count and files.keeps(path):
+            text = f"`{path}` is not written: what was done is in `{_part(path)}`"
+            session.tell("part", f"{text}, {plural(count, 'line')}", path=_part(path), lines=count)
+        raise
 
 
 def _table(found: Sequence[Evaluation]) -> str:
@@ -224,7 +248,6 @@ def _seconds(text: str | None) -> float | None:
 
 
 MAX_TOKENS = 1 << 20  # bytes of the file of tokens
-SHORTEST = 16  # characters of a token
 LATEST = 10.0  # seconds after the end of all that runs, when the process is killed
 EXTRA = {"starlette", "uvicorn", "prometheus_client"}
 
@@ -270,6 +293,5 @@ def _tokens(line: ServeLine) -> list[str]:
             raise bad_value(f"--token: `{line.token}` is empty", "write a token into it")
     tokens = [token.strip() for token in given.splitlines() if token.strip()]
     if any(len(token) < SHORTEST for token in tokens):
-        help = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
-        raise bad_value(f"a token has fewer than {SHORTEST} characters", help)
+        raise bad_value(f"a token has fewer than {SHORTEST} characters", RANDOM)
     return tokens

@@ -536,7 +536,7 @@ class _Many:
         for number, path in enumerate(sorted(self.stamps) if self.line.with_source else ()):
             source = self.source(path)
             if source is not None:
-                texts[f"source/{number}-{Path(path).name}"] = source.text
+                texts[f"source/{crash.in_report(number, path)}"] = source.text
         for name, content in texts.items():
             files.make_folder((folder / name).parent)
             files.write(str(folder / name), content)

@@ -63,6 +63,12 @@ def _kernel_class(m: Machine, cls: Any, decorator: str, /) -> None:
     kernel_class(m, cls, decorator)
 
 
+def _named(m: Machine, cls: Any, name: str, /) -> Any:
+    """Return a class, which messages call so."""
+    cls.name, cls.qualname = name, name.rpartition(".")[2]
+    return cls
+
+
 def _reraise(m: Machine, error: Any, /) -> None:
     """Raise an exception again; messages point to where it was raised first."""
     raise error
@@ -78,14 +84,18 @@ def _fields_of(m: Machine, value: Any, /) -> list[Any] | None:
     return [(spec.name, spec.kind, spec.init, spec.shown) for spec in specs.values()]
 
 
+_NAMED = Builtin("_named", _named)
+
 # What only the source of a module sees, by module.
 _NATIVES: dict[str, dict[str, Any]] = {
     "contextlib": {"_reraise": Builtin("_reraise", _reraise)},
     "dataclasses": {"_MISSING": MISSING, "_fields_of": Builtin("_fields_of", _fields_of)},
     "functools": {
         "_kernel_class": Builtin("_kernel_class", _kernel_class),
+        "_named": _NAMED,
         "partial": PARTIAL,
     },
+    "os": {"_named": _NAMED},
     "collections": {"_Row": _row(), "_entries_shown": Builtin("_entries_shown", _entries_shown)},
 }
 

@@ -216,6 +216,14 @@ def test_fingerprints_tell_apart(other: Diagnostic) -> None:
     assert first[:-2] != second[:-2]
 
 
+def test_a_kernels_own_words_are_no_link() -> None:
+    link = "[open](javascript:alert(1))"
+    other = Label(at(3, 5, 9), link)
+    found = make("kernel-raised", link, at(2, 5, 9), labels=[other], notes=[link], help=link)
+    text = json.dumps(log(found)["results"])
+    assert text.count("[open] (javascript") == 4 and "](" not in text
+
+
 def test_what_has_no_place_is_a_notification() -> None:
     run = log(make("outputs-differ", "3 elements differ"))
     assert run["results"] == []

@@ -50,6 +50,14 @@ CASES = [
     ),
     ("return len(1, 2)", "wrong-type", "`len` is called with the wrong number or names", 8),
     ("with 5: pass", "not-in-nki", "`with` cannot be used with a value of type `int`", 6),
+    ("import os; os.environ.x", "unknown-attribute", "an `os.environ` has no attribute `x`", 12),
+    ("import os; os.environ['x'] = 1", "wrong-type", "'os.environ' object does not support", 12),
+    (
+        "import functools; functools.cmp_to_key(min)(1) + 1",
+        "wrong-type",
+        "unsupported operand type(s) for +: 'functools.KeyW",
+        19,
+    ),
     ("nl.x = 1", "hidden-attribute", "attribute `x` of the module `nki.language` cannot be", 1),
 ]
 

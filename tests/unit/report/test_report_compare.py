@@ -33,6 +33,7 @@ def made(text: str) -> dict[str, Any]:
 
 def test_each_character_is_escaped_once() -> None:
     assert plain("`a_b` < #1 & [c]") == "&#96;a\\_b&#96; &#60; \\#1 &#38; \\[c\\]"
+    assert "@all" not in plain("@all, or a@all")
 
 
 def test_a_profile_is_read_back() -> None:

@@ -359,6 +359,20 @@ def sized(browser: Any, width: int) -> Iterator[None]:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+# The short words of tables that are broken over two lines: `machin` and `e`.
+BROKEN = """
+    const texts = [...document.querySelectorAll("td, th")].flatMap((cell) => [...cell.childNodes]);
+    return texts.filter((node) => node.nodeType === Node.TEXT_NODE).flatMap((node) => {
+        const words = [...node.data.matchAll(/(?<!\\S)[a-z]{2,9}(?!\\S)/g)];
+        return words.filter((word) => {
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            return range.getClientRects().length > 1;
+        }).map(String);
+    });"""
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_width_scrolls_sideways(browser: Any, tmp_path: Path, width: int) -> None:
     with sized(browser, width):
@@ -368,6 +382,7 @@ def test_no_width_scrolls_sideways(browser: Any, tmp_path: Path, width: int) -> 
         script = "return [document.documentElement.scrollWidth, innerWidth]"
         reached, inner = browser.execute_script(script)
         assert reached <= inner == width
+        assert browser.execute_script(BROKEN) == []
 
 
 def test_keys_work_before_anything_has_the_focus(browser: Any, tmp_path: Path) -> None:

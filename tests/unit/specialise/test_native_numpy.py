@@ -77,6 +77,7 @@ def arithmetic(data: bytes) -> list[tuple[object, ...]]:
         ("np.hypot(t, u)", "`t` cannot be converted", "write `nl.sqrt(nl.add("),
         ("np.multiply(t, 2.0)", "`t` cannot be converted", "nl.multiply computes it"),
         ("np.asarray(x)", "`x` cannot be converted to an array", "compute with `nl` functions"),
+        ("np.from_dlpack(x)", "`x` cannot be converted to an array", "compute with `nl` functions"),
         ("np.ones((128, 64)) * x", "a NumPy array cannot be", "as an argument"),
         ("x - np.ones((128, 64))", "a NumPy array cannot be", "as an argument"),
     ],

@@ -25,7 +25,7 @@ def reduce(function, iterable, /, *initial):
 
 
 def cmp_to_key(mycmp):
-    return lambda obj: _Key(mycmp, obj)
+    return lambda obj: _NAMED_KEY(mycmp, obj)
 
 
 class _Key:
@@ -39,6 +39,9 @@ class _Key:
     __le__ = _ordering(operator.le)
     __gt__ = _ordering(operator.gt)
     __ge__ = _ordering(operator.ge)
+
+
+_NAMED_KEY = _named(_Key, "functools.KeyWrapper")
 
 
 def _ordering(test):

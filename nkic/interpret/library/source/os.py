@@ -22,7 +22,7 @@ class _Environment(Mapping):
         return "environ({})"
 
 
-environ = _Environment()
+environ = _named(_Environment, "os.environ")()
 
 
 def getenv(key, default=None):
