@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_423, 22),
     "prove": (2_903, 9),
     "artifact": (5_514, 17),
-    "simulate": (16_745, 44),
+    "simulate": (16_661, 44),
     "report": (6_637, 20),
     "migrate": (6_736, 17),
     "api": (3_261, 12),
