@@ -24,7 +24,7 @@ BUDGET = {
     "source": (6_075, 14),
     "program": (1_750, 6),
     "interpret": (16_229, 52),
-    "language": (13_587, 42),
+    "language": (13_439, 42),
     "specialise": (4_405, 13),
     "stdlib": (984, 7),
     "compiler": (9_423, 22),
