@@ -23,7 +23,7 @@ BUDGET = {
     "machine": (9_441, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
-    "interpret": (16_229, 52),
+    "interpret": (16_204, 52),
     "language": (13_439, 42),
     "specialise": (4_405, 13),
     "stdlib": (984, 7),
