@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nkic.base.device import SECOND_WAY, KernelError
-from nkic.base.source import Span
 from nkic.interpret.objects import (
     INSTANCES,
     UNSET,
@@ -28,7 +27,6 @@ from nkic.interpret.objects import (
     seal,
 )
 from nkic.interpret.operators import Union
-from nkic.source import nodes
 
 if TYPE_CHECKING:
     from nkic.interpret.machine import Machine
@@ -214,17 +212,6 @@ def passed_on(text: str, values: Sequence[Any], lambdas: bool) -> str | None:
     return named[1] if named and named[1] in passed else None
 
 
-def argument_of(call: nodes.Call, parameter: str, position: int | None) -> Span | None:
-    for keyword in call.keywords:
-        if keyword.arg == parameter:
-            return keyword.span
-    if position is None or position >= len(call.args):
-        return None
-    before = call.args[: position + 1]
-    starred = any(isinstance(argument, nodes.Starred) for argument in before)
-    return None if starred else before[-1].span
-
-
 def _of_host(function: Callable[..., Any]) -> list[str] | None:
     with suppress(ValueError):  # some builtins have no signature
         return list(inspect.signature(function).parameters)
@@ -331,12 +318,12 @@ def plain(
         space["__hash__"] = None
     cls = Class(name, bases, space, payload=payload, make=construct, machine=m)
     cls.fields = dict(fields)
-    _note_slots(m, cls, space)
+    note_slots(m, cls, space)
     cls.extra["abstract"] = _abstract(cls)
     return cls
 
 
-def _note_slots(m: Machine, new_class: Class, space: dict[str, Any]) -> None:
+def note_slots(m: Machine, new_class: Class, space: dict[str, Any]) -> None:
     """Restrict the fields of objects to the names in `__slots__`."""
     if "__slots__" not in space:
         return

@@ -17,7 +17,7 @@ from nkic.base.device import SECOND_WAY, KernelError
 from nkic.base.diagnostics import Diagnostic, Label, did_you_mean, make, respelt
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.interpret import attributes, exceptions
-from nkic.interpret.classes import TypingForm, argument_of, is_languages, parameters, passed_on
+from nkic.interpret.classes import TypingForm, is_languages, parameters, passed_on
 from nkic.interpret.machine import Machine
 from nkic.interpret.modules import ModuleBody, ModuleValue, OpaqueImport
 from nkic.interpret.objects import (
@@ -223,7 +223,7 @@ def _span(failure: Failure, reason: _Reason) -> Span:
     if isinstance(error, KernelError) and error.argument:
         argument, position = error.argument, error.position
     if argument and call is not None:
-        return argument_of(call, argument, position) or call.span
+        return (bindings.argument_of(call, argument, position) or call).span
     return failure.span
 
 

@@ -40,7 +40,7 @@ from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import ARITHMETIC, FUNCTIONS
 from nkic.simulate.plans import Step, registering
-from nkic.simulate.semantics.binding import swaps
+from nkic.simulate.semantics.binding import stages_of, swaps
 from nkic.simulate.semantics.tensor import mx_numbers
 from nkic.simulate.semantics.vector import KEEP, QUADRANT
 from nkic.simulate.tile import Tile
@@ -300,26 +300,16 @@ def predicated(operation: Operation) -> Errors | None:
     return {"dst": np.maximum(np.broadcast_to(src.error, dst.error.shape), dst.error)}
 
 
-@bounded("tensor_tensor")
-def two_tiles(operation: Operation) -> Errors | None:
-    return _named(
-        "dst", operator(operation.attributes["op"], operation.get("data1"), operation.get("data2"))
-    )
-
-
-@bounded("tensor_scalar", "scalar_tensor_tensor")
-def two_stages(operation: Operation) -> Errors | None:
-    """The bounds of (data op0 operand0) op1 operand1."""
-    result: Bounded | None = operation.get("data")
-    for i in range(2):
-        if operation.attributes[f"op{i}"] is not None and result is not None:
-            result = _stage(operation, i, result, operation.get(f"operand{i}"))
+@bounded("tensor_tensor", "tensor_scalar", "scalar_tensor_tensor")
+def staged(operation: Operation) -> Errors | None:
+    result: Bounded | None = operation.get(operation.row.first)
+    for op, operand, reverse in stages_of(operation.row, operation.attributes):
+        if result is not None:
+            result = _applied(op, reverse, result, operation.get(operand))
     return _named("dst", result)
 
 
-def _stage(operation: Operation, i: int, a: Bounded, b: Bounded) -> Bounded | None:
-    """Return `a op b` for the i-th operator of an instruction, or `b op a` if it is reversed."""
-    op, reverse = operation.attributes[f"op{i}"], operation.attributes[f"reverse{i}"]
+def _applied(op: str, reverse: bool, a: Bounded, b: Bounded) -> Bounded | None:
     return operator(op, *((b, a) if swaps(op, reverse) else (a, b)))
 
 
@@ -463,15 +453,13 @@ def _multiplied(operation: Operation, left: Bounded, right: Bounded, are_exact: 
 @bounded("tensor_tensor_scan")
 def scanned(operation: Operation) -> Errors | None:
     """The scan, element by element: (data0 op0 carry) op1 data1."""
-    data0, data1 = operation.get("data0"), operation.get("data1")
-    carry = operation.get("initial")
-    error = np.zeros(data0.value.shape)
+    data, values = [operation.get(f"data{i}") for i in range(2)], operation.attributes
+    carry, error = operation.get("initial"), np.zeros(data[0].value.shape)
     for i in range(len(error[0])):
         column = slice(i, i + 1)
-        inner = _stage(operation, 0, _columns(data0, column), carry)
-        if inner is None:
-            return None
-        outer = _stage(operation, 1, inner, _columns(data1, column))
+        first, second = (_columns(tile, column) for tile in data)
+        inner = _applied(values["op0"], values["reverse0"], first, carry)
+        outer = _applied(values["op1"], values["reverse1"], inner, second) if inner else None
         if outer is None:
             return None
         carry = outer

@@ -259,7 +259,7 @@ class Resolved:
         keyword.
         """
         call = self.call_at(chain)
-        argument = _argument(call, parameter, position) if call is not None else None
+        argument = argument_of(call, parameter, position) if call is not None else None
         if argument is None:
             return chain.span
         value: nodes.Node = argument.value if isinstance(argument, nodes.Keyword) else argument
@@ -267,7 +267,7 @@ class Resolved:
         return next((keyword.span for keyword in inner if keyword.arg in within), argument.span)
 
 
-def _argument(call: nodes.Call, parameter: str, position: int | None) -> nodes.Node | None:
+def argument_of(call: nodes.Call, parameter: str, position: int | None) -> nodes.Node | None:
     """Return the argument for `parameter` as written in the call, or None."""
     for keyword in call.keywords:
         if keyword.arg == parameter:

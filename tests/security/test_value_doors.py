@@ -32,7 +32,7 @@ REVIEWED = {
     ("interpret/attributes.py", "public_names"): "the keys of fields are strings",
     ("interpret/builtins.py", "_extremum"): "two plain numbers",
     ("interpret/classes.py", "_values"): KEYS,
-    ("interpret/classes.py", "_note_slots"): "checked to be strings",
+    ("interpret/classes.py", "note_slots"): "checked to be strings",
     ("interpret/compare.py", "equal"): "the door: both are flat, texts are paid for",
     ("interpret/compare.py", "_dicts"): "the door: after `check_keys`",
     ("interpret/compare.py", "contains"): "the door: flat, or after `check_key`",

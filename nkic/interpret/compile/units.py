@@ -107,16 +107,8 @@ class Unit:
             if self.kind == "class" and scope is self.outermost_scope:
                 break
             scope = scope.parent
-        if name in self.free:
-            return Variable(self.free[name], True)
-        if self.parent is None:
-            return GLOBAL
-        outer_slot = self.parent.captured(name)
-        if outer_slot is None:
-            return GLOBAL
-        self.free[name] = self.slot()
-        self.outer_slots.append(outer_slot)
-        return Variable(self.free[name], True)
+        slot = self._from_outside(name)
+        return GLOBAL if slot is None else Variable(slot, True)
 
     def captured(self, name: str) -> int | None:
         """Return the slot of the cell that holds a name, for an inner unit."""
@@ -128,16 +120,16 @@ class Unit:
             if name in scope.variables and (not in_class or name == "__class__"):
                 return scope.variables[name].slot
             scope = scope.parent
-        if name in self.free:
-            return self.free[name]
-        if self.parent is None:
-            return None
-        outer_slot = self.parent.captured(name)
-        if outer_slot is None:
-            return None
-        self.free[name] = self.slot()
-        self.outer_slots.append(outer_slot)
-        return self.free[name]
+        return self._from_outside(name)
+
+    def _from_outside(self, name: str) -> int | None:
+        """Return the slot for the cell of an outer unit that holds a name, if one does."""
+        if name not in self.free and self.parent is not None:
+            outer_slot = self.parent.captured(name)
+            if outer_slot is not None:
+                self.free[name] = self.slot()
+                self.outer_slots.append(outer_slot)
+        return self.free.get(name)
 
     def assign(self, target: nodes.Expression) -> None:
         """Note that the code that is compiled from now on runs after an assignment.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nkic.base.device import KernelError, Missing
 from nkic.interpret import attributes, exceptions
-from nkic.interpret.classes import bind
+from nkic.interpret.classes import bind, note_slots
 from nkic.interpret.compare import compare, stable_hash
 from nkic.interpret.library import records
 from nkic.interpret.library.support import (
@@ -252,7 +252,7 @@ def process(m: Machine, value: Any, options: DataclassOptions) -> Class:
     if options.weakref_slot and not options.slots:
         raise TypeError("weakref_slot is True but slots is False")
     if options.slots:
-        _add_slots(cls, fields)
+        _add_slots(m, cls, fields)
     return cls
 
 
@@ -428,14 +428,10 @@ def _refusing(cls: Class, names: set[str], verb: str) -> Callable[..., None]:
     return call
 
 
-def _add_slots(cls: Class, fields: list[Spec]) -> None:
+def _add_slots(m: Machine, cls: Class, fields: list[Spec]) -> None:
     if "__slots__" in cls.members:
         raise TypeError(f"{cls.name} already specifies __slots__")
-    ancestors = [base for base in cls.mro[1:] if base.machine is not None]
-    names = tuple(spec.name for spec in fields)
-    cls.members["__slots__"] = names
+    names = cls.members["__slots__"] = tuple(spec.name for spec in fields)
     for name in names:
         cls.members.pop(name, None)
-    if all("slots" in base.extra for base in ancestors):
-        inherited = [name for base in ancestors for name in base.extra["slots"]]
-        cls.extra["slots"] = frozenset([*names, *inherited])
+    note_slots(m, cls, cls.members)

@@ -29,7 +29,7 @@ from nkic.simulate.field.elements import (
 )
 from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.plans import registering
-from nkic.simulate.semantics.binding import swaps
+from nkic.simulate.semantics.binding import stages_of, swaps
 from nkic.simulate.semantics.dma import PERMUTATIONS
 from nkic.simulate.semantics.gpsimd import CORE, indices
 from nkic.simulate.semantics.vector import KEEP, QUADRANT
@@ -216,11 +216,9 @@ def _shape(operation: Operation, name: str) -> tuple[int, int]:
 def staged(operation: Operation) -> Results | None:
     """Elementwise arithmetic: the operand `first`, then each stage."""
     result: Elements | None = operation.get(operation.row.first)
-    for attribute, operand, reverse in operation.row.stages:
-        op = operation.attributes[attribute]
-        if op is not None and result is not None:
-            swapped = bool(reverse) and operation.attributes[reverse]
-            result = _apply(operation, op, swapped, result, operation.get(operand))
+    for op, operand, reverse in stages_of(operation.row, operation.attributes):
+        if result is not None:
+            result = _apply(operation, op, reverse, result, operation.get(operand))
     return _only(result)
 
 

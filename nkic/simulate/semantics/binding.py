@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.machine.operands import Row
 from nkic.machine.operators import ACTIVATIONS, ALU, Activation, SummationOrder
-from nkic.machine.targets import PARTITIONS
 from nkic.simulate.lost import first_index
 from nkic.simulate.numerics.elementwise import ARITHMETIC
 from nkic.simulate.numerics.matmul import Factor, by_identity, matmul
 from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.outcome import Remark, Remarks
-from nkic.simulate.plans import NOT_MEASURED, Decoded, Step
+from nkic.simulate.plans import NOT_MEASURED, Decoded
 from nkic.simulate.tile import Load, Sink, Sizes, Tile, View, refined
 
 Array = NDArray[Any]
@@ -62,6 +62,22 @@ def binary(op: str, reverse: bool) -> Binary:
 def swaps(op: str, reverse: bool) -> bool:
     """Return whether `reverse` has an effect: unary operators always apply to the data."""
     return reverse and ALU[op].arity == 2
+
+
+class Stage(NamedTuple):
+    """One operator of elementwise arithmetic, with the name of its second operand."""
+
+    op: str
+    operand: str
+    reverse: bool
+
+
+def stages_of(row: Row, attributes: Mapping[str, Any]) -> list[Stage]:
+    return [
+        Stage(attributes[op], operand, bool(reverse) and attributes[reverse])
+        for op, operand, reverse in row.stages
+        if attributes[op] is not None
+    ]
 
 
 def is_bitvec(op: str) -> bool:
@@ -288,66 +304,11 @@ def clamped(decoded: Decoded, places: NDArray[Any], last: int) -> None:
         )
 
 
-class Fresh:
-    """The reduce registers of an engine that an instruction has reset or loaded, by lane."""
-
-    def __init__(self, decoded: Decoded, data: Tile) -> None:
-        every = decoded.state.array("accumulator.fresh", lambda: np.zeros(PARTITIONS, np.bool_))
-        self.lanes = every[data.first : data.first + data.partitions]
-        self.decoded = decoded
-
-    def note(self, command: str) -> None:
-        """Mark the lanes if the `reduce_cmd` of the running instruction sets them."""
-        if command.startswith(("reset", "load")):
-            self.lanes.fill(True)
-
-    def forget(self) -> None:
-        """Clear the marks: the instruction may have disturbed the registers."""
-        self.lanes.fill(False)
-
-    def ask(self, what: str) -> None:
-        """Remark if any register that is read or added to was not set."""
-        if self.lanes.all():
-            return
-        command = self.decoded.attributes.get("reduce_cmd", "")
-        self.decoded.state.remarks.add(
-            Remark(
-                "stale-accumulator",
-                f"{self.decoded.row.name} {what} reduce registers that no instruction has reset "
-                f"or loaded (`reduce_cmd` is {command}): the result is whatever was there",
-                "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce` to the first instruction that "
-                "reduces",
-            )
-        )
-
-
-def registers(decoded: Decoded, command: str, op: str) -> Callable[[Floats], Step]:
-    """Return a function that applies a `reduce_cmd` to the results and returns the read-out step.
-
-    The 128 reduce registers are indexed by the partition of the data.
-    """
-    data, taker = decoded.tile("data"), decoded.maybe("reduce_res")
-    registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
-    lanes = registers[data.first : data.first + data.partitions]
-    total, sink = decoded.scratch.floats(lanes.shape), taker.sink() if taker else None
-    reduce = Reduction(decoded, op)
-    fresh = Fresh(decoded, data)
-    asks = "adds to" if command == "reduce" else "reads" if taker is not None else ""
-
-    def read_out() -> None:
-        if sink is not None:
-            np.copyto(sink.out(), lanes[:, None])
-            sink.store()
-
-    def accumulate(values: Floats) -> Step:
-        fresh.note(command)
-        if asks:
-            fresh.ask(asks)
-        if command.startswith("reset"):
-            lanes[...] = ALU[op].identity
-        if command.endswith("reduce"):
-            reduce(values, total)
-            ARITHMETIC[op](lanes, total, lanes)
-        return read_out
-
-    return accumulate
+def stale_registers(row: str, uses: str, command: str) -> Remark:
+    """Return the remark on accumulators that are read or added to, and were not set."""
+    return Remark(
+        "stale-accumulator",
+        f"{row} {uses} reduce registers that no instruction has reset or loaded (`reduce_cmd` is "
+        f"{command}): the result is whatever was there",
+        "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce` to the first instruction that reduces",
+    )

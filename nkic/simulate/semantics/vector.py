@@ -7,7 +7,7 @@ and multiplies 32-bit integers exactly. Sources: `nki.isa`, the instruction's ow
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +26,16 @@ from nkic.simulate.plans import Decoded, Step, semantics
 from nkic.simulate.semantics.binding import (
     NO_PARAMETER,
     Floats,
-    Fresh,
     Reduction,
+    Stage,
     all_int32,
     binary,
     in_range,
     is_bitvec,
-    registers,
     result,
     shape_of,
+    stages_of,
+    stale_registers,
     swaps,
     vector,
     words,
@@ -47,14 +48,6 @@ from nkic.simulate.tile import Load, Sizes, Tile
 # own type (exact). Sources: `nki.isa.tensor_tensor`, `nki.isa.tensor_scalar` (data types).
 
 Array = NDArray[Any]
-
-
-class Stage(NamedTuple):
-    """One operator of an instruction, with the name of its second operand."""
-
-    op: str
-    operand: str
-    reverse: bool
 
 
 def bitvec_step(decoded: Decoded, data: str, stages: list[Stage]) -> Step:
@@ -161,56 +154,64 @@ def _wrapped(number: int) -> int:
 
 
 # ------------------------------------------------------------------------------------------------
-# The vector engine's accumulators: the effect of `reduce_cmd` on one float32 per lane.
+# The accumulators of an engine: the effect of `reduce_cmd` on one float32 per lane.
 # Lanes are indexed by the partition of the data. The results are accumulated before they are
-# rounded to dst's type (assumed; docs/fidelity.md). An accumulator that no instruction has set, or
-# that one with `idle` may have disturbed, is NaN (assumed).
+# rounded to dst's type (assumed; docs/fidelity.md). Those of the vector engine are NaN if no
+# instruction has set them, or one with `idle` may have disturbed them (assumed); those of the
+# scalar engine, its reduce registers, begin at 0.
 
 MINUS_ONE = np.float32(-1)
-
-
-def lanes_of(decoded: Decoded, data: Tile) -> Floats:
-    """Return a view of the accumulators of the partitions of `data`."""
-    every = decoded.state.array("accumulator", lambda: np.full(PARTITIONS, np.nan, np.float32))
-    return every[data.first : data.first + data.partitions]
+Compute = Callable[[], Floats]
 
 
 class Accumulator:
     """The accumulators as one instruction uses them: `start`, `add`, and finally `read_out`."""
 
-    def __init__(self, decoded: Decoded, data: Tile, op: str, initial: str = "") -> None:
-        """`initial` names the operand that load_reduce loads."""
-        self.op = op
-        self.command = decoded.attributes["reduce_cmd"]
-        self.lanes = lanes_of(decoded, data)
+    def __init__(
+        self, decoded: Decoded, data: str, op: str, initial: str = "", command: str = ""
+    ) -> None:
+        """`initial` names the operand that load_reduce loads; `command` is that of the attributes
+        by default.
+        """
+        tile, state = decoded.tile(data), decoded.state
+        lanes = slice(tile.first, tile.first + tile.partitions)
+        is_scalar = decoded.engine is Engine.SCALAR
+        unset = 0.0 if is_scalar else np.nan
+        every = state.array("accumulator", lambda: np.full(PARTITIONS, unset, np.float32))
+        fresh = state.array("accumulator.fresh", lambda: np.zeros(PARTITIONS, np.bool_))
+        self.lanes, self._fresh = every[lanes], fresh[lanes]  # fresh: reset or loaded before
+        self.op, self.command = op, command or decoded.attributes["reduce_cmd"]
+        self._sets = self.command.startswith(("reset", "load"))
+        self._adds = self.command.endswith("reduce")
+        self._disturbs = self.command == "idle" and not is_scalar
+        loads = self.command == "load_reduce"
+        self._initial = vector(decoded, initial, None) if loads else None
         self._column = self.lanes[:, None]
         self._reduce = Reduction(decoded, op)
         self._identity = np.float32(ALU[op].identity or 0)
-        self._initial = vector(decoded, initial, None) if initial else None
         self._total = decoded.scratch.floats(self.lanes.shape)
         self._negate = bool(decoded.attributes.get("reduce_res_negate"))
         taker = decoded.maybe("reduce_res") if "reduce_res" in decoded.operands else None
         self._sink = taker.sink() if taker is not None else None
-        self._fresh = Fresh(decoded, data)
+        self._uses = "adds to" if self.command == "reduce" else "reads" if taker is not None else ""
+        self._row, self._remarks = decoded.row.name, state.remarks
 
     def start(self) -> Floats:
         """Apply the command before the first result; return the accumulators, (partitions, 1)."""
-        self._fresh.note(self.command)
-        if self.command == "reduce":
-            self._fresh.ask("adds to")
-        if self.command == "load_reduce" and self._initial is not None:
-            np.copyto(self._column, self._initial())
-        elif self.command.startswith("reset"):
-            self._column[...] = self._identity
-        elif self.command == "idle":
+        if self._sets:
+            self._fresh.fill(True)
+            self._column[...] = self._identity if self._initial is None else self._initial()
+        elif self._uses and not self._fresh.all():
+            self._remarks.add(stale_registers(self._row, self._uses, self.command))
+        if self._disturbs:
             self._column[...] = np.nan
-            self._fresh.forget()
+            self._fresh.fill(False)
         return self._column
 
     def add(self, values: Floats) -> None:
         """Reduce the results of each partition, and combine them with its accumulator."""
         self.start()
-        if self.command.endswith("reduce"):
+        if self._adds:
             self._reduce(values, self._total)
             ARITHMETIC[self.op](self.lanes, self._total, self.lanes)
 
@@ -223,6 +224,19 @@ class Accumulator:
             # Not np.negative: that of NumPy 2.4 is wrong if both strides are 16 bytes.
             np.multiply(out, MINUS_ONE, out=out)
         self._sink.store()
+
+    def step(self, compute: Compute, store: Step) -> Step:
+        """Return the step of an instruction whose results are also accumulated.
+
+        It stores them first, so that an overlapping `reduce_res` keeps the sum.
+        """
+
+        def step() -> None:
+            self.add(compute())
+            store()
+            self.read_out()
+
+        return step
 
 
 # --------------------------------------------------------------------------------------------------
@@ -254,44 +268,54 @@ def memset(decoded: Decoded) -> Step:
 
 @semantics("tensor_tensor")
 def tensor_tensor(decoded: Decoded) -> Step:
-    op = decoded.attributes["op"]
-    if is_bitvec(op):
-        return bitvec_step(decoded, "data1", [Stage(op, "data2", False)])
-    if decoded.engine is Engine.GPSIMD and all_int32(decoded) and ALU[op].integers:
-        return integer_step(decoded, "data1", [Stage(op, "data2", False)])
-    sizes = shape_of(decoded, "dst", "data1", "data2")
-    a, b = decoded.tile("data1").load(sizes), decoded.tile("data2").load(sizes)
-    out, store, _ = result(decoded, sizes)
-    function = binary(op, False)
-
-    def step() -> None:
-        function(a(), b(), out())
-        store()
-
-    return step
+    return _staged(decoded, decoded.engine is Engine.GPSIMD and all_int32(decoded))
 
 
 @semantics("tensor_scalar")
 def tensor_scalar(decoded: Decoded) -> Step:
-    op0, reverse0, op1, reverse1 = decoded.attributes.values()
-    stages = [Stage(op0, "operand0", reverse0)]
-    if op1 is not None:
-        stages.append(Stage(op1, "operand1", reverse1))
-    if is_bitvec(op0):
-        return bitvec_step(decoded, "data", stages)
-    if _is_address_arithmetic(decoded, stages):
-        return integer_step(decoded, "data", stages)
-    sizes = shape_of(decoded, "dst", "data")
-    data, (out, store, _) = decoded.tile("data").load(sizes), result(decoded, sizes)
-    first, operand0 = binary(op0, reverse0), vector(decoded, "operand0", sizes)
-    if op1 is None:
+    """32-bit integers throughout, some of them in a vector: exact (assumed; docs/fidelity.md)."""
+    operands = [decoded.operands[operand] for _, operand, _ in decoded.row.stages]
+    exact = (
+        any(isinstance(value, Tile) for value in operands)
+        and all(not isinstance(value, float) or value.is_integer() for value in operands)
+        and all_int32(decoded)
+    )
+    return _staged(decoded, exact)
+
+
+@semantics("scalar_tensor_tensor")
+def scalar_tensor_tensor(decoded: Decoded) -> Step:
+    return _staged(decoded, False)
+
+
+def _staged(decoded: Decoded, exact: bool) -> Step:
+    """Return the step dst = the row's first operand after each stage: on bits if the operators do,
+    in integers of 32 bits if `exact` and they can, else in float32.
+    """
+    name, stages = decoded.row.first, stages_of(decoded.row, decoded.attributes)
+    if is_bitvec(stages[0].op):
+        return bitvec_step(decoded, name, stages)
+    if exact and all(ALU[stage.op].integers for stage in stages):
+        return integer_step(decoded, name, stages)
+    tiles = [stage.operand for stage in stages if not _is_vector(decoded, stage.operand)]
+    sizes = shape_of(decoded, "dst", name, *tiles)
+    data, (out, store, _) = decoded.tile(name).load(sizes), result(decoded, sizes)
+    loads = [
+        decoded.tile(s.operand).load(sizes)
+        if s.operand in tiles
+        else vector(decoded, s.operand, sizes)
+        for s in stages
+    ]
+    functions = [binary(stage.op, stage.reverse) for stage in stages]
+    first, operand0 = functions[0], loads[0]
+    if len(stages) == 1:
 
         def one() -> None:
             first(data(), operand0(), out())
             store()
 
         return one
-    second, operand1 = binary(op1, reverse1), vector(decoded, "operand1", sizes)
+    second, operand1 = functions[1], loads[1]
     between = decoded.scratch.floats(decoded.tile("dst").shape_in(sizes))
 
     def two() -> None:
@@ -302,33 +326,10 @@ def tensor_scalar(decoded: Decoded) -> Step:
     return two
 
 
-def _is_address_arithmetic(decoded: Decoded, stages: list[Stage]) -> bool:
-    """32-bit integers throughout, some of them in a vector: exact (assumed; docs/fidelity.md)."""
-    operands = [decoded.operands[stage.operand] for stage in stages]
-    return (
-        any(isinstance(value, Tile) for value in operands)
-        and all(not isinstance(value, float) or value.is_integer() for value in operands)
-        and all(ALU[stage.op].integers for stage in stages)
-        and all_int32(decoded)
-    )
-
-
-@semantics("scalar_tensor_tensor")
-def scalar_tensor_tensor(decoded: Decoded) -> Step:
-    op0, op1, reverse0, reverse1 = decoded.attributes.values()
-    sizes = shape_of(decoded, "dst", "data", "operand1")
-    data, tensor = decoded.tile("data").load(sizes), decoded.tile("operand1").load(sizes)
-    out, store, _ = result(decoded, sizes)
-    scalar = vector(decoded, "operand0", sizes)
-    first, second = binary(op0, reverse0), binary(op1, reverse1)
-    between = decoded.scratch.floats(decoded.tile("dst").shape_in(sizes))
-
-    def step() -> None:
-        first(data(), scalar(), between)
-        second(between, tensor(), out())
-        store()
-
-    return step
+def _is_vector(decoded: Decoded, name: str) -> bool:
+    """Whether an operand is a number, or has one element per partition."""
+    row = decoded.row
+    return row.operands[row.operand_index[name]].column
 
 
 # Sums of 4,096 rows of 128 float32 were bit-identical to those of a loop in float32, for four seeds
@@ -438,18 +439,14 @@ def tensor_scalar_reduce(decoded: Decoded) -> Step:
     op0, reduce_op = decoded.attributes["op0"], decoded.attributes["reduce_op"]
     sizes = shape_of(decoded, "dst", "data")
     data, (out, store, _) = decoded.tile("data").load(sizes), result(decoded, sizes)
-    operand = vector(decoded, "operand0", sizes)
-    total = Accumulator(decoded, decoded.tile("data"), reduce_op, "reduce_init")
-    function = ARITHMETIC[op0]
+    operand, function = vector(decoded, "operand0", sizes), ARITHMETIC[op0]
 
-    def step() -> None:
+    def compute() -> Floats:
         result = out()
         function(data(), operand(), result)
-        total.add(result)
-        store()
-        total.read_out()
+        return result
 
-    return step
+    return Accumulator(decoded, "data", reduce_op, "reduce_init").step(compute, store)
 
 
 @semantics("tensor_scalar_cumulative")
@@ -457,7 +454,7 @@ def tensor_scalar_cumulative(decoded: Decoded) -> Step:
     op0, op1 = decoded.attributes["op0"], decoded.attributes["op1"]
     src, (out, store, _) = decoded.tile("src"), decoded.tile("dst").sink()
     load, operand = src.load(), vector(decoded, "imm0", None)
-    accumulator = Accumulator(decoded, src, op1, "imm1")
+    accumulator = Accumulator(decoded, "src", op1, "imm1")
     between, function = decoded.scratch.floats(src.shape_in(None)), ARITHMETIC[op0]
 
     def step() -> None:
@@ -480,18 +477,15 @@ def select_reduce(decoded: Decoded) -> Step:
     flags = decoded.tile("predicate").seen_as(shape[1:])
     otherwise = vector(decoded, "on_false", sizes)
     compare = np.equal if decoded.attributes["reverse_pred"] else np.not_equal
-    greatest = Accumulator(decoded, decoded.tile("on_true"), "maximum")
     mask = decoded.scratch.array(shape, np.bool_)
 
-    def step() -> None:
+    def compute() -> Floats:
         compare(flags(), 0, out=mask)
         result = out()
         select(mask, chosen(), otherwise(), result)
-        greatest.add(result)
-        store()
-        greatest.read_out()
+        return result
 
-    return step
+    return Accumulator(decoded, "on_true", "maximum").step(compute, store)
 
 
 @semantics("range_select")
@@ -507,19 +501,16 @@ def range_select(decoded: Decoded) -> Step:
     compare0, compare1 = ARITHMETIC[values["comp_op0"]], ARITHMETIC[values["comp_op1"]]
     mask, upper_mask = (decoded.scratch.array(shape, np.bool_) for _ in range(2))
     fill = np.array(values["on_false_value"], np.float32)
-    greatest = Accumulator(decoded, tile, "maximum")
 
-    def step() -> None:
+    def compute() -> Floats:
         compare0(index, bounds[0](), mask)
         compare1(index, bounds[1](), upper_mask)
         np.logical_and(mask, upper_mask, out=mask)
         result = out()
         select(mask, chosen(), fill, result)
-        greatest.add(result)
-        store()
-        greatest.read_out()
+        return result
 
-    return step
+    return Accumulator(decoded, "on_true_tile", "maximum").step(compute, store)
 
 
 # ---- Semantics of the vector engine's rows that search for values or move partitions ------------
@@ -587,17 +578,14 @@ def exponential(decoded: Decoded) -> Step:
     src, (out, store, _) = decoded.tile("src").load(sizes), result(decoded, sizes)
     greatest, exp = vector(decoded, "max_value", sizes), FUNCTIONS["exp"]
     between = decoded.scratch.floats(decoded.tile("dst").shape_in(sizes))
-    total = Accumulator(decoded, decoded.tile("src"), "add", "reduce_init")
 
-    def step() -> None:
+    def compute() -> Floats:
         np.subtract(src(), greatest(), out=between)
         result = out()
         exp(between, result, NO_PARAMETER)
-        total.add(result)
-        store()
-        total.read_out()
+        return result
 
-    return step
+    return Accumulator(decoded, "src", "add", "reduce_init").step(compute, store)
 
 
 @semantics("activate2")
@@ -609,19 +597,17 @@ def activate2(decoded: Decoded) -> Step:
         vector(decoded, "relu_param", sizes),
     )
     function = FUNCTIONS[decoded.attributes["op"]]
-    command, op = decoded.attributes["reduce_cmd"], decoded.attributes["reduce_op"] or "add"
-    accumulate, watch = registers(decoded, command, op), in_range(decoded)
+    watch = in_range(decoded)
 
-    def step() -> None:
+    def compute() -> Floats:
         result, values = out(), inner()
         if watch is not None:
             watch(values)
         function(values, result, parameter())
-        read_out = accumulate(result)
-        store()
-        read_out()
+        return result
 
-    return step
+    op = decoded.attributes["reduce_op"] or "add"
+    return Accumulator(decoded, "data", op).step(compute, store)
 
 
 def _inner(decoded: Decoded, sizes: Sizes | None, shape: tuple[int, ...]) -> Load:
@@ -644,19 +630,14 @@ def _inner(decoded: Decoded, sizes: Sizes | None, shape: tuple[int, ...]) -> Loa
 
 
 # ---- Semantics of the scalar engine's rows -------------------------------------------------------
-# The reduce registers sum the results before these are rounded to dst's type (assumed;
-# docs/fidelity.md).
-
-Compute = Callable[[], Floats]
 
 
 @semantics("activation")
 def activation(decoded: Decoded) -> Step:
     """`reduce_op` is add wherever it has an effect; the rules reject others."""
     compute, store = _activating(decoded)
-    command = decoded.attributes["reduce_cmd"]
-    if command != "idle" or decoded.maybe("reduce_res") is not None:
-        return _reducing(decoded, compute, store, command)
+    if decoded.attributes["reduce_cmd"] != "idle" or decoded.maybe("reduce_res") is not None:
+        return Accumulator(decoded, "data", "add").step(compute, store)
 
     def step() -> None:
         compute()
@@ -668,7 +649,7 @@ def activation(decoded: Decoded) -> Step:
 @semantics("activation_reduce")
 def activation_reduce(decoded: Decoded) -> Step:
     compute, store = _activating(decoded)
-    return _reducing(decoded, compute, store, "reset_reduce")
+    return Accumulator(decoded, "data", "add", command="reset_reduce").step(compute, store)
 
 
 def _activating(decoded: Decoded) -> tuple[Compute, Step]:
@@ -693,15 +674,3 @@ def _activating(decoded: Decoded) -> tuple[Compute, Step]:
         return result
 
     return compute, store
-
-
-def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> Step:
-    """Store dst first, so that an overlapping `reduce_res` keeps the sum."""
-    accumulate = registers(decoded, command, "add")
-
-    def step() -> None:
-        read_out = accumulate(compute())
-        store()
-        read_out()
-
-    return step
