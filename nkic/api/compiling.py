@@ -23,6 +23,7 @@ from nkic.api.loading import LiveLoader
 from nkic.api.options import Compiling
 from nkic.base.cache import here, stamp
 from nkic.base.diagnostics import NkicError
+from nkic.base.files import confined
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
 from nkic.compiler import pipeline
@@ -180,12 +181,15 @@ class Compilation:
 
 @dataclass(frozen=True)
 class SourceCompilation(Compilation):
-    """The compilation of a file."""
+    """The compilation of a file. It reads data where the commands do (docs/security.md); what an
+    imported function names is the running program's own choice.
+    """
 
     source: SourceFile
 
     def compile(self) -> Artifact:
-        with self.raising(), _COMPILING:
+        folders = self.loader.folders if isinstance(self.loader, Loader) else None
+        with self.raising(), _COMPILING, confined(folders):
             compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
             return _artifact(compiled, self.loader, self.options)
 

@@ -340,12 +340,12 @@ _folders: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=No
 
 
 @contextmanager
-def confined(folders: Sequence[Path]) -> Iterator[None]:
+def confined(folders: Sequence[Path] | None) -> Iterator[None]:
     """Inside the block, restrict `read` to files in these folders.
 
-    Outside, all files are allowed: the kernel is then part of the running program.
+    Outside, and with None, all files are allowed: the kernel is then part of the running program.
     """
-    before = _folders.set(tuple(folders))
+    before = _folders.set(None if folders is None else tuple(folders))
     try:
         yield
     finally:
@@ -357,7 +357,7 @@ def read(path: str, limit: int) -> bytes:
     folders = _folders.get()
     if folders is not None and not is_inside(Path(path), folders):
         text = f"`{clean(path)}` is neither in the kernel's folder nor in one that --include names"
-        advice = "name its folder with --include"
+        advice = "name its folder with --include, or in Python with include=[…]"
         raise UsageFailed([make("cannot-read", text, help=advice)])
     return read_regular(path, limit)
 

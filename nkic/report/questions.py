@@ -346,7 +346,7 @@ class _Questions(Subject):
         patterns = patterns_of(event.record)
         tensors = [self.trace.executable.tensors[pattern.tensor] for pattern in patterns]
         sizes = [tensor.bytes for tensor in tensors if not tensor.buffer.on_chip]
-        return min(sizes, default=0) // max(pattern.partitions for pattern in patterns)
+        return min(sizes, default=0) // max(1, *(pattern.partitions for pattern in patterns))
 
     def fewer_transfers(self) -> Iterator[Question]:
         """Ask about transfers of adjacent columns, coalesced into one."""

@@ -276,14 +276,18 @@ def copied(operation: Operation) -> Errors:
     return {"dst": operation.get("src").error}
 
 
-@bounded("nc_transpose", "dma_transpose")
-def transposed(operation: Operation) -> Errors | None:
-    name = "data" if "data" in operation.operands else "src"
-    sizes = [size for size in operation.sizes(name) if size > 1]
+@bounded("nc_transpose")
+def transposed(operation: Operation) -> Errors:
+    rows = operation.sizes("data")[0]
+    return {"dst": operation.get("data").error.reshape(rows, -1).T}
+
+
+@bounded("dma_transpose")
+def moved_across(operation: Operation) -> Errors | None:
+    sizes = [size for size in operation.sizes("src") if size > 1]
     if len(sizes) > 2:
         return None
-    rows = operation.sizes(name)[0] if operation.sizes(name)[0] > 1 else (sizes or [1])[0]
-    return {"dst": operation.get(name).error.reshape(rows, -1).T}
+    return {"dst": operation.get("src").error.reshape((sizes or [1])[0], -1).T}
 
 
 @bounded("affine_select")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from nkic import api
+from nkic.base.source import SourceFile
 
 SOURCE = """\
 import nki
@@ -115,3 +116,18 @@ def test_schedules(kernels: Any) -> None:
     assert plain.artifact.id != ordered.artifact.id
     with pytest.raises(api.CompileError, match="`other`"):
         api.call(kernels.two, (a,), schedule=[("exp", "other")])
+
+
+def test_a_file_names_data_only_beside_itself(tmp_path: Path) -> None:
+    """What a stranger's kernel could read and return; an included folder is the caller's choice."""
+    for folder in ("theirs", "ours"):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "table.npy", np.ones((1, 8), np.float32))
+    kernel, ours = tmp_path / "theirs" / "k.py", str(tmp_path / "ours" / "table.npy")
+    kernel.write_text(SOURCE)
+    for source in (kernel, SourceFile(str(kernel), SOURCE)):
+        with pytest.raises(api.CompileError, match=r"NKI0281.*neither in the kernel's folder"):
+            api.compile(source, name="from_file", consts={"path": ours})
+    theirs = str(tmp_path / "theirs" / "table.npy")
+    api.compile(kernel, name="from_file", consts={"path": theirs})
+    api.compile(kernel, name="from_file", consts={"path": ours}, include=[str(tmp_path / "ours")])

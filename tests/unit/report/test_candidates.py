@@ -281,6 +281,17 @@ def test_rows_of_a_whole_tensor_cannot_be_longer(width: int, lines: list[str]) -
     assert rows == [f"long-rows:{line}" for line in lines]
 
 
+def test_rows_between_tensors_in_hbm_have_no_partitions() -> None:
+    text = (
+        "def copy(x):\n"
+        "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "    nisa.dma_copy(dst=out, src=x)\n"
+        "    return out\n"
+    )
+    _, verdict = ran(text, (("x", "float32[4,4]"),))
+    assert verdict.bound.startswith("DMA")
+
+
 def test_a_maximum_is_not_added_up() -> None:
     _, verdict = ran(SUMS.replace("op=nl.add", "op=nl.maximum"), tuple(X.items()))
     assert not [a for a in verdict.answers if a.name.startswith("fuse:")]

@@ -107,6 +107,12 @@ TRANSPOSED = """
     nisa.nc_transpose(dst=p, data=nl.multiply(x, 1.1))
     result = nl.copy(p)
 """
+FOLDED = """
+    p = nl.ndarray((32, 1), dtype=nl.float32, buffer=nl.psum)
+    row = nl.multiply(x, 1.1)[0:1, :]
+    nisa.nc_transpose(dst=p, data=row.reshape((1, 4, 16))[:, :, 0:8])
+    result = nl.copy(p)
+"""
 
 
 def softmax(x: Array) -> Array:
@@ -138,6 +144,10 @@ CASES: dict[str, tuple[str, Callable[..., Array]]] = {
     "scan": (SCAN, scan),
     "statistics": (STATISTICS, lambda x: np.stack([x.mean(axis=1), x.var(axis=1)], axis=1)),
     "transposed": (TRANSPOSED, lambda x: x.T * float(np.float32(1.1))),
+    "folded": (
+        FOLDED,
+        lambda x: x[0].reshape(4, 16)[:, :8].reshape(32, 1) * float(np.float32(1.1)),
+    ),
     "difference": (
         "result = nl.sum(nl.subtract(x, y), axis=1)",
         lambda x, y: (x - y).sum(axis=1, keepdims=True),
