@@ -138,4 +138,9 @@ ROOMS = {
          "machine/clock.py", "machine/clock.py"),
         COSTS,
     ),
+    "field": Room(
+        ("simulate/field/*.py",),
+        tuple(f"tests/equal/test_{n}.py" for n in ("field", "pairs", "proofs", "drawn", "limits",
+                                                   "references", "mutants", "command")),
+    ),
 }  # fmt: skip
