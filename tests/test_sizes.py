@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_423, 22),
     "prove": (2_905, 9),
     "artifact": (5_506, 17),
-    "simulate": (16_661, 44),
+    "simulate": (16_679, 44),
     "report": (6_638, 20),
     "migrate": (6_736, 17),
     "api": (3_265, 12),

@@ -363,6 +363,19 @@ def rounded(r: Random, t: str, tiles: list[str]) -> str:
 
 
 @step
+def remainder(r: Random, t: str, tiles: list[str]) -> str:
+    """A tile less its rounding, or that of another, or of a multiple of it."""
+    source, dtype = r.choice(tiles), r.choice(NARROW[:4])  # the fifth is rounded to in all runs
+    factor = r.choice(("", "", "", " * 2.0", " * 0.3", " * -1.0"))
+    of = r.choice((source, source, source, r.choice(tiles)))
+    return (
+        f"{t}_s = nl.copy({source}{factor})\n"
+        f"{t}_n = nl.copy({r.choice((of, f'{t}_s'))}, dtype=nl.{dtype})\n"
+        f"{t} = {r.choice((f'{t}_s', source))} - nl.copy({t}_n, dtype=nl.float32){factor}"
+    )
+
+
+@step
 def whole(r: Random, t: str, tiles: list[str]) -> str:
     source = r.choice((r.choice(tiles), f"nl.greater({r.choice(tiles)}, {number(r)})"))
     return f"{t} = nl.copy(nl.copy({source}, dtype=nl.{r.choice(WHOLE)}), dtype=nl.float32)"

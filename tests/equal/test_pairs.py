@@ -186,6 +186,97 @@ def test_bits_integers_and_nan_are_undecided(body: str, line: str) -> None:
     assert line in found.text
 
 
+MOVED = """
+    h = nl.ndarray((24, 32), dtype=nl.{kind}, buffer=nl.hbm)
+    nisa.dma_copy(dst=h, src={data})
+    i, out = nl.ndarray((24, 1), dtype=nl.int32, buffer=nl.sbuf), nl.copy(w)
+    nisa.iota(dst=i, pattern=[[0, 1]], channel_multiplier={step}, offset={first})
+    {index}
+    nisa.dma_copy(dst={dst}, src={src}{more})
+"""
+ROWS = "h.ap([[32, 24], [1, 32]], vector_offset=i, indirect_dim=0)"
+BACK = """
+    out = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=out, src=x_hbm.ap(pattern=[[-32, 24], [1, 32]], offset=23 * 32))
+"""
+SOME = """
+    out = nl.copy(w)
+    nisa.dma_copy(dst=out[0:16, :], src=x[8:24, :])
+"""
+SKIPPED = {"more": ", oob_mode=nisa.oob_mode.skip", "step": "1", "first": "8"}
+MASK = "nl.copy(nl.greater(x, 0.5), dtype=nl.int32)"
+BY_INPUTS = {
+    "step": "0",
+    "first": "0",
+    "index": "i = nl.greater(x[:, 0:1], 1e6, dtype=nl.int32)",
+}
+
+
+def moved(**given: str) -> str:
+    """Return a kernel that moves rows one by one, from the last to the first if nothing is said."""
+    usual = {"kind": "float32", "data": "x", "step": "-1", "first": "23", "dst": "out", "src": ROWS}
+    return MOVED.format(**{"more": "", "index": "", **usual, **given})
+
+
+def test_rows_that_are_moved_one_by_one() -> None:
+    scattered = moved(dst=ROWS, src="x") + "    nisa.dma_copy(dst=out, src=h)\n"
+    for body in (moved(), moved(kind="bfloat16"), scattered):
+        assert answer(body, BACK).verdict == "equal"
+        assert answer(body, "out = nl.copy(x)").verdict == "different"
+    assert answer(moved(**SKIPPED), SOME).verdict == "equal"
+    assert answer(moved(data="x * x * x * x"), moved(data="x * x * (x * x)")).bits < 58
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "int32", "data": MASK},
+        {"kind": "int32", "data": "x.view(nl.int32)"},
+        {"src": ROWS.replace("h.ap", "h.view(nl.int32).ap")},
+        {"src": "x", "dst": ROWS.replace("h.ap", "h.view(nl.int32).ap")},
+    ],
+)
+def test_rows_of_another_type_are_undecided(given: dict[str, str]) -> None:
+    found = answer(moved(**given), moved(**given))
+    assert found.lines == ("undecided: a transfer into another type at k.py:14",)
+
+
+def test_addresses_that_depend_on_inputs_are_undecided() -> None:
+    """Though all inputs that are tried lead to the same rows."""
+    found = answer(moved(**BY_INPUTS), moved(step="0", first="0"))
+    assert (found.verdict, found.counterexample) == ("undecided", None)
+    assert found.lines == ("undecided: dma_copy is not covered with these operands at k.py:14",)
+
+
+def test_registers_that_depend_on_inputs_are_undecided() -> None:
+    """Though with all inputs that are tried the loop has no iterations."""
+    set_by = "tensor_copy(dst=n, src=nl.greater(x[0:1, 0:1], 1e6, dtype=nl.int32))"
+    body = f"""
+        out, n = nl.copy(w), nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.{set_by}
+        count = nisa.register_alloc()
+        nisa.register_load(count, n)
+        nl.fori_loop(0, count, lambda i: nisa.tensor_tensor(dst=out, data1=out, data2=x, op=nl.add))
+    """
+    found = answer(body, "out = nl.copy(w)")
+    assert found.lines == ("undecided: register_load sets a register at k.py:12",)
+    assert answer(body.replace(set_by, "memset(dst=n, value=0)"), "out = nl.copy(w)")
+
+
+def test_constants_are_those_of_the_run() -> None:
+    numbers = """
+        number = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.iota(dst=number, pattern=[[1, 32]], channel_multiplier=0, offset=1)
+        out = x * number
+    """
+    assert answer(numbers, "out = x * 0.0").verdict == "different"
+    assert answer(numbers, numbers.replace("x * number", "(x + x) * (number * 0.5)"))
+
+
+def test_masks_are_integers() -> None:
+    assert answer("out = nl.greater(x, 0.5, dtype=nl.int32)", f"out = {MASK}")
+
+
 def test_lacking_axioms_leave_it_undecided() -> None:
     found = answer("out = nl.maximum(x + w, w)", "out = nl.relu(x) + w")
     assert found.verdict == "undecided" and found.counterexample is None
@@ -197,6 +288,8 @@ def test_types_do_not_matter_and_their_roundings_are_named() -> None:
     found = answer("out = nl.copy(x * w, dtype=nl.float32) + w", "out = w + w * x", narrow, narrow)
     assert found.verdict == "equal"
     assert any("rounding to bfloat16 at k.py:9" in line for line in found.casts)
+    found = answer("out = nl.copy(x, dtype=nl.tfloat32)", "out = nl.copy(x)")
+    assert found.casts == ("taken as exact in k: rounding to tfloat32 at k.py:9",)
 
 
 def test_what_rounding_hides_is_unconfirmed() -> None:
