@@ -96,6 +96,8 @@ def test_what_another_core_wrote_is_followed() -> None:
     one, other = kernel(steps), kernel(tuple(reversed(steps)))
     assert decide.equal(one.executable, one.executable)
     assert decide.equal(one.executable, other.executable).verdict == "different"
+    usual = {p.name: np.ones(p.shape, np.float32) for p in one.signature.inputs}
+    assert proven(one.executable, usual).size > 1e37  # a barrier excludes nothing
 
 
 @pytest.mark.slow

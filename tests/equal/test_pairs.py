@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from nkic.artifact.records import PatternRecord
 from nkic.base.diagnostics import UsageFailed
+from nkic.machine.dtypes import DTYPES
 from nkic.simulate.field.decide import equal
+from nkic.simulate.field.following import _bits
 from tests.equal.kernels import answer, compiled
 
 SOFTMAX = """
@@ -271,6 +277,25 @@ def test_constants_are_those_of_the_run() -> None:
     """
     assert answer(numbers, "out = x * 0.0").verdict == "different"
     assert answer(numbers, numbers.replace("x * number", "(x + x) * (number * 0.5)"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_tables_of_a_program_are_constants(dtype: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "t.npy", np.full((24, 32), 3, dtype))
+    table = f"table = nl.shared_constant({str(tmp_path / 't.npy')!r})\n"
+    made = table + "out = x * nl.load(table)"
+    if dtype == "float32":  # no copy of it is an instruction's result
+        out = "out = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)\n"
+        made = table + out + "nisa.dma_compute(dst=out, srcs=[x_hbm, table], reduce_op=nl.add)"
+    assert answer(made, "out = x + 3.0" if dtype == "float32" else "out = x * 3.0")
+    assert answer(made, "out = nl.copy(x)").verdict == "different"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("float32", 24), ("bfloat16", 8), ("tfloat32", 11), ("int32", 24)]
+)
+def test_numbers_have_the_digits_of_their_type(dtype: str, bits: int) -> None:
+    assert _bits(PatternRecord(0, DTYPES[dtype], 0, 0, 0, ())) == bits
 
 
 def test_masks_are_integers() -> None:
