@@ -317,6 +317,21 @@ def test_types_do_not_matter_and_their_roundings_are_named() -> None:
     assert found.casts == ("taken as exact in k: rounding to tfloat32 at k.py:9",)
 
 
+@pytest.mark.parametrize(
+    ("body", "plain"),
+    [
+        ("nl.maximum(x * 1.0, -1e6)", "nl.copy(x)"),
+        ("nl.minimum(x * 1.0, 1e28)", "nl.copy(x)"),
+        ("nl.where(nl.less(x * 1.0, 1e6), x, w)", "nl.copy(x)"),
+        ("nl.maximum(x * 1.0, 1e-12)", "nl.relu(x)"),
+        ("nl.maximum(x * 1.0, -1e-30)", "nl.relu(x)"),
+    ],
+)
+def test_a_bound_of_any_size_is_one(body: str, plain: str) -> None:
+    """Though most inputs that are tried lie on one side of it."""
+    assert answer(f"out = {body}", f"out = {plain}").verdict in ("unconfirmed", "undecided")
+
+
 def test_what_rounding_hides_is_unconfirmed() -> None:
     found = answer("out = x + w * 1e-9", "out = nl.copy(x)")
     assert found.verdict == "unconfirmed" and found.counterexample is None
