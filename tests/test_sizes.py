@@ -24,7 +24,7 @@ BUDGET = {
     "source": (6_075, 14),
     "program": (1_750, 6),
     "interpret": (16_228, 52),
-    "language": (13_441, 42),
+    "language": (13_450, 42),
     "specialise": (4_405, 13),
     "stdlib": (984, 7),
     "compiler": (9_423, 22),
