@@ -173,6 +173,11 @@ def test_a_selection_by_value_is_undecided_by_its_line() -> None:
     assert {line.split(" at ")[1] for line in found.lines} == {"k.py:10"}
 
 
+def test_what_no_output_depends_on_need_not_be_decided() -> None:
+    unused = TOP.replace("out", "top") + "    out = nl.copy(x)\n    out = out + 0.0 * w\n"
+    assert answer(unused, "out = nl.copy(x)")
+
+
 @pytest.mark.parametrize(
     ("body", "line"),
     [
