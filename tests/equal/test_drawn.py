@@ -223,6 +223,7 @@ def test_what_sets_accumulators_counts(between: str) -> None:
     found = [nkic.run(k, fill="randn(1)").outputs["output_0"] for k in (one, other)]
     assert not np.allclose(found[0], found[1])
     assert decide.equal(one.executable, other.executable).verdict in ("different", "undecided")
+    assert decide.equal(other.executable, other.executable)
 
 
 @pytest.mark.usefixtures("without_limits")

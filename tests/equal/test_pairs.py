@@ -173,6 +173,11 @@ def test_a_selection_by_value_is_undecided_by_its_line() -> None:
     assert {line.split(" at ")[1] for line in found.lines} == {"k.py:10"}
 
 
+def test_random_numbers_are_no_constants() -> None:
+    body = "out = nl.ndarray((24, 32), dtype=nl.uint32, buffer=nl.sbuf)\nnisa.rng(dst=out)"
+    assert answer(body, body).lines == ("undecided: rng draws random numbers at k.py:10",)
+
+
 def test_what_no_output_depends_on_need_not_be_decided() -> None:
     unused = TOP.replace("out", "top") + "    out = nl.copy(x)\n    out = out + 0.0 * w\n"
     assert answer(unused, "out = nl.copy(x)")
