@@ -20,6 +20,7 @@ NUMBERS = ("-2.0", "-1.0", "-0.5", "0.0", "0.25", "0.5", "1.0", "3.0")
 FUNCTIONS = ("exp", "tanh", "sigmoid", "square", "abs", "sign", "relu", "copy", "arctan", "silu")
 NARROW = ("bfloat16", "float16", "float8_e4m3", "float8_e5m2", "tfloat32")
 WHOLE = ("int32", "int16", "int8", "uint8", "uint32")
+PACKED = ("float8_e4m3fn", "float8_e5m2")
 COMMANDS = ("reset_reduce", "reduce", "idle")
 
 Drawn = Callable[[Random, str, list[str]], str]
@@ -362,6 +363,19 @@ def rounded(r: Random, t: str, tiles: list[str]) -> str:
 
 
 @step
+def remainder(r: Random, t: str, tiles: list[str]) -> str:
+    """A tile less its rounding, or that of another, or of a multiple of it."""
+    source, dtype = r.choice(tiles), r.choice(NARROW[:4])  # the fifth is rounded to in all runs
+    factor = r.choice(("", "", "", " * 2.0", " * 0.3", " * -1.0"))
+    of = r.choice((source, source, source, r.choice(tiles)))
+    return (
+        f"{t}_s = nl.copy({source}{factor})\n"
+        f"{t}_n = nl.copy({r.choice((of, f'{t}_s'))}, dtype=nl.{dtype})\n"
+        f"{t} = {r.choice((f'{t}_s', source))} - nl.copy({t}_n, dtype=nl.float32){factor}"
+    )
+
+
+@step
 def whole(r: Random, t: str, tiles: list[str]) -> str:
     source = r.choice((r.choice(tiles), f"nl.greater({r.choice(tiles)}, {number(r)})"))
     return f"{t} = nl.copy(nl.copy({source}, dtype=nl.{r.choice(WHOLE)}), dtype=nl.float32)"
@@ -469,6 +483,76 @@ def shuffled(r: Random, t: str, tiles: list[str]) -> str:
 def topmost(r: Random, t: str, tiles: list[str]) -> str:
     return tile(f"{t}_m", columns=8) + (
         f"nisa.max8(dst={t}_m, src={r.choice(tiles)})\n{t} = {r.choice(tiles)} - {t}_m[:, 0:1]"
+    )
+
+
+@step
+def microscaled(r: Random, t: str, tiles: list[str]) -> str:
+    """Two tiles are quantised in groups, or one with itself, and multiplied."""
+    sides = "".join(
+        tile(f"{t}_{n}", f"{r.choice(PACKED)}_x4", SIDE // 4)
+        + tile(f"{t}_s{n}", "uint8", SIDE // 4)
+        + f"nisa.quantize_mx(dst={t}_{n}, src=nl.copy({r.choice(tiles)}, dtype=nl.bfloat16), "
+        f"dst_scale={t}_s{n})\n"
+        for n in range(2)
+    )
+    one, other = (r.choice((0, 1)) for _ in range(2))
+    product = (
+        f"{t}_p = nl.ndarray((8, 8), dtype=nl.float32, buffer=nl.psum)\n"
+        f"nisa.nc_matmul_mx(dst={t}_p, stationary={t}_{one}, moving={t}_{other}, "
+        f"stationary_scale={t}_s{one}, moving_scale={t}_s{other})\n"
+    )
+    return sides + product + f"{t} = nl.copy({r.choice(tiles)})\n{t}[0:8, 0:8] = nl.copy({t}_p)"
+
+
+@step
+def by_core(r: Random, t: str, tiles: list[str]) -> str:
+    """Each of two cores computes something else."""
+    factor = f"(nl.program_id(0) * {number(r)} + {number(r)})"
+    return f"{t} = nl.{r.choice(ARITHMETIC)}({r.choice(tiles)}, {factor})"
+
+
+@step
+def handed_over(r: Random, t: str, tiles: list[str]) -> str:
+    """Two cores share a tensor of HBM, and read their own part of it or that of the other."""
+    shared = f"{t}_h = nl.ndarray((2, {SIDE}, {SIDE}), dtype=nl.float32, buffer=nl.shared_hbm)\n"
+    core = "nl.program_id(0)"
+    part = r.choice((core, f"1 - {core}", "0", "1"))
+    return (
+        shared
+        + tile(t)
+        + (
+            f"nisa.dma_copy(dst={t}_h[{core}], src={r.choice(tiles)} * ({core} + 1.0))\n"
+            f"nisa.core_barrier({t}_h, (0, 1))\n"
+            f"nisa.dma_copy(dst={t}, src={t}_h[{part}])"
+        )
+    )
+
+
+@step
+def sent(r: Random, t: str, tiles: list[str]) -> str:
+    """Two cores send each other a tile."""
+    return (
+        f"{t}, {t}_o = nl.copy({r.choice(tiles)}), 1 - nl.program_id(0)\n"
+        f"nisa.sendrecv(src={r.choice(tiles)}, dst={t}, send_to_rank={t}_o, "
+        f"recv_from_rank={t}_o, pipe_id=0)"
+    )
+
+
+@step
+def reduced(r: Random, t: str, tiles: list[str]) -> str:
+    """A collective of the only rank."""
+    tensors = "".join(tile(f"{t}_{n}", buffer="shared_hbm") for n in ("a", "b"))
+    op = r.choice(("add", "maximum"))
+    return (
+        tensors
+        + tile(t)
+        + (
+            f"nisa.dma_copy(dst={t}_a, src={r.choice(tiles)})\n"
+            f"nki.collectives.all_reduce(srcs=[{t}_a], dsts=[{t}_b], "
+            f"replica_group=nki.collectives.ReplicaGroup([[0]]), op=nl.{op})\n"
+            f"nisa.dma_copy(dst={t}, src={t}_b)"
+        )
     )
 
 

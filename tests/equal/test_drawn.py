@@ -67,6 +67,39 @@ def test_no_change_is_called_equal_that_is_not(kind: str) -> None:
     compare(1, kind)
 
 
+OUTSIDE = {
+    "microscaled": "nc_matmul_mx works on quantised numbers",
+    "sent": "sendrecv exchanges data",
+    "reduced": "all_reduce exchanges data",
+}
+
+
+@pytest.mark.usefixtures("without_limits")
+@pytest.mark.parametrize("kind", OUTSIDE)
+def test_what_is_outside_of_the_field_is_undecided_by_its_line(kind: str) -> None:
+    """Though the kernels are the same; what comes after it changes nothing."""
+    name, _, _ = OUTSIDE[kind].partition(" ")
+    steps = ((kind, 1), ("function", 1))
+    body = text(steps).splitlines()
+    line = next(n for n, line in enumerate(body, 9) if f".{name}(" in line)
+    made = kernel(steps).executable
+    found = decide.equal(made, made)
+    assert (found.verdict, found.counterexample) == ("undecided", None)
+    assert found.lines == (f"undecided: {OUTSIDE[kind]} at k.py:{line}",)
+    usual = {p.name: np.ones(p.shape, np.float32) for p in kernel(steps).signature.inputs}
+    assert (proven(made, usual).size, proven(made, usual).low) == (0.0, -1.0)
+
+
+@pytest.mark.usefixtures("without_limits")
+def test_what_another_core_wrote_is_followed() -> None:
+    steps = (("by_core", 3), ("handed_over", 4))
+    one, other = kernel(steps), kernel(tuple(reversed(steps)))
+    assert decide.equal(one.executable, one.executable)
+    assert decide.equal(one.executable, other.executable).verdict == "different"
+    usual = {p.name: np.ones(p.shape, np.float32) for p in one.signature.inputs}
+    assert proven(one.executable, usual).size > 1e37  # a barrier excludes nothing
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_limits")
 @pytest.mark.parametrize("first", range(0, 320, 20))
@@ -190,6 +223,7 @@ def test_what_sets_accumulators_counts(between: str) -> None:
     found = [nkic.run(k, fill="randn(1)").outputs["output_0"] for k in (one, other)]
     assert not np.allclose(found[0], found[1])
     assert decide.equal(one.executable, other.executable).verdict in ("different", "undecided")
+    assert decide.equal(other.executable, other.executable)
 
 
 @pytest.mark.usefixtures("without_limits")

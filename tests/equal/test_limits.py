@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import nkic
+from nkic.machine.dtypes import DTYPES
+from nkic.simulate.field.domain import distance_of
 from nkic.simulate.inputs import parse_generator
 from tests.equal.kernels import answer, compiled
 from tests.equal.test_pairs import ONLINE, PLAIN, RMS, SOFTMAX, VARIANCE
@@ -27,6 +29,14 @@ def finite(body: str, *fills: str) -> bool:
         assert generator is not None
         arrays[p.name] = generator.array(p.name, p.dtype, p.shape)
     return bool(np.isfinite(nkic.run(kernel, arrays).outputs["output_0"]).all())
+
+
+@pytest.mark.filterwarnings("error")
+def test_integers_that_differ_are_infinitely_far_apart() -> None:
+    one, other = np.array([1.0, 2.0]), np.array([1.0, 3.0])
+    assert distance_of(one, one, DTYPES["int32"]) == 0
+    assert distance_of(one, other, DTYPES["int32"]) == np.inf
+    assert 100 < distance_of(one, other, DTYPES["float32"]) < np.inf
 
 
 def test_a_softmax_without_its_maximum_overflows_where_exp_does() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from nkic.artifact.records import PatternRecord
 from nkic.base.diagnostics import UsageFailed
+from nkic.machine.dtypes import DTYPES
 from nkic.simulate.field.decide import equal
+from nkic.simulate.field.following import _bits
 from tests.equal.kernels import answer, compiled
 
 SOFTMAX = """
@@ -145,7 +151,7 @@ def test_equal(name: str) -> None:
     first, second = EQUAL[name]
     found = answer(first, second)
     assert (found.verdict, found.lines, found.counterexample) == ("equal", (), None), found.text
-    assert found.bits >= 40 and "rounding is not compared" in found.text
+    assert found.bits >= 40 and "rounding is not compared" in found.text and not found.casts
     assert answer(second, first, seed=7).verdict == "equal"
 
 
@@ -167,6 +173,16 @@ def test_a_selection_by_value_is_undecided_by_its_line() -> None:
     assert {line.split(" at ")[1] for line in found.lines} == {"k.py:10"}
 
 
+def test_random_numbers_are_no_constants() -> None:
+    body = "out = nl.ndarray((24, 32), dtype=nl.uint32, buffer=nl.sbuf)\nnisa.rng(dst=out)"
+    assert answer(body, body).lines == ("undecided: rng draws random numbers at k.py:10",)
+
+
+def test_what_no_output_depends_on_need_not_be_decided() -> None:
+    unused = TOP.replace("out", "top") + "    out = nl.copy(x)\n    out = out + 0.0 * w\n"
+    assert answer(unused, "out = nl.copy(x)")
+
+
 @pytest.mark.parametrize(
     ("body", "line"),
     [
@@ -186,6 +202,116 @@ def test_bits_integers_and_nan_are_undecided(body: str, line: str) -> None:
     assert line in found.text
 
 
+MOVED = """
+    h = nl.ndarray((24, 32), dtype=nl.{kind}, buffer=nl.hbm)
+    nisa.dma_copy(dst=h, src={data})
+    i, out = nl.ndarray((24, 1), dtype=nl.int32, buffer=nl.sbuf), nl.copy(w)
+    nisa.iota(dst=i, pattern=[[0, 1]], channel_multiplier={step}, offset={first})
+    {index}
+    nisa.dma_copy(dst={dst}, src={src}{more})
+"""
+ROWS = "h.ap([[32, 24], [1, 32]], vector_offset=i, indirect_dim=0)"
+BACK = """
+    out = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=out, src=x_hbm.ap(pattern=[[-32, 24], [1, 32]], offset=23 * 32))
+"""
+SOME = """
+    out = nl.copy(w)
+    nisa.dma_copy(dst=out[0:16, :], src=x[8:24, :])
+"""
+SKIPPED = {"more": ", oob_mode=nisa.oob_mode.skip", "step": "1", "first": "8"}
+MASK = "nl.copy(nl.greater(x, 0.5), dtype=nl.int32)"
+BY_INPUTS = {
+    "step": "0",
+    "first": "0",
+    "index": "i = nl.greater(x[:, 0:1], 1e6, dtype=nl.int32)",
+}
+
+
+def moved(**given: str) -> str:
+    """Return a kernel that moves rows one by one, from the last to the first if nothing is said."""
+    usual = {"kind": "float32", "data": "x", "step": "-1", "first": "23", "dst": "out", "src": ROWS}
+    return MOVED.format(**{"more": "", "index": "", **usual, **given})
+
+
+def test_rows_that_are_moved_one_by_one() -> None:
+    scattered = moved(dst=ROWS, src="x") + "    nisa.dma_copy(dst=out, src=h)\n"
+    for body in (moved(), moved(kind="bfloat16"), scattered):
+        assert answer(body, BACK).verdict == "equal"
+        assert answer(body, "out = nl.copy(x)").verdict == "different"
+    assert answer(moved(**SKIPPED), SOME).verdict == "equal"
+    assert answer(moved(data="x * x * x * x"), moved(data="x * x * (x * x)")).bits < 58
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"kind": "int32", "data": MASK},
+        {"kind": "int32", "data": "x.view(nl.int32)"},
+        {"src": ROWS.replace("h.ap", "h.view(nl.int32).ap")},
+        {"src": "x", "dst": ROWS.replace("h.ap", "h.view(nl.int32).ap")},
+    ],
+)
+def test_rows_of_another_type_are_undecided(given: dict[str, str]) -> None:
+    found = answer(moved(**given), moved(**given))
+    assert found.lines == ("undecided: a transfer into another type at k.py:14",)
+
+
+def test_addresses_that_depend_on_inputs_are_undecided() -> None:
+    """Though all inputs that are tried lead to the same rows."""
+    found = answer(moved(**BY_INPUTS), moved(step="0", first="0"))
+    assert (found.verdict, found.counterexample) == ("undecided", None)
+    assert found.lines == ("undecided: dma_copy is not covered with these operands at k.py:14",)
+
+
+def test_registers_that_depend_on_inputs_are_undecided() -> None:
+    """Though with all inputs that are tried the loop has no iterations."""
+    set_by = "tensor_copy(dst=n, src=nl.greater(x[0:1, 0:1], 1e6, dtype=nl.int32))"
+    body = f"""
+        out, n = nl.copy(w), nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.{set_by}
+        count = nisa.register_alloc()
+        nisa.register_load(count, n)
+        nl.fori_loop(0, count, lambda i: nisa.tensor_tensor(dst=out, data1=out, data2=x, op=nl.add))
+    """
+    found = answer(body, "out = nl.copy(w)")
+    assert found.lines == ("undecided: register_load sets a register at k.py:12",)
+    assert answer(body.replace(set_by, "memset(dst=n, value=0)"), "out = nl.copy(w)")
+
+
+def test_constants_are_those_of_the_run() -> None:
+    numbers = """
+        number = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.iota(dst=number, pattern=[[1, 32]], channel_multiplier=0, offset=1)
+        out = x * number
+    """
+    assert answer(numbers, "out = x * 0.0").verdict == "different"
+    assert answer(numbers, numbers.replace("x * number", "(x + x) * (number * 0.5)"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_tables_of_a_program_are_constants(dtype: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "t.npy", np.full((24, 32), 3, dtype))
+    table = f"table = nl.shared_constant({str(tmp_path / 't.npy')!r})\n"
+    made = table + "out = x * nl.load(table)"
+    if dtype == "float32":  # no copy of it is an instruction's result
+        out = "out = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)\n"
+        made = table + out + "nisa.dma_compute(dst=out, srcs=[x_hbm, table], reduce_op=nl.add)"
+    assert answer(made, "out = x + 3.0" if dtype == "float32" else "out = x * 3.0")
+    assert answer(made, "out = nl.copy(x)").verdict == "different"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("float32", 24), ("bfloat16", 8), ("tfloat32", 11), ("int32", 24)]
+)
+def test_numbers_have_the_digits_of_their_type(dtype: str, bits: int) -> None:
+    assert _bits(PatternRecord(0, DTYPES[dtype], 0, 0, 0, ())) == bits
+
+
+def test_masks_are_integers() -> None:
+    assert answer("out = nl.greater(x, 0.5, dtype=nl.int32)", f"out = {MASK}")
+
+
 def test_lacking_axioms_leave_it_undecided() -> None:
     found = answer("out = nl.maximum(x + w, w)", "out = nl.relu(x) + w")
     assert found.verdict == "undecided" and found.counterexample is None
@@ -197,6 +323,23 @@ def test_types_do_not_matter_and_their_roundings_are_named() -> None:
     found = answer("out = nl.copy(x * w, dtype=nl.float32) + w", "out = w + w * x", narrow, narrow)
     assert found.verdict == "equal"
     assert any("rounding to bfloat16 at k.py:9" in line for line in found.casts)
+    found = answer("out = nl.copy(x, dtype=nl.tfloat32)", "out = nl.copy(x)")
+    assert found.casts == ("taken as exact in k: rounding to tfloat32 at k.py:9",)
+
+
+@pytest.mark.parametrize(
+    ("body", "plain"),
+    [
+        ("nl.maximum(x * 1.0, -1e6)", "nl.copy(x)"),
+        ("nl.minimum(x * 1.0, 1e28)", "nl.copy(x)"),
+        ("nl.where(nl.less(x * 1.0, 1e6), x, w)", "nl.copy(x)"),
+        ("nl.maximum(x * 1.0, 1e-12)", "nl.relu(x)"),
+        ("nl.maximum(x * 1.0, -1e-30)", "nl.relu(x)"),
+    ],
+)
+def test_a_bound_of_any_size_is_one(body: str, plain: str) -> None:
+    """Though most inputs that are tried lie on one side of it."""
+    assert answer(f"out = {body}", f"out = {plain}").verdict in ("unconfirmed", "undecided")
 
 
 def test_what_rounding_hides_is_unconfirmed() -> None:

@@ -40,7 +40,16 @@ from nkic.simulate.outcome import RunOptions
 from nkic.simulate.stage import simulate_ranks
 from tests.equal.kernels import answer, compiled
 from tests.equal.test_limits import GUARDED, ROOTS
-from tests.equal.test_pairs import ONLINE, PLAIN, RMS, SOFTMAX, STATISTICS, TILED, VARIANCE
+from tests.equal.test_pairs import (
+    ONLINE,
+    PLAIN,
+    PRODUCT,
+    RMS,
+    SOFTMAX,
+    STATISTICS,
+    TILED,
+    VARIANCE,
+)
 
 HALF = """
     m = nl.max(x[:, 0:16], axis=1, keepdims=True)
@@ -114,6 +123,15 @@ FUNCTIONS = """
     b = nl.abs(x - w) + nl.relu(w) * nl.where(nl.greater(x, 0.5), x, w) + nl.square(x)
     out = a * nl.rsqrt(b + 0.5) - nl.log(nl.abs(a) + 1.0)
 """
+SPLIT = """
+    xh, wh = nl.copy(x, dtype=nl.bfloat16), nl.copy(w, dtype=nl.bfloat16)
+    xl, wl = nl.copy(x - xh, dtype=nl.bfloat16), nl.copy(w - wh, dtype=nl.bfloat16)
+    p = nl.ndarray((32, 32), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=p, stationary=xh, moving=wh, accumulate=False)
+    nisa.nc_matmul(dst=p, stationary=xh, moving=wl, accumulate=True)
+    nisa.nc_matmul(dst=p, stationary=xl, moving=wh, accumulate=True)
+    out = nl.copy(p)
+"""
 ALL = (SOFTMAX, ONLINE, PLAIN, RMS, STATISTICS, VARIANCE, TILED, HALF, OTHER_HALF, SCALED)
 
 
@@ -167,7 +185,7 @@ def fills(size: float) -> Mapping[str, Generator]:
     }
 
 
-@pytest.mark.parametrize("body", (*ALL, PARTS, SOME, ROUNDED, LEAST, FUNCTIONS))
+@pytest.mark.parametrize("body", (*ALL, PARTS, SOME, ROUNDED, LEAST, FUNCTIONS, SPLIT))
 def test_numbers_lie_within_their_intervals(body: str) -> None:
     kernel, found = compiled(body), proof(body)
     for size in (0.5, 1.0, 30.0, min(found.size, 1e37)):
@@ -379,6 +397,43 @@ def test_the_maximum_of_others_proves_nothing(body: str) -> None:
     assert 10 < found.size < 89
     wide = Generator("uniform", (-1e4, 1e4, 3.0))
     assert not np.isfinite(nkic.run(kernel, inputs(kernel, wide)).outputs["output_0"]).all()
+
+
+REMAINDER = """
+    h = nl.ndarray(x.shape, dtype=nl.{}, buffer=nl.sbuf)
+    nisa.activation(dst=h, op=nl.copy, data=x, scale={})
+    out = nl.exp(x - h)
+"""
+
+
+def test_a_number_less_its_rounding_is_small() -> None:
+    whole, split = proof(PRODUCT).size, proof(SPLIT).size
+    assert 0.95 * whole < split < whole
+    limits = {"bfloat16": 2.0**8, "tfloat32": 2.0**11}
+    for name, share in limits.items():
+        assert 88 / 2 * share < proof(REMAINDER.format(name, 1.0)).size < 88.73 * share, name
+    for name, most in (("float16", 65504), ("float8_e4m3", 240)):
+        assert 0.85 * most < proof(REMAINDER.format(name, 1.0)).size <= most
+    twice = REMAINDER.replace("x - h", "y - nl.copy(y, dtype=nl.bfloat16)")
+    twice = twice.replace("out", "y = x - h\n    out")
+    assert proof(twice.format("bfloat16", 1.0)).size > 2.0**16
+
+
+def test_a_number_less_something_else_is_not() -> None:
+    """The rounding of a multiple, of another number, or of what was in a tile before."""
+    assert 50 < proof(REMAINDER.format("bfloat16", 0.3)).size < 88.73 / 0.7
+    assert 40 < proof(REMAINDER.format("bfloat16", -1.0)).size < 88.73 / 2
+    assert 40 < proof(REMAINDER.replace("x - h", "w - h").format("bfloat16", 1.0)).size < 88.73 / 2
+    later = REMAINDER.replace("out", "x = x * w * 0.01\n    out").format("bfloat16", 1.0)
+    assert proof(later).size < 80
+    assert 40 < proof(REMAINDER.format("int32", 1.0)).size < 88.73 / 2
+    half = """
+        a, b, part = nl.copy(w), nl.full(x.shape, -5.0, dtype=nl.float32), x[:, 0:16]
+        nisa.tensor_copy(dst=a[:, 0:16], src=part)
+        nisa.tensor_copy(dst=b[:, 0:16], src=nl.copy(part, dtype=nl.bfloat16))
+        out = nl.exp(a - b)
+    """
+    assert 80 < proof(half).size < 88.73 - 5
 
 
 def test_the_maximum_of_negated_numbers_is_one() -> None:

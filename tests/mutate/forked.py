@@ -6,6 +6,7 @@ the tests that enter its function, the quickest first, until one fails.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -140,6 +141,7 @@ class Judge:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Replace the usual loop."""
         sys.settrace(None)
+        gc.unfreeze()  # what is frozen after collection would not be found, nor changed
         for path, _ in self.mutants:  # some are imported only at their first use
             import_module(path.removesuffix(".py").replace("/", "."))
         live, self.caches = Live(self.calls.names()), Caches()
@@ -189,10 +191,11 @@ class Judge:
         names = self.order(
             {name: tests[name] for name in items if keys & tests[name].entered}, path
         )
-        chosen = [items[name] for name in names]
+        chosen, early = [items[name] for name in names], bool(keys & live.early)
 
         def work(writer: int) -> None:
-            live.put(path, text)
+            if not (live.put(path, text) or early):
+                return
             self.caches.empty()
             left = self.limit
             for index, name in enumerate(names):
@@ -206,8 +209,10 @@ class Judge:
             os.write(writer, b"\n")
 
         told = _forked(work).split("\n")
+        if told == [""]:  # no function took the change: a closure of other names, say
+            return Verdict("", len(names), True)
         # The last name is that of the test that failed, timed out or ended the process.
         noticed = "" if told[-2:] == ["", ""] else told[-2]
         self.kills[noticed] += KEEN
         self.kills[f"{path} {noticed}"] += KEEN * KEEN  # of the same module
-        return Verdict(noticed, len(names), bool(keys & live.early))
+        return Verdict(noticed, len(names), early)

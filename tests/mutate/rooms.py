@@ -138,4 +138,13 @@ ROOMS = {
          "machine/clock.py", "machine/clock.py"),
         COSTS,
     ),
+    "beta1": Room(
+        ("language/beta1/*.py",),
+        tuple(f"{U}language/test_beta1{part}.py" for part in ("", "_api", "_repeated")),
+    ),
+    "field": Room(
+        ("simulate/field/*.py",),
+        tuple(f"tests/equal/test_{n}.py" for n in ("field", "pairs", "proofs", "drawn", "limits",
+                                                   "references", "mutants", "command")),
+    ),
 }  # fmt: skip

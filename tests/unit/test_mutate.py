@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import gc
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.mutate import points
 from tests.mutate.drawing import drawn, every, fixed
-from tests.mutate.forked import Asked, Judge
+from tests.mutate.forked import Asked, Judge, Verdict
 from tests.mutate.live import Calls
 from tests.mutate.rooms import ROOMS, ROOT
 
@@ -70,3 +73,21 @@ def test_quick_tests_and_plain_ones_are_asked_in_turn() -> None:
     judge.kills["m.py plain"] = 100  # it has killed another mutant of that module
     assert judge.order(tests, "m.py")[0] == "plain"
     assert judge.order(tests, "n.py")[0] == "quicker"
+
+
+@pytest.mark.parametrize(
+    ("change", "early"), [("other comparison", False), ("call left out: super", True)]
+)
+def test_a_change_reaches_functions_that_the_collector_passes_over(
+    change: str, early: bool, tmp_path: Path
+) -> None:
+    """One that they cannot take, since they close over something else, is left for a process."""
+    mutants = every(["nkic/simulate/field/following.py"])
+    mutant = next(m for m in mutants if change in m.name)
+    judge, found = Judge(Calls(), tmp_path / "map.json", 1), list[Verdict]()
+    judge.mutants = [(mutant.path, mutant.text)]
+    judge.told = lambda index, verdict, taken: found.append(verdict)
+    gc.freeze()
+    nothing: Any = SimpleNamespace(items=[])
+    judge.pytest_runtestloop(nothing)
+    assert found == [Verdict("", 0, early)]

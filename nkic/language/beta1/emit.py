@@ -523,10 +523,19 @@ def _can_redirect(item: Instruction, value: Tile, aligned: View) -> bool:
         return False  # the copy would run on another engine
     if aligned.dtype is old.dtype:
         return True
-    wide = aligned.dtype.is_float and old.dtype.is_float and aligned.dtype.size <= old.dtype.size
     if row.name in ("dma_copy", "tensor_copy", "memset"):
-        return aligned.dtype.is_float == old.dtype.is_float and aligned.dtype.size >= old.dtype.size
+        wider = aligned.dtype.size >= old.dtype.size
+        return aligned.dtype.is_float == old.dtype.is_float and wider and _keeps_all(item, old)
+    wide = aligned.dtype.is_float and old.dtype.is_float and aligned.dtype.size <= old.dtype.size
     return wide and row.name in _ELEMENTWISE | {"nc_matmul"}
+
+
+def _keeps_all(item: Instruction, old: View) -> bool:
+    """Return whether a copy or a fill does not round what it writes."""
+    if item.row.name == "memset":
+        return abs(item.attribute("value")) in (0, 1)
+    source = item.operand("src")
+    return isinstance(source, View) and source.dtype is old.dtype
 
 
 def _overwrites_input(item: Instruction, operand_: Any, view: View) -> bool:

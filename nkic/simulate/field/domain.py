@@ -126,7 +126,9 @@ def distance_of(one: Numbers, other: Numbers, dtype: DType) -> float:
         return 0.0
     rule, size = ToleranceSettings().rule("", dtype), np.abs(other[both])
     tolerance = rule.atol * max(float(size.max()), 1.0) + rule.rtol * size
-    return float((np.abs(one[both] - other[both]) / tolerance).max())
+    off = np.abs(one[both] - other[both])
+    with np.errstate(divide="ignore"):  # integers have no tolerance
+        return float(np.divide(off, tolerance, out=np.zeros_like(off), where=off > 0).max())
 
 
 class Cause(NamedTuple):

@@ -415,12 +415,12 @@ def _is_identity(a: Elements) -> bool:
 
 
 def keys(a: Elements) -> Doubles:
-    """Return the places of elements in the random order; constants have their own."""
+    """Return the places of elements in a random order, of all sizes; constants have their own."""
     if not a.varies.any():
         return a.value
     top, prime = a.residues[TOP], PRIMES[TOP]
     size = hashed("order", np.minimum(top, prime - top)[None])[TOP] / prime
-    found: Doubles = signs(a.residues) * 2.0 ** (24 * size - 12)
+    found: Doubles = signs(a.residues) * 2.0 ** (253 * size - 126)
     return np.where(a.varies, found, a.value)
 
 

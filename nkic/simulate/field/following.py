@@ -5,7 +5,7 @@ The run decides what is constant: masks, indices, registers.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from zlib import crc32
 
@@ -42,7 +42,7 @@ class Field(Follower):
     """The elements of all tensors of a rank.
 
     `names` gives each input the name under which both programs get the same numbers, `seed` draws
-    them. `casts` counts the instructions that round what depends on inputs, by type;
+    them. `casts` has the instructions that round what depends on inputs, with the type;
     `wholly` lists places that make every result undecided.
     """
 
@@ -57,7 +57,7 @@ class Field(Follower):
         super().__init__(executable, memory, target)
         self.seed = seed
         self.store = self.stored()
-        self.casts: Counter[tuple[str, int]] = Counter()
+        self.casts = set[tuple[str, int]]()
         self._reasons = {NOWHERE: "NaN"}
         self._names: dict[int, str] = {}
         self.wholly: set[int] = set()
@@ -181,8 +181,8 @@ class Field(Follower):
             result = result.undecided(record.place, varies & ~whole)
             if (varies & ~whole).any():
                 self._reasons.setdefault(record.place, "conversion to integers")
-        elif varies.any() and dtype.size < 4 and not _only_moves(record, pattern):
-            self.casts[dtype.name, record.place] += 1
+        elif varies.any() and _bits(pattern) < 24 and not _only_moves(record, pattern):
+            self.casts.add((dtype.name, record.place))
         return result
 
     # ---- gather and scatter ----

@@ -13,7 +13,8 @@ So an element also has
 
 and each maximum is noted above its members. The difference of an element and of what is above it is
 at most 0; its exponential is a floor; and a sum of floors over all members of a maximum, at least
-one of which is equal to it, is at least exp(-slack).
+one of which is equal to it, is at least exp(-slack). What rounds to a narrower type is noted with
+its source and how far from it it may be, so that x - bfloat16(x) is small.
 """
 
 from __future__ import annotations
@@ -126,13 +127,12 @@ def _magnitude(x: Elements) -> Doubles:
 
 
 class Facts:
-    """The algebra of intervals, and what is known of maxima: what is above each base, and how many
-    members a maximum has.
+    """The algebra of intervals, and what is known of each base: which maximum is above it, how many
+    members it has as a maximum, and of which base it is the rounding, within which distance.
     """
 
     def __init__(self) -> None:
-        self.above = np.zeros(1 << 16)
-        self.members = np.zeros(1 << 16)
+        self.above, self.members, self.source, self.spread = self.known = np.zeros((4, 1 << 16))
         self.next = 1
         functions: dict[str, Function] = {
             name: partial(_ranged, name) for name in NUMERIC if name != "prelu"
@@ -164,8 +164,8 @@ class Facts:
         count = int(np.prod(shape))
         first, self.next = self.next, self.next + count
         while self.next > len(self.above):
-            self.above = np.concatenate([self.above, np.zeros(len(self.above))])
-            self.members = np.concatenate([self.members, np.zeros(len(self.members))])
+            self.known = np.concatenate([self.known, np.zeros(self.known.shape)], axis=1)
+            self.above, self.members, self.source, self.spread = self.known
         return np.arange(first, self.next, dtype=np.float64).reshape(shape)
 
     def is_below(self, lower: Doubles, upper: Doubles) -> Mask:
@@ -210,7 +210,18 @@ class Facts:
         high, low = np.minimum(rows[HIGH], slack), np.maximum(rows[LOW], -slack)
         high = np.where(slack < rows[LOW], rows[HIGH], high)
         result = _with(result, below, HIGH=high, KIND=DIFFERENCE, TOP=top, REST=rest, SLACK=slack)
-        return _with(result, over, LOW=low)
+        result = _with(result, over, LOW=low)
+        with np.errstate(invalid="ignore"):
+            reach = (slack + np.abs(x[FACTOR]) * self._apart(top, rest)) * (1 + 2 * UNIT) + TINY
+        rows = result.residues
+        high, low = np.minimum(rows[HIGH], reach), np.maximum(rows[LOW], -reach)
+        return _with(result, related & (low <= high), LOW=low, HIGH=high)
+
+    def _apart(self, one: Doubles, other: Doubles) -> Doubles:
+        """Return how far two bases may be from each other, infinity unless one rounds the other."""
+        a, b = (base.astype(np.int64) for base in (one, other))
+        found = np.where(self.source[a] == other, self.spread[a], np.inf)
+        return np.where(self.source[b] == one, self.spread[b], found)
 
     def _floors(self, a: Elements, b: Elements, result: Elements) -> Elements:
         """Return a sum as the floor that one of its terms is, or that both are together.
@@ -641,7 +652,12 @@ class Excluding(Field):
         scaled = (rows[ERROR] > 0) | (rows[FACTOR] != 1)
         own = varies & ((rows[BASE] == 0) | scaled & (not is_column) | (not exact))
         if own.any():
-            np.copyto(kept[BASE], self.facts.fresh(varies.shape), where=own)
+            fresh = self.facts.fresh(varies.shape)
+            if dtype.is_float and not exact:
+                places = fresh.astype(np.int64)
+                self.facts.source[places] = np.where(scaled | ~own, 0.0, rows[BASE])
+                self.facts.spread[places] = _magnitude(result) * unit + tiny
+            np.copyto(kept[BASE], fresh, where=own)
             kept[FACTOR][own], kept[ERROR][own] = 1.0, 0.0
         if not varies.all():
             kept[BASE][~varies], kept[KIND][~varies] = 0.0, 0.0

@@ -183,7 +183,7 @@ undecided("sets random numbers", "set_rng_seed", "rand_set_state")
 undecided("stores a register", "register_store", "scalar_store")
 undecided("counts from a register", "iota")
 undecided("prepares an exchange", "all_gather_v_prepare", "all_to_all_v_prepare")
-undecided("quantises", "quantize_mx", "nc_matmul_mx")
+undecided("works on quantised numbers", "quantize_mx", "nc_matmul_mx")
 
 
 def rule_of(row: Row) -> FieldRule | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -13,14 +14,16 @@ import nkic
 from nkic.base.device import KernelError
 from nkic.base.diagnostics import Reporter
 from nkic.base.profiles import Profile
-from nkic.base.source import SourceFile
+from nkic.base.source import CallChain, SourceFile, Span
 from nkic.compiler.compiled import CompileOptions
 from nkic.compiler.loader import Loader
 from nkic.compiler.pipeline import compile_source
 from nkic.compiler.request import parse_options, request_for
-from nkic.language.beta1 import indices, masks
-from nkic.language.trace import Trace, tracing
-from nkic.machine.targets import DEFAULT
+from nkic.language import views
+from nkic.language.beta1 import access, extents, indices, masks, recorded
+from nkic.language.trace import Trace, active, tracing
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.targets import DEFAULT, Buffer
 from nkic.program.program import Instruction
 from tests.programs import code
 
@@ -228,3 +231,139 @@ def test_all_places_of_a_small_box_are_tried() -> None:
         }
         known = mask.holds(box)
         assert known is None or inside == {known}
+
+
+# ---- What mutants found untested: results against NumPy, and small functions ---------------------
+
+NUMBERS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+
+
+def result(body: str, a: Any = NUMBERS) -> Any:
+    """Return what a kernel of `a` returns, which the lines assign to `out`."""
+    lines = "".join(f"    {line}\n" for line in body.strip().splitlines())
+    source = SourceFile(
+        "k.py", "\n".join(HEAD.splitlines()[:-1]) + "\n" + lines + "    return out\n"
+    )
+    artifact = nkic.compile(source, inputs={"a": a})
+    return nkic.run(artifact, {"a": a}).outputs["output_0"]
+
+
+OUT = "out = nl.ndarray({}, dtype=nl.{}, buffer=nl.shared_hbm)\n"
+STORE = OUT.format("a.shape", "float32")
+
+
+def test_a_row_counts_for_all_partitions_on_either_side() -> None:
+    for expression in ("nl.add(t, row)", "nl.add(row, t)", "nl.subtract(row, t)"):
+        body = f"t, row = nl.load(a), nl.load(a[1:2, :])\n{STORE}nl.store(out, {expression})"
+        row = NUMBERS[1:2]
+        wanted = row - NUMBERS if "subtract" in expression else NUMBERS + row
+        np.testing.assert_array_equal(result(body), wanted)
+
+
+def test_tensors_of_hbm_are_filled() -> None:
+    found = result("out = nl.full(a.shape, 3.0, dtype=nl.float32, buffer=nl.shared_hbm)")
+    np.testing.assert_array_equal(found, np.full((4, 6), 3.0))
+
+
+def test_blocks_of_blocks() -> None:
+    body = f"""
+t = nl.ndarray((2, 3, nl.par_dim(4), 6), dtype=nl.float32)
+for i in range(2):
+    for j in range(3):
+        t[i][j] = nl.add(nl.load(a), 10.0 * i + j)
+{OUT.format("(2, 3, 4, 6)", "float32").strip()}
+for i in range(2):
+    for j in range(3):
+        nl.store(out[i, j], t[i][j])
+"""
+    shift = 10.0 * np.arange(2)[:, None] + np.arange(3)
+    wanted = NUMBERS + shift[:, :, None, None].astype(np.float32)
+    np.testing.assert_allclose(result(body), wanted, rtol=1e-6)
+
+
+def test_dropout_of_nothing_keeps_all_in_the_type_that_is_asked_for() -> None:
+    for dtype, name in (("None", "float32"), ("nl.bfloat16", "bfloat16")):
+        body = f"t = nl.dropout(nl.load(a), 0.0, dtype={dtype})\n"
+        found = result(
+            body + OUT.format("a.shape", name).replace(f"nl.{name}", "t.dtype") + "nl.store(out, t)"
+        )
+        assert str(found.dtype) == name
+        np.testing.assert_allclose(found.astype(np.float32), NUMBERS, rtol=2.0**-8)
+
+
+def test_a_seed_is_set() -> None:
+    seed = "nl.random_seed(nisa.memset((128, 1), 1, dtype=nl.int32))\n"
+    body = "nl.store(out, nl.rand(a.shape))"
+    names = [instructions(text) for text in (seed + body, body)]
+    assert "set_rng_seed" in names[0] and "set_rng_seed" not in names[1]
+
+
+def test_a_run_is_between_two_bounds() -> None:
+    for axis, shape in ((0, (7, 2)), (1, (2, 7))):
+        both = masks._within(axis, 2, 3, 2)
+        for position in product(*map(range, shape)):
+            inside = all(one.holds(masks.Box(position, (1, 1))) for one in both)
+            assert inside == (2 <= position[axis] < 5)
+
+
+def test_an_access_that_reads_and_writes_has_one_label() -> None:
+    one, other = Span("k.py", 1, 1, 1, 2), Span("k.py", 1, 5, 1, 6)
+    assert [label.text for label in recorded._labels(one, one)] == ["read and written here"]
+    texts = [label.text for label in recorded._labels(one, other)]
+    assert texts == ["written here", "read here"]
+
+
+def test_only_dimensions_of_size_1_are_dropped() -> None:
+    def squeezed(shape: tuple[int, ...], buffer: Buffer, rank: int) -> Any:
+        tensor = active().declare(
+            shape, DTYPES["float32"], buffer, "t", CallChain(Span("k.py", 1, 1, 1, 2))
+        )
+        found = access.squeezed(views.whole(tensor), rank)
+        return found and found.shape
+
+    assert squeezed((2, 1, 3, 1), Buffer.HBM, 2) == (2, 3)
+    assert squeezed((2, 1, 3, 1), Buffer.HBM, 3) == (2, 1, 3)
+    assert squeezed((2, 3, 4), Buffer.HBM, 2) is None
+    assert squeezed((1, 3), Buffer.HBM, 1) == (3,)
+    assert squeezed((1, 3), Buffer.SBUF, 1) is None
+
+
+def test_arange_calls_are_those_of_dimensions_that_are_not_repeated() -> None:
+    class Part:
+        def __init__(self, shape: tuple[int, ...], *names: str) -> None:
+            self.shape, self._axes = shape, [frozenset([name]) for name in names]
+
+    tiles: Any = Part((4, 6), "i", "j"), Part((1, 6), "k", "l"), Part((2, 4, 6), "b", "m", "n")
+    found: Any = extents.axes_of((4, 6), *tiles)
+    assert [sorted(one) for one in found] == [["i", "m"], ["j", "l", "n"]]
+
+
+@pytest.mark.parametrize(
+    ("call", "function", "targets"),
+    [
+        ("nl.copy(x, dtype=nl.bfloat16)", np.positive, ("float32", "float16")),
+        ("nl.load(a, dtype=nl.bfloat16)", np.positive, ("float32", "float16")),
+        ("nisa.memset((4, 6), 0.3, dtype=nl.bfloat16)", lambda x: 0 * x + 0.3, ("float32",)),
+        ("nl.negative(x, dtype=nl.bfloat16)", np.negative, ("float32", "bfloat16")),
+    ],
+)
+def test_an_assignment_drops_no_rounding(call: str, function: Any, targets: Any) -> None:
+    """A copy, a load or a fill of bfloat16 is rounded to it, and every value for a wider tile."""
+    for target in targets:
+        body = f"x = nl.load(a)\nt = nl.ndarray((4, 6), dtype=nl.{target})\nt[...] = {call}\n"
+        wanted = function(NUMBERS).astype(ml_dtypes.bfloat16).astype(np.float32)
+        dtype = ml_dtypes.bfloat16 if target == "bfloat16" else np.dtype(target)
+        found = result(f"{body}{STORE}nl.store(out, t)")
+        np.testing.assert_array_equal(found, wanted.astype(dtype).astype(np.float32))
+
+
+def test_what_rounds_nothing_is_written_at_once() -> None:
+    """As a load of the type that is stored, or float32 before it is rounded."""
+    for call, count in (
+        ("nl.load(a)", 2),
+        ("nl.exp(nl.load(a))", 3),
+        ("nl.zeros((4, 6), nl.int8)", 3),
+    ):
+        kind = "float32" if "exp" not in call else "bfloat16"
+        body = f"t = nl.ndarray((128, 512), dtype=nl.{kind})\nt[...] = {call}\nnl.store(out, t)"
+        assert len(instructions(body.replace("(4, 6)", "(128, 512)"))) == count
