@@ -162,7 +162,6 @@ HOMONYMS = {
     "judge/reference.py": {"iota"},
     "judge/schemas.py": {"axes", "integer"},
     "language/enums.py": {"perf_mode"},
-    "language/foreign.py": {"reciprocal", "topk", "axes", "keepdims", "device_print"},
     "language/names.py": {"tile_size"},
     "language/isa.py": {"scalar_compute"},  # which no kernel calls by name
     "migrate/advise.py": {"accumulate"},  # the name of an advice

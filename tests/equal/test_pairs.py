@@ -290,9 +290,12 @@ def test_constants_are_those_of_the_run() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
-def test_tables_of_a_program_are_constants(dtype: str, tmp_path: Path) -> None:
-    np.save(tmp_path / "t.npy", np.full((24, 32), 3, dtype))
-    table = f"table = nl.shared_constant({str(tmp_path / 't.npy')!r})\n"
+def test_tables_of_a_program_are_constants(
+    dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("t.npy", np.full((24, 32), 3, dtype))
+    table = "table = nl.shared_constant('t.npy')\n"
     made = table + "out = x * nl.load(table)"
     if dtype == "float32":  # no copy of it is an instruction's result
         out = "out = nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)\n"
