@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import io
 import itertools
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -167,6 +168,8 @@ class _Text:
     def __init__(self, source: SourceFile) -> None:
         self.source = source
         self.lines = io.StringIO(source.text, newline="").readlines()  # LF, CRLF and CR end one
+        self.has_crlf = all(line.endswith("\r\n") for line in self.lines)
+        self.step = "\t" if re.search(r"(?m)^\t", source.text) else "    "
         self.all = [*walk(parse(source))]
 
     def of(self, span: Span) -> str:
@@ -184,6 +187,7 @@ class _Text:
         text = self.source.text
         for span, new in sorted(edits, reverse=True):
             start, end = self._ends(span)
+            new = re.sub(r"\r?\n", "\r\n", new) if self.has_crlf else new
             text = text[:start] + new + text[end:]
         return text
 
@@ -354,12 +358,14 @@ class _Text:
             return
         kept = self._fresh(f"{load.tile}_kept")
         known = f"({key})" if "," in key else key
-        made = [text.replace("\n", "\n    ") for text in (*made, f"{kept}[{key}] = {load.tile}")]
+        made = [
+            text.replace("\n", f"\n{self.step}") for text in (*made, f"{kept}[{key}] = {load.tile}")
+        ]
         yield start, f"{outer}{kept} = {{}}\n"
         yield (
             self._line(last.span),
             f"{inner}if {known} not in {kept}:\n"
-            + "".join(f"{inner}    {text}\n" for text in made)
+            + "".join(f"{inner}{self.step}{text}\n" for text in made)
             + f"{inner}{load.tile} = {kept}[{key}]\n",
         )
 

@@ -542,6 +542,17 @@ def test_the_copy_of_the_first_product_becomes_that_of_the_sum(is_else: bool) ->
     assert text.endswith(f"{ALL_IN_PSUM}    {copy}\n    store(m, total)\n")
 
 
+def test_new_lines_end_and_begin_as_those_of_the_file() -> None:
+    text = SUMS.replace("ADD", ADD.replace(", ", ",\n                "))
+    (plain,) = in_psum(text)
+    (other,) = in_psum(text.replace("\n", "\r\n"))
+    assert other == plain.replace("\n", "\r\n")
+    tabbed = LOOPS.replace("PART", "j").replace("    ", "\t")
+    assert kept(tabbed, 4) == [
+        each.replace("    ", "\t") for each in kept(LOOPS.replace("PART", "j"), 4)
+    ]
+
+
 def test_a_sum_that_each_iteration_begins_stays_in_its_loop() -> None:
     text = SUMS.replace("ADD", ADD).replace(
         "    for k in r:\n", "    for k in r:\n        f(total)\n"
