@@ -529,18 +529,20 @@ class _Text:
 
     def widened(self, line: int, width: int, count: int) -> Iterator[str]:
         """Let each iteration of the loop around a line do the work of `count` iterations, on tiles
-        of so many times `width` columns.
+        of so many times `width` columns, if it uses its number in slices alone.
         """
         around = [n for n in self.all if isinstance(n, nodes.For) and n.span.end_line >= line]
         loops = [loop for loop in around if loop.span.line < line]
         bounds = self._range(loops[-1]) if loops else None
         if bounds is None:
             return
-        loop, total, changed = loops[-1], str(width * count), _assigned(loops[-1:])
+        loop, total, uses = loops[-1], str(width * count), 0
+        number = _names(loop.target).keys()
         start, stop, step = bounds
         wide = str(count * int(step)) if step.isdigit() else f"{count} * ({step})"
         edits = [(loop.iter.span, f"range({start}, {stop}, {wide})")]
         for node in (node for each in loop.body for node in walk(each)):
+            uses += _name(node) in number
             parts: Sequence[nodes.Expression | None] = ()
             if isinstance(node, nodes.Slice):
                 parts = (node.lower, node.upper)
@@ -551,10 +553,12 @@ class _Text:
             elif isinstance(node, nodes.Call) and _is_slice(node):
                 parts = node.args
             first, end = parts if len(parts) == 2 else (None, None)
-            if first is not None and end is not None and changed & _names(first).keys():
+            if first is not None and end is not None and number & _names(first).keys():
                 is_size = isinstance(node, nodes.Call) and self._name(node) == "ds"
                 edits.append((end.span, total if is_size else f"{self.of(first.span)} + {total}"))
-        yield self.replaced(edits)
+                uses -= sum(_name(n) in number for part in (first, end) for n in walk(part))
+        if not uses:
+            yield self.replaced(edits)
 
     # Fused instructions
 

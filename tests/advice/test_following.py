@@ -657,8 +657,16 @@ def test_tiles_get_wider(start: str, wide: str) -> None:
         assert f"c = {wide}" in text and "x[i : i + 128, c]" in text
 
 
-def test_a_loop_over_tiles_stays() -> None:
-    text = COLUMNS.replace("range(4, C // 64, 2)", "tiles")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("range(4, C // 64, 2)", "tiles"),
+        ("f(t[", "if j == 8:\n            g(t)\n        f(t["),  # for these columns alone
+        ("f(t[", "f(j, t["),
+    ],
+)
+def test_a_loop_whose_iterations_differ_stays(old: str, new: str) -> None:
+    text = COLUMNS.replace(old, new).replace("START", "j * 64 : (j + 1) * 64")
     assert [*edited(SourceFile("k.py", text), answer("larger-tiles:k.py:5:64:8"))] == []
 
 
