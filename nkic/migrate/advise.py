@@ -60,11 +60,10 @@ def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
         yield from text.fused(int(first), int(second))
     elif kind == "accumulate":
         yield from text.summed(int(numbers))
+    elif kind == "whole-rows":
+        yield from text.in_one_transfer(int(numbers))
     elif kind == "larger-tiles":
         yield from text.widened(*map(int, numbers.split(":")))
-    elif kind == "larger-tiles":
-        line, width, count = map(int, numbers.split(":"))
-        yield from text.widened(line, width, count)
 
 
 TRACED = ("affine_range", "sequential_range")
@@ -183,10 +182,12 @@ class _Text:
         )
         return start, end
 
-    def replaced(self, edits: Sequence[Edit]) -> str:
-        text = self.source.text
+    def replaced(self, edits: Sequence[Edit], within: Span | None = None) -> str:
+        """Return the text, or a part of it, with edits."""
+        first, last = self._ends(within) if within is not None else (0, len(self.source.text))
+        text = self.source.text[first:last]
         for span, new in sorted(edits, reverse=True):
-            start, end = self._ends(span)
+            start, end = (place - first for place in self._ends(span))
             new = re.sub(r"\r?\n", "\r\n", new) if self.has_crlf else new
             text = text[:start] + new + text[end:]
         return text
@@ -559,6 +560,42 @@ class _Text:
                 uses -= sum(_name(n) in number for part in (first, end) for n in walk(part))
         if not uses:
             yield self.replaced(edits)
+
+    # Whole rows
+
+    def in_one_transfer(self, line: int) -> Iterator[str]:
+        """Load in front of a loop from 0 on, in one transfer, the columns that its iterations load
+        in pieces, and give each a slice of the tile.
+        """
+        load = self._load(line)
+        start, stop, _ = (self._range(load.loops[-1]) if load is not None else None) or ("",) * 3
+        if load is None or start != "0" or len(load.made) != 2:
+            return
+        (declared, transfer), loop = load.made, load.loops[-1]
+        number, row = _name(loop.target), self._fresh(f"{load.tile}_row")
+        shapes = [n.elts for n in walk(declared) if isinstance(n, nodes.Tuple) and len(n.elts) == 2]
+        parts = [n.elts[-1] for n in walk(transfer) if isinstance(n, nodes.Tuple) and n.elts]
+        pieces = [n for n in parts if isinstance(n, nodes.Slice) and number in _names(n)]
+        uses = [sum(_name(n) == number for n in walk(each)) for each in (transfer, *pieces)]
+        others = {*_names(declared), *_names(transfer)} & _assigned([loop]) - {number, load.tile}
+        if len(pieces) != 1 or len(shapes) != 1 or uses[0] != uses[1] or others:
+            return
+        lower = self.of(pieces[0].lower.span) if pieces[0].lower is not None else ""
+        if not re.fullmatch(rf"{number}( \* [\w.]+)?", lower):
+            return
+        is_plain = lower == number or re.fullmatch(r"[\w.]+", stop)
+        end = lower.replace(number, stop if is_plain else f"({stop})", 1)
+        tile = next(n.span for n in walk(declared) if _name(n) == load.tile)
+        filled = next(n.span for n in walk(transfer) if _name(n) == load.tile)
+        comment = self._with_comment(declared).removeprefix(self.of(declared.span))
+        made = [
+            self.replaced([(tile, row), (shapes[0][-1].span, end)], declared.span) + comment,
+            self.replaced([(filled, row), (pieces[0].span, f"0 : {end}")], transfer.span),
+        ]
+        lines = "".join(f"{self._indent(loop.span)}{text}\n" for text in made)
+        view = f"{load.tile} = {row}[:, {self.of(pieces[0].span)}]"
+        edits = [(self._line(declared.span), ""), (transfer.span, view)]
+        yield self.replaced([(self._before(loop.span), lines), *edits])
 
     # Fused instructions
 

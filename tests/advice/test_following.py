@@ -676,3 +676,70 @@ def test_a_declaration_between_stays_in_front() -> None:
     text = f"if 1:\n{first}{tile}    nisa.tensor_reduce(dst=r, op=nl.add, data=y, axis=1)\n"
     (new,) = edited(SourceFile("k.py", text), answer("fuse:k.py:2:4"))
     assert new.startswith(f"if 1:\n{tile}{first[:-2]}, reduce_op=nl.add, reduce_res=r, ")
+
+
+PIECES = """\
+for i in r:
+    for k in range(0, d, 128):
+        t = nl.ndarray((128, 128), dtype=x.dtype, buffer=nl.sbuf)  # a piece
+        nisa.dma_copy(dst=t, src=x[i, PART])  # of a row
+        f(t)
+"""
+
+
+def in_one(text: str) -> list[str]:
+    return [*edited(SourceFile("k.py", text), answer("whole-rows:k.py:4"))]
+
+
+@pytest.mark.parametrize(
+    ("loop", "part", "end"),
+    [
+        ("range(0, d, 128)", "k : k + 128", "d"),
+        ("range(n)", "k * W : (k + 1) * W", "n * W"),
+        ("range(d // 128)", "k * 128:k * 128 + 128", "(d // 128) * 128"),
+    ],
+)
+def test_pieces_of_a_row_are_loaded_at_once(loop: str, part: str, end: str) -> None:
+    (text,) = in_one(PIECES.replace("range(0, d, 128)", loop).replace("PART", part))
+    assert text == (
+        "for i in r:\n"
+        f"    t_row = nl.ndarray((128, {end}), dtype=x.dtype, buffer=nl.sbuf)  # a piece\n"
+        f"    nisa.dma_copy(dst=t_row, src=x[i, 0 : {end}])\n"
+        f"    for k in {loop}:\n"
+        f"        t = t_row[:, {part}]  # of a row\n"
+        "        f(t)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("range(0, d", "range(128, d"),
+        ("range(0, d, 128)", "tiles"),
+        ("x[i, k : k + 128]", "x[k, k : k + 128]"),
+        ("x[i, k : k + 128]", "x[i, k : k + 128, 0]"),
+        ("x[i, k : k + 128]", "x[i, 2 + k : k + 130]"),
+        ("x[i, k : k + 128]", "x[i, : k]"),
+        ("f(t)", "i = f(t)"),
+        ("(128, 128)", "(128, 1, 128)"),
+        ("(128, 128)", "()"),
+        ("(128, 128)", "shape"),
+    ],
+)
+def test_what_is_not_one_row(old: str, new: str) -> None:
+    assert in_one(PIECES.replace("PART", "k : k + 128").replace(old, new)) == []
+
+
+def test_the_newcomers_gating_kernel_follows_all_advice() -> None:
+    """As far as a person who follows the advice by hand (tests/advice/ladders.py)."""
+
+    def compile(text: str) -> tuple[SourceFile, Executable]:
+        source = SourceFile("k.py", text)
+        inputs = {"x": "bfloat16[512,1024]", "w": "bfloat16[1024,64]"}
+        return source, nkic.compile(source, inputs=inputs).executable
+
+    advised = advise(HEAD + GATING_STEPS[0].text, compile)
+    kinds = [step.answer.name.partition(":")[0] for step in advised.steps if step.taken]
+    assert kinds[:4] == ["buffers", "whole-rows", "load-once", "accumulate"]
+    by_hand = advising._ran(HEAD + GATING_STEPS[-1].text, compile)
+    assert advised.steps[-1].after_ns <= 1.02 * by_hand.time_ns
