@@ -183,23 +183,27 @@ def paths(line: Any, use: str) -> Iterator[tuple[str, str]]:
             yield by, path_in(text)
 
 
-def refuse_losses(line: Any, session: Any, also_read: Iterable[tuple[str, str]] = ()) -> None:
+Paths = Iterable[tuple[str, str]]
+
+
+def refuse_losses(line: Any, session: Any, also_read: Paths = (), also_written: Paths = ()) -> None:
     """Refuse, before any work, what cannot be written, and what would replace what `line` reads or
-    writes. `also_read` are files that it does not name. Raises `UsageFailed`.
+    writes. `also_read` and `also_written` are files that it does not name. Raises `UsageFailed`.
     """
+    reads = [("reads", *each) for each in [*also_read, *paths(line, "reads")]]
+    written = [*paths(line, "writes"), *also_written]
+    own = [("-o", line.output)] if getattr(line, "output", None) else []
     message_file, session.message_file = session.message_file, None  # nothing is said in it yet
-    _refuse_losses(line, filled(Shared, {"message_file": message_file}), [*also_read])
+    shared = filled(Shared, {"message_file": message_file})
+    uses = [*reads, *(("writes", *each) for each in [*own, *written])]
+    _refuse_losses(paths(shared, "writes"), uses)
     session.message_file = message_file
-    _refuse_losses(line, line, [*also_read])
+    _refuse_losses(written, reads)
 
 
-def _refuse_losses(line: Any, writer: Any, also_read: Iterable[tuple[str, str]]) -> None:
-    named = [("reads", *each) for each in [*also_read, *paths(line, "reads")]]
-    if writer is not line:
-        own = [("-o", line.output)] if getattr(line, "output", None) else []
-        named += [("writes", *each) for each in [*own, *paths(line, "writes")]]
+def _refuse_losses(written: Paths, named: Iterable[tuple[str, str, str]]) -> None:
     used = {files.real(path): (use, by) for use, by, path in named if "\0" not in path}
-    for by, path in paths(writer, "writes"):
+    for by, path in written:
         files.refuse_unwritable(path)
         if path == files.STANDARD or not files.keeps(path):
             continue

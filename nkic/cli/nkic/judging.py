@@ -49,9 +49,11 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     reference = files.real(Path(line.task).parent / task.reference_file)
     sources = [source for path in line.candidates for source in _sources(path, reference)]
     in_folders = [("a candidate", source) for source in sources if isinstance(source, str)]
-    refuse_losses(line, session, [("the reference", str(reference)), *in_folders])
-    if line.jsonl and files.real(_part(line.jsonl)) in map(files.real, line.candidates):
-        raise bad_value(f"--jsonl: `{_part(line.jsonl)}` is a candidate", "choose another file")
+    also_read = [("the reference", str(reference)), *in_folders]
+    part = _part(line.jsonl)
+    refuse_losses(line, session, also_read, [("--jsonl", part)] if part else [])
+    if part and Path(part).is_dir():
+        raise bad_value(f"--jsonl: `{part}` is a folder", "choose another file")
     judge = Judge(
         task,
         secret=secret_of(line.secret),
@@ -127,8 +129,11 @@ def pool_of(cluster: str | None, jobs: int) -> Pool:
     return ClusterPool(cluster)
 
 
-def _part(path: str) -> str:
-    return f"{path}.part"
+def _part(path: str | None) -> str:
+    """Return where lines of an interrupted run are kept: beside the file, if that keeps any."""
+    if path is None or path == STANDARD or not files.keeps(path):
+        return ""
+    return f"{files.real(path) if Path(path).is_symlink() else path}.part"
 
 
 @contextmanager
@@ -139,7 +144,7 @@ def _jsonl(path: str | None, session: Session) -> Iterator[Callable[[str], objec
     if path is None or path == STANDARD:
         yield str if path is None else partial(files.write, STANDARD)
         return
-    count = 0
+    count, part = 0, _part(path)
 
     def write(line: str) -> None:
         nonlocal count
@@ -147,12 +152,12 @@ def _jsonl(path: str | None, session: Session) -> Iterator[Callable[[str], objec
         count += 1
 
     try:
-        with files.replacing(path, part=_part(path) if files.keeps(path) else "") as stream:
+        with files.replacing(path, part=part) as stream:
             yield write
     except BaseException:
-        if count and files.keeps(path):
-            text = f"`{path}` is not written: what was done is in `{_part(path)}`"
-            session.tell("part", f"{text}, {plural(count, 'line')}", path=_part(path), lines=count)
+        if count and part:
+            text = f"`{path}` is not written: what was done is in `{part}`"
+            session.tell("part", f"{text}, {plural(count, 'line')}", path=part, lines=count)
         raise
 
 
