@@ -23,7 +23,7 @@ BUDGET = {
     "machine": (9_444, 31),
     "source": (6_075, 14),
     "program": (1_750, 6),
-    "interpret": (16_228, 52),
+    "interpret": (16_234, 52),
     "language": (13_450, 42),
     "specialise": (4_405, 13),
     "stdlib": (984, 7),

@@ -441,6 +441,7 @@ class Property:
     """The `property` class: getter, setter and deleter are kernel functions, or None."""
 
     __slots__ = ("doc", "fdel", "fget", "fset")
+    _kind_ = "property"
 
     def __init__(
         self, fget: Any = None, fset: Any = None, fdel: Any = None, doc: Any = None
@@ -470,12 +471,14 @@ class StaticMethod(_Wrapper):
     """The `staticmethod` class."""
 
     __slots__ = ()
+    _kind_ = "staticmethod"
 
 
 class ClassMethod(_Wrapper):
     """The `classmethod` class."""
 
     __slots__ = ()
+    _kind_ = "classmethod"
 
 
 class Super:
@@ -584,6 +587,8 @@ DictInstance = _payload("DictInstance", dict)
 class ErrorInstance(Exception):
     """An exception as a kernel object, raised by the kernel or about to be caught by it."""
 
+    _kind_ = Instance._kind_
+
     def __init__(self, cls: Class, args: tuple[Any, ...] = ()) -> None:
         super().__init__(*args)
         self.cls = cls
@@ -640,6 +645,7 @@ class Generator:
     """The result of calling a generator function, or of a generator expression."""
 
     __slots__ = ("frame", "function", "running", "values")
+    _kind_ = "generator"
 
     def __init__(self, function: Function, frame: list[Any], values: Any) -> None:
         self.function = function

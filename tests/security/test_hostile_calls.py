@@ -86,3 +86,8 @@ def test_the_calls_reach_every_stage(folder: Path, capfd: pytest.CaptureFixture[
         codes.add(run(nkic, "nkic", ["k.py", "--arg", "a=float32[128,16]", "-o", "k.neff"]))
     capfd.readouterr()
     assert codes == {0, 1}
+
+
+def test_classes_of_the_interpreter_say_what_they_are() -> None:
+    kinds = ("StaticMethod", "ClassMethod", "Property", "Generator", "ErrorInstance")
+    assert [name for name in kinds if not hasattr(getattr(objects, name), "_kind_")] == []
