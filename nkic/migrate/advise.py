@@ -167,7 +167,7 @@ class _Text:
     def __init__(self, source: SourceFile) -> None:
         self.source = source
         self.lines = io.StringIO(source.text, newline="").readlines()  # LF, CRLF and CR end one
-        self.has_crlf = all(line.endswith("\r\n") for line in self.lines)
+        self.has_crlf = "\r\n" in source.text and "\n" not in source.text.replace("\r\n", "")
         self.step = "\t" if re.search(r"(?m)^\t", source.text) else "    "
         self.all = [*walk(parse(source))]
 
@@ -498,12 +498,15 @@ class _Text:
         tile, result = (text.partition("[")[0].strip() for text in (products[0], total))
         made: nodes.Statement = found[0][0]
         once = made
+        told: set[str] = set()  # names that tell the first product
         for choice in (n for n in self.all if isinstance(n, nodes.If)):
             branches = [choice.body, choice.orelse]
             if (made,) in branches and all(len(branch) == 1 for branch in branches):
                 once, made = branches[1 - branches.index((made,))][0], choice
+                told = {*_names(choice.test)}
         loops = [n for n in self.all if isinstance(n, nodes.For) and n.span.covers(made.span)]
         loops.sort(key=lambda loop: loop.span[1:3], reverse=True)
+        told &= _assigned(loops)
         beside = [n for n in loops[0].body if n != made] if loops else []
         uses = [n for n in beside if {tile, result} & _names(n).keys()]
         declared = [n for n in uses if isinstance(n, nodes.Assign) and _name(n.targets[0]) == tile]
@@ -513,6 +516,8 @@ class _Text:
         for loop in loops:
             others = [n for n in loop.body if n not in around] if around else []
             if fixed & _assigned([loop]) or any({tile, result} & _names(n).keys() for n in others):
+                break
+            if loop.orelse or (told and not told - _assigned(around)):
                 break
             around.append(loop)
         moved = [made, declared[0]]
@@ -556,7 +561,9 @@ class _Text:
             first, end = parts if len(parts) == 2 else (None, None)
             if first is not None and end is not None and number & _names(first).keys():
                 is_size = isinstance(node, nodes.Call) and self._name(node) == "ds"
-                edits.append((end.span, total if is_size else f"{self.of(first.span)} + {total}"))
+                is_simple = not re.search(r"[<>&|^]|\b(if|or|and|not)\b", self.of(first.span))
+                begins = self.of(first.span) if is_simple else f"({self.of(first.span)})"
+                edits.append((end.span, total if is_size else f"{begins} + {total}"))
                 uses -= sum(_name(n) in number for part in (first, end) for n in walk(part))
         if not uses:
             yield self.replaced(edits)

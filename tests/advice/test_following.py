@@ -537,7 +537,7 @@ def test_products_are_added_in_psum() -> None:
 def test_the_copy_of_the_first_product_becomes_that_of_the_sum(is_else: bool) -> None:
     copy = "nisa.tensor_copy(dst=total, src=p)"
     first, second = (copy, ADD) if is_else else (ADD, copy)
-    choice = f"if k > 0:\n                {first}\n            else:\n                {second}"
+    choice = f"if k + j > 0:\n                {first}\n            else:\n                {second}"
     (text,) = in_psum(SUMS.replace("ADD", choice))
     assert text.endswith(f"{ALL_IN_PSUM}    {copy}\n    store(m, total)\n")
 
@@ -551,6 +551,21 @@ def test_new_lines_end_and_begin_as_those_of_the_file() -> None:
     assert kept(tabbed, 4) == [
         each.replace("    ", "\t") for each in kept(LOOPS.replace("PART", "j"), 4)
     ]
+
+
+def test_a_sum_that_a_copy_begins_stays_in_the_loop_of_its_products() -> None:
+    """The copy begins it anew in each iteration of the loop around."""
+    copy = "nisa.tensor_copy(dst=total, src=p)"
+    choice = f"if j:\n                {ADD}\n            else:\n                {copy}"
+    (text,) = in_psum(SUMS.replace("ADD", choice))
+    assert "    for k in r:\n        p = nl.ndarray" in text
+    assert f"moving=t)\n        {copy}\n    store" in text
+
+
+def test_a_last_line_without_an_end() -> None:
+    text = SUMS.replace("ADD", ADD).replace("    store(m, total)\n", "").rstrip()
+    (plain,) = in_psum(text)
+    assert in_psum(text.replace("\n", "\r\n")) == [plain.replace("\n", "\r\n")]
 
 
 def test_a_sum_that_each_iteration_begins_stays_in_its_loop() -> None:
@@ -575,6 +590,7 @@ def test_a_sum_that_each_iteration_begins_stays_in_its_loop() -> None:
         ("p = nl.ndarray(s, buffer=nl.psum)", "p = ones[j]"),
         ("            p = nl.ndarray(s, buffer=nl.psum)  # one bank\n", ""),
         ("t = load(k, j, m)", "s = t = load(k, j, m)"),
+        (ADD, f"{ADD}\n        else:\n            f(total)"),
     ],
 )
 def test_what_psum_does_not_add(old: str, new: str) -> None:
@@ -640,6 +656,7 @@ for i in range(0, R, 128):
         ("j * 64 : (j + 1) * 64", "j * 64 : j * 64 + 512"),
         ("nl.ds(j * 64, 64)", "nl.ds(j * 64, 512)"),
         ("slice(j * 64, j * 64 + 64)", "slice(j * 64, j * 64 + 512)"),
+        ("j << 6 : j + 1 << 6", "j << 6 : (j << 6) + 512"),
     ],
 )
 def test_tiles_get_wider(start: str, wide: str) -> None:
