@@ -52,7 +52,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     also_read = [("the reference", str(reference)), *in_folders]
     part = _part(line.jsonl)
     refuse_losses(line, session, also_read, [("--jsonl", part)] if part else [])
-    if part and Path(part).is_dir():
+    if part and files.is_folder(part):
         raise bad_value(f"--jsonl: `{part}` is a folder", "choose another file")
     judge = Judge(
         task,
