@@ -164,7 +164,7 @@ HOMONYMS = {
     "language/enums.py": {"perf_mode"},
     "language/names.py": {"tile_size"},
     "language/isa.py": {"scalar_compute"},  # which no kernel calls by name
-    "migrate/advise.py": {"accumulate"},  # the name of an advice
+    "migrate/edits.py": {"accumulate"},  # the name of an advice
     "report/measured.py": {"activation"},
     "simulate/field/decide.py": {"iota"},
     "simulate/field/elements.py": {"reciprocal"},

@@ -53,7 +53,8 @@ ALLOWED = {
     "simulate": "base machine artifact",
     "report": "base machine artifact",
     "report.figures": "base machine artifact simulate report",
-    "migrate.advise": "base machine source artifact simulate report",
+    "migrate.edits": "base machine source report",
+    "migrate.advise": "base machine source artifact simulate report migrate.edits",
     "migrate": f"{DATA} source artifact language specialise simulate compiler.compiled"
     " compiler.pipeline",
     "api": f"{DATA} artifact source interpret language specialise simulate report report.figures"

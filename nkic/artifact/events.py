@@ -5,8 +5,8 @@ All times are picoseconds of simulated time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
@@ -116,9 +116,12 @@ class Change:
 
     `retimed` returns an event's timing, given its number, the event, and its original timing. With
     `tables` off, the scalar engine has all activation tables at once. `wires` replaces the
-    program's semaphores by pairs of events (signalling, waiting).
+    program's semaphores by pairs of events (signalling, waiting). `moved` has the events that other
+    streams run, of these or of the trace, by index.
     """
 
     retimed: Callable[[int, Event, Timing], Timing] | None = None
     tables: bool = True
     wires: Sequence[tuple[int, int]] | None = None
+    moved: Mapping[int, int] = field(default_factory=dict)
+    streams: Sequence[StreamRecord] = ()

@@ -11,15 +11,17 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 
 from nkic.artifact.events import Cause, Change, Event
-from nkic.artifact.records import PatternRecord
+from nkic.artifact.records import PatternRecord, StreamRecord
 from nkic.base.diagnostics import code
 from nkic.base.text import size
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.operands import Facts, Tile
 from nkic.machine.patterns import run
+from nkic.machine.rules import violations
 from nkic.machine.targets import PARTITIONS, SHORT_NAMES, Buffer, Engine
 from nkic.machine.timing import Timing, timing
 from nkic.report.costs import Accounts, Edge, LiveRange, Relation, edges, peak
@@ -30,6 +32,7 @@ from nkic.report.shorter import (
     Question,
     Subject,
     accumulated,
+    at_once,
     bytes_of,
     chains,
     fused,
@@ -300,6 +303,7 @@ def questions(
         *triggers(source),
         *accumulated(source),
         *fused(source),
+        *at_once(source),
         *wider(source),
         *larger(source),
         *swapped(source),
@@ -307,6 +311,7 @@ def questions(
         *source.fewer_transfers(),
         *source.narrow_products(),
         *source.memory(),
+        *source.elsewhere(),
         *source.tables(),
         *source.free(),
     ]
@@ -314,6 +319,12 @@ def questions(
         (question for question in candidates if question.weight),
         key=lambda candidate: (-candidate.weight, candidate.name),
     )
+
+
+BUSY = 0.6  # share of the time for which an engine works, from which another one could help
+MOST_MOVED = 3  # lines that are tried on other engines
+# Not gpsimd: it shares a port to SBUF with vector, and no public figure says what that costs.
+OTHERS = (Engine.SCALAR, Engine.VECTOR)
 
 
 class _Questions(Subject):
@@ -406,7 +417,6 @@ class _Questions(Subject):
         if not waits:
             return
         dependences, by_slots = edges(self.trace, self.accounts.uses), self._by_slots()
-        original = _wired(dependences, by_slots)
         tensors: dict[Line, set[int]] = defaultdict(set)
         for edge in dependences:
             if edge.relation is Relation.MEMORY:
@@ -437,11 +447,12 @@ class _Questions(Subject):
                     "iteration has a tile of its own, and need not wait for the one before"
                 )
             change = _wired(others, by_slots)
-            yield Question(f"buffers:{places}", text, change, True, weight, lines[0], original)
+            yield Question(f"buffers:{places}", text, change, True, weight, lines[0], self.original)
         data = [edge for edge in dependences if edge.relation is not Relation.MEMORY]
         text = "if nothing waited for free memory"
         weight = sum(waits.values())
-        yield Question("free-memory", text, _wired(data, by_slots), False, weight, None, original)
+        change = _wired(data, by_slots)
+        yield Question("free-memory", text, change, False, weight, None, self.original)
 
     def _has_room(self, tensors: set[int]) -> bool:
         """Whether memory has room for another one of these tensors at the run's peak."""
@@ -488,6 +499,58 @@ class _Questions(Subject):
             for token in event.tokens
             if event.record.row is None or events[token].record.row is None
         ]
+
+    @cached_property
+    def original(self) -> Change:
+        """The run as it was, by its dependences instead of its semaphores."""
+        return _wired(edges(self.trace, self.accounts.uses), self._by_slots())
+
+    def elsewhere(self) -> Iterator[Question]:
+        """Ask about running a line's instructions on another engine than the busiest one."""
+        busy: dict[Engine, int] = defaultdict(int)
+        by_line: dict[Line, list[int]] = defaultdict(list)
+        for event in self.trace.events:
+            if event.record.row is not None and (engine := self.engine(event)) is not Engine.DMA:
+                busy[engine] += event.free - event.start
+        busiest = max(busy, key=lambda each: busy[each], default=None)
+        cores = max(1, self.trace.executable.cores)
+        if busiest is None or busy[busiest] < BUSY * self.trace.end * cores:
+            return
+        for number, event in enumerate(self.trace.events):
+            row = event.record.row
+            if row is not None and self.engine(event) is busiest and "engine" in row.parameters:
+                by_line[self.line(event)].append(number)
+        weights = {line: self.weight(numbers) for line, numbers in by_line.items()}
+        for line in sorted(weights, key=lambda each: (-weights[each], each))[:MOST_MOVED]:
+            for engine in OTHERS:
+                change = self._on(by_line[line], engine) if busy[engine] < busy[busiest] else None
+                if change is not None:
+                    adds = f"engine=nisa.engine.{engine.value}"
+                    text = f"run {line.short} on the {engine.value} engine: pass `{adds}`"
+                    name, weight = f"engine-{engine.value}:{line}", weights[line]
+                    yield Question(name, text, change, True, weight, line, self.original, adds=adds)
+
+    def _on(self, numbers: list[int], engine: Engine) -> Change | None:
+        """Return the change in which an engine runs these events; None if it cannot."""
+        events, streams = [*self.trace.events], [*self.trace.streams]
+        times, moved, known = dict[int, Timing](), dict[int, int](), dict[int, Timing]()
+        index = {(stream.core, stream.engine): i for i, stream in enumerate(streams)}
+        for number in numbers:
+            event, core = events[number], self.stream(events[number]).core
+            if id(event.record) not in known:
+                row, facts = event.record.row, self.facts(event, engine)
+                if row is None or [*violations(row, facts)]:
+                    return None
+                known[id(event.record)] = timing(row, facts, engine)
+            if (core, engine) not in index:
+                index[core, engine] = len(streams)
+                streams.append(StreamRecord(core, engine, 0, ()))
+            times[number], moved[number] = known[id(event.record)], index[core, engine]
+            events[number] = event._replace(stream=moved[number])
+        trace = replace(self.trace, events=tuple(events), streams=tuple(streams))
+        wires = _wired(edges(trace, self.accounts.uses), self._by_slots())
+        retimed = timed_change(times).retimed
+        return replace(wires, retimed=retimed, moved=moved, streams=streams)
 
     # Limits
 

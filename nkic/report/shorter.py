@@ -7,19 +7,25 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 from nkic.artifact.events import Change, Event, Trace
 from nkic.artifact.records import InstructionRecord, OperandRecord, PatternRecord, StreamRecord
 from nkic.base.text import size, whole_number
 from nkic.machine.instructions.combined import (
+    ACTIVATION,
+    NEGATED,
     PRODUCT,
     TRIGGERS,
+    WITH_SCALARS,
     adding_up,
     in_turn,
     is_addition,
     is_multiplication,
     is_sum_of_columns,
+    joined,
+    joining,
     may_add_up,
 )
 from nkic.machine.operands import Depends, Facts
@@ -98,6 +104,13 @@ class Subject:
         assert record.row is not None
         facts = self.trace.executable.facts(record, self.trace.target, stream.engine)
         return timing(record.row, facts, stream.engine, stream.queue)
+
+    def facts(self, event: Event, engine: Engine | None = None) -> Facts:
+        """Return an event's instruction, on its own engine or on another one, as the table's
+        functions see it.
+        """
+        engine = engine or self.engine(event)
+        return self.trace.executable.facts(event.record, self.trace.target, engine)
 
     def transfers(self) -> Iterator[tuple[int, Event]]:
         for number, event in enumerate(self.trace.events):
@@ -254,6 +267,57 @@ def _reduced(subject: Subject, event: Event, writers: Mapping[int, int]) -> tupl
         return before, False
     is_square = is_multiplication(row, given) and made["data1"] == made["data2"]
     return (before, True) if is_square else None
+
+
+def at_once(subject: Subject) -> Iterator[Question]:
+    """Ask about results of tensor_scalar of which another instruction is the only reader, and could
+    do its work as well. An estimate: that instruction may take longer.
+    """
+    events: dict[tuple[Line, Line], dict[int, Timing]] = defaultdict(dict)
+    calls: dict[tuple[Line, Line], str] = {}
+    for first, second in _read_once(subject):
+        maker, reader = (subject.trace.events[number] for number in (first, second))
+        row, next_row = maker.record.row, reader.record.row
+        assert row is not None and next_row is not None
+        (made, given), (read, then) = named(subject, maker), named(subject, reader)
+        names = [n for n, pattern in read.items() if n != "dst" and pattern == made["dst"]]
+        after = {**subject.facts(reader).operands, **then}
+        found = joined(row.name, given, next_row.name, after, names[0]) if len(names) == 1 else None
+        if found is not None:
+            lines = subject.line(maker), subject.line(reader)
+            events[lines][first] = FREE
+            kept = {"dst": "…"} | ({"op": "…"} if next_row.name == ACTIVATION else {})
+            calls[lines] = f"`{joining(found, {}, kept, 'nisa')}`"
+            if NEGATED in found[1].values():
+                calls[lines] += "; multiply the operand by -1 first, or let tensor_reduce `negate`"
+    for (before, behind), timings in events.items():
+        text = f"do at once what {before.short} and {behind.short} do: {calls[before, behind]}"
+        name = f"join:{before}:{behind.number}"
+        yield subject.timed(name, text, timings, before, estimated=True)
+
+
+def _read_once(subject: Subject) -> Iterator[tuple[int, int]]:
+    """Yield each tensor_scalar that fills a tile which is read once, with the event that does."""
+    tensors = subject.trace.executable.tensors
+    filled: dict[int, int] = {}
+    readers: dict[int, list[int]] = {}
+    for number, event in enumerate(subject.trace.events):
+        if event.record.row is None:
+            continue
+        uses = subject.accounts.uses_of(event)
+        for use in uses:
+            if use.reads and use.tensor in filled:
+                readers[filled[use.tensor]].append(number)
+        for use in uses:
+            if use.writes and use.pattern.elements == prod(tensors[use.tensor].shape):
+                filled[use.tensor] = number
+                readers[number] = []
+            elif use.writes:
+                readers.pop(filled.pop(use.tensor, -1), None)
+    for number, found in readers.items():
+        row = subject.trace.events[number].record.row
+        if len(found) == 1 and row is not None and row.name == WITH_SCALARS:
+            yield number, found[0]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -529,7 +593,7 @@ def swapped(subject: Subject) -> Iterator[Question]:
 
 def _swapped(subject: Subject, event: Event) -> tuple[Timing, Timing] | None:
     """Return the times of a product and of those that replace it; None for other shapes."""
-    facts = subject.trace.executable.facts(event.record, subject.trace.target, Engine.TENSOR)
+    facts = subject.facts(event)
     stationary, moving = facts.tile("stationary"), facts.tile("moving")
     if len(moving.dims) != 1 or len(stationary.dims) != 1:
         return None
@@ -620,7 +684,7 @@ def _changed(subject: Subject, event: Event, attributes: dict[str, str]) -> Timi
     assert row is not None
     if not attributes.keys() <= row.attribute_index.keys():
         return None
-    facts = subject.trace.executable.facts(event.record, subject.trace.target, Engine.DMA)
+    facts = subject.facts(event)
     changed = {**facts.attributes, **attributes}
     facts = Facts(facts.target, facts.operands, changed, facts.engine)
     if any(rule(facts) is not None for rule in row.rules):

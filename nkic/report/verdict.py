@@ -31,7 +31,7 @@ MIN_LIMIT = 0.005  # smaller gains of free parts of the machine are not reported
 
 MOST_BUSY = 0.8  # of its time: such an engine would soon be the limit if others were free
 SYNC = SHORT_NAMES[Engine.SYNC]
-FREE_TRIGGERS, TRIGGER = "free-triggers", "trigger-"
+FREE_TRIGGERS, TRIGGER, MOVE = "free-triggers", "trigger-", "engine-"
 # What the questions about parts of the machine are about, as the critical path calls it.
 PARTS = {"triggers": TRIGGERS, "tables": "table load", "memory": "waits for memory"}
 
@@ -223,7 +223,9 @@ def insight(trace: Trace, again: Again | None, max_events: int = QUESTION_EVENTS
 def _answers(
     accounts: Accounts, path: list[Segment], ranges: list[LiveRange], again: Again, max_events: int
 ) -> list[Answer]:
-    """Answer what the budget allows, greatest weight first, advice before limits."""
+    """Answer what the budget allows, greatest weight first, advice before limits; return those
+    that save work first, and those that move it to another engine last.
+    """
     trace = accounts.trace
     count = max(MIN_QUESTIONS, max_events // max(1, len(trace.events)))
     asked = questions(accounts, path, ranges)
@@ -234,7 +236,8 @@ def _answers(
     fair = {id(q.given): again(q.given) == trace.end for q in chosen if q.given is not None}
     chosen = [q for q in chosen if q.given is None or fair[id(q.given)]]
     answers = [_answer(q, again(q.change), trace.end) for q in chosen]
-    return sorted(map(partial(_unbeaten, answers), answers), key=lambda a: (a.time_ps, a.name))
+    best = map(partial(_unbeaten, answers), answers)
+    return sorted(best, key=lambda a: (a.name.startswith(MOVE), a.time_ps, a.name))
 
 
 def _unbeaten(answers: Sequence[Answer], answer: Answer) -> Answer:

@@ -51,7 +51,7 @@ class Recorded:
         target, cores = self.trace.target, max(1, executable.cores)
         runners = [
             _ReplayedStream(i, stream, [], EngineState(Registers([]), stream.core), target, cores)
-            for i, stream in enumerate(self.trace.streams)
+            for i, stream in enumerate(change.streams or self.trace.streams)
         ]
         waits, signals = _dependences(change.wires, len(self.items))
         for number, (event, item) in enumerate(zip(self.trace.events, self.items, strict=True)):
@@ -66,7 +66,7 @@ class Recorded:
                 changed.table = ""
             if change.wires is not None:
                 changed.waits, changed.signals = tuple(waits[number]), tuple(signals[number])
-            runners[event.stream].items.append(changed)
+            runners[change.moved.get(number, event.stream)].items.append(changed)
         return runners
 
 

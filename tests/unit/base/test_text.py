@@ -148,7 +148,7 @@ def test_whole_numbers_have_a_limit() -> None:
 # Files that ask of what the compiler itself has read or made whether it is a number.
 ASK = {
     *("base/text.py", "base/levels.py", "specialise/inline.py", "serve/app.py"),
-    *("migrate/advise.py", "migrate/beta1/indices.py", "migrate/beta1/blocks.py"),
+    *("migrate/edits.py", "migrate/beta1/indices.py", "migrate/beta1/blocks.py"),
     "cli/nkic/prints.py",
 }
 

@@ -10,7 +10,7 @@ import pytest
 from nkic.machine.targets import Engine
 from nkic.report.verdict import MIN_GAIN, MIN_PART, Answer, Verdict, _limits, insight
 from nkic.simulate import Result
-from tests.advice.ladders import GATING_STEPS, NORM_STEPS
+from tests.advice.ladders import GATING_STEPS, NORM_STEPS, changed
 from tests.harness.traced import executable, recorded, run
 from tests.unit.report.test_insight import ONE_BUFFER, TWO_BUFFERS
 
@@ -172,6 +172,60 @@ def few(lhsT, rhs):
 FEW = {"lhsT": "bfloat16[2048,16]", "rhs": "bfloat16[2048,1024]"}
 
 
+# Vector does all of the work, with the copies out of PSUM; or scalar makes them.
+ON_VECTOR = """\
+def squares(lhsT, rhs):
+    (k, m), (_, n) = lhsT.shape, rhs.shape
+    out = nl.ndarray((m, n), dtype=lhsT.dtype, buffer=nl.shared_hbm)
+    a = nl.ndarray((k, m), dtype=lhsT.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=a, src=lhsT)
+    b = nl.ndarray((k, n), dtype=rhs.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=b, src=rhs)
+    for i in range(0, m, 128):
+        row = nl.ndarray((128, n), dtype=lhsT.dtype, buffer=nl.sbuf)
+        for j in range(0, n, 512):
+            p = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+            nisa.nc_matmul(dst=p, stationary=a[:, i : i + 128], moving=b[:, j : j + 512])
+            c = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.tensor_copy(dst=c, src=p, engine=nisa.engine.vector)
+            nisa.tensor_tensor(dst=row[:, j : j + 512], data1=c, data2=c, op=nl.multiply)
+        nisa.dma_copy(dst=out[i : i + 128, :], src=row)
+    return out
+"""
+ON_BOTH = ON_VECTOR.replace("src=p, engine=nisa.engine.vector", "src=p, engine=nisa.engine.scalar")
+
+# The maximum is subtracted by an instruction of its own, or by the activation's bias.
+TWICE = """\
+def powers(x):
+    rows, d = x.shape
+    out = nl.ndarray((rows, d), dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in range(0, rows, 128):
+        t = nl.ndarray((128, d), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=x[i : i + 128, :])
+        most = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_reduce(dst=most, op=nl.maximum, data=t, axis=1)
+        less = nl.ndarray((128, d), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_scalar(dst=less, data=t, op0=nl.subtract, operand0=most)
+        e = nl.ndarray((128, d), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.activation(dst=e, op=nl.exp, data=less)
+        nisa.dma_copy(dst=out[i : i + 128, :], src=e)
+    return out
+"""
+ONCE = changed(
+    TWICE,
+    (
+        "nisa.tensor_reduce(dst=most, op=nl.maximum, data=t, axis=1)",
+        "nisa.tensor_reduce(dst=most, op=nl.maximum, data=t, axis=1, negate=True)",
+    ),
+    ("less = nl.ndarray((128, d), dtype=nl.float32, buffer=nl.sbuf)", ""),
+    ("nisa.tensor_scalar(dst=less, data=t, op0=nl.subtract, operand0=most)", ""),
+    (
+        "nisa.activation(dst=e, op=nl.exp, data=less)",
+        "nisa.activation(dst=e, op=nl.exp, data=t, bias=most)",
+    ),
+)
+
+
 class Case(NamedTuple):
     """A kind of advice: the beginning of its name, a kernel that gets it, and the kernel that
     follows it, which must not get it again.
@@ -202,6 +256,14 @@ CASES = (
         words="op=nl.square",
     ),
     Case("larger-tiles:k.py:11:", NARROW, BROAD, {"x": "bfloat16[512,4096]"}, words="on 2,048 col"),
+    Case("join:k.py:15:17", TWICE, ONCE, {"x": "bfloat16[2048,2048]"}, words="op=…, data=…, bias="),
+    Case(
+        "engine-scalar:k.py:19",
+        ON_VECTOR,
+        ON_BOTH,
+        {"lhsT": "bfloat16[128,1024]", "rhs": "bfloat16[128,2048]"},
+        words="pass `engine=nisa.engine.scalar`",
+    ),
     Case("swap:k.py:17", THIN, SWAPPED, FEW, words="few of the 128 columns"),
     Case("whole-rows:", GATING_STEPS[1].text, GATING_STEPS[2].text, GATING, words="8 pieces"),
 )
