@@ -11,7 +11,6 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import prod
 
 from nkic.artifact.events import Cause, Change, Event
@@ -24,7 +23,7 @@ from nkic.machine.patterns import run
 from nkic.machine.rules import violations
 from nkic.machine.targets import PARTITIONS, SHORT_NAMES, Buffer, Engine
 from nkic.machine.timing import Timing, timing
-from nkic.report.costs import Accounts, Edge, LiveRange, Relation, edges, peak
+from nkic.report.costs import Accounts, LiveRange, Relation, edges, peak
 from nkic.report.critical import Line, Segment, Spent
 from nkic.report.shorter import (
     FREE,
@@ -43,6 +42,7 @@ from nkic.report.shorter import (
     times,
     triggers,
     wider,
+    wired,
 )
 
 # ------------------------------------------------------------------------------------------------
@@ -416,7 +416,7 @@ class _Questions(Subject):
         waits = self._waits_for_memory()
         if not waits:
             return
-        dependences, by_slots = edges(self.trace, self.accounts.uses), self._by_slots()
+        dependences, by_slots = edges(self.trace, self.accounts.uses), self.by_slots()
         tensors: dict[Line, set[int]] = defaultdict(set)
         for edge in dependences:
             if edge.relation is Relation.MEMORY:
@@ -446,12 +446,12 @@ class _Questions(Subject):
                     f"declare {names} ({_listed_lines(lines)}) inside the loop, so that each "
                     "iteration has a tile of its own, and need not wait for the one before"
                 )
-            change = _wired(others, by_slots)
+            change = wired(others, by_slots)
             yield Question(f"buffers:{places}", text, change, True, weight, lines[0], self.original)
         data = [edge for edge in dependences if edge.relation is not Relation.MEMORY]
         text = "if nothing waited for free memory"
         weight = sum(waits.values())
-        change = _wired(data, by_slots)
+        change = wired(data, by_slots)
         yield Question("free-memory", text, change, False, weight, None, self.original)
 
     def _has_room(self, tensors: set[int]) -> bool:
@@ -489,21 +489,6 @@ class _Questions(Subject):
 
     def _name(self, tensor: int) -> str:
         return self.trace.executable.tensors[tensor].name
-
-    def _by_slots(self) -> list[tuple[int, int]]:
-        """Return the edges of empty slots: the order of loop iterations, as in the program."""
-        events = self.trace.events
-        return [
-            (token, number)
-            for number, event in enumerate(events)
-            for token in event.tokens
-            if event.record.row is None or events[token].record.row is None
-        ]
-
-    @cached_property
-    def original(self) -> Change:
-        """The run as it was, by its dependences instead of its semaphores."""
-        return _wired(edges(self.trace, self.accounts.uses), self._by_slots())
 
     def elsewhere(self) -> Iterator[Question]:
         """Ask about running a line's instructions on another engine than the busiest one."""
@@ -548,7 +533,7 @@ class _Questions(Subject):
             times[number], moved[number] = known[id(event.record)], index[core, engine]
             events[number] = event._replace(stream=moved[number])
         trace = replace(self.trace, events=tuple(events), streams=tuple(streams))
-        wires = _wired(edges(trace, self.accounts.uses), self._by_slots())
+        wires = wired(edges(trace, self.accounts.uses), self.by_slots())
         retimed = timed_change(times).retimed
         return replace(wires, retimed=retimed, moved=moved, streams=streams)
 
@@ -604,10 +589,6 @@ def _at_full_rate(best: Mapping[int, int]) -> Change:
 
 def _listed_lines(lines: tuple[Line, ...]) -> str:
     return ", ".join([lines[0].short, *(str(line.number) for line in lines[1:])])
-
-
-def _wired(dependences: list[Edge], by_slots: list[tuple[int, int]]) -> Change:
-    return Change(wires=sorted({*by_slots, *((edge.before, edge.after) for edge in dependences)}))
 
 
 def _untriggered(number: int, event: Event, original: Timing) -> Timing:

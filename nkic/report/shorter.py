@@ -6,7 +6,8 @@ import itertools
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ from nkic.machine.instructions.combined import (
 from nkic.machine.operands import Depends, Facts
 from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Engine
 from nkic.machine.timing import Timing, timing
-from nkic.report.costs import HBM, Accounts, LiveRange, peak
+from nkic.report.costs import HBM, Accounts, Edge, LiveRange, edges, peak
 from nkic.report.critical import Line, Segment, Spent
 
 FREE = Timing(0, 0)
@@ -148,6 +149,25 @@ class Subject:
                 if (number := whole_number(value.removeprefix("-"))) is not None
             }
         return self._iterations[index]
+
+    def by_slots(self) -> list[tuple[int, int]]:
+        """Return the edges of empty slots: the order of loop iterations, as in the program."""
+        events = self.trace.events
+        return [
+            (token, number)
+            for number, event in enumerate(events)
+            for token in event.tokens
+            if event.record.row is None or events[token].record.row is None
+        ]
+
+    @cached_property
+    def original(self) -> Change:
+        """The run as it was, by its dependences instead of its semaphores."""
+        return wired(edges(self.trace, self.accounts.uses), self.by_slots())
+
+
+def wired(dependences: Iterable[Edge], by_slots: list[tuple[int, int]]) -> Change:
+    return Change(wires=sorted({*by_slots, *((edge.before, edge.after) for edge in dependences)}))
 
 
 def patterns_of(record: InstructionRecord) -> list[PatternRecord]:
@@ -511,10 +531,14 @@ def larger(subject: Subject) -> Iterator[Question]:
         room = subject.trace.target.sbuf_usable * PARTITIONS
         if not width or len(values) % count or width * count > MOST_COLUMNS or live > room:
             continue
-        timings: dict[int, Timing] = {}
-        for number, event in events:
-            index = values.index(subject.iterations(event)[names[-1]])
-            timings[number] = _widened_tile(subject, event, count) if index % count == 0 else FREE
+        around = names[:-1]
+        is_alone = not any(each[: len(around)] == around for each in loops if each != names)
+        working = _working(subject, events, values, count, is_alone)
+        kept = set(working.values())
+        timings = {
+            number: _widened_tile(subject, event, count) if number in kept else FREE
+            for number, event in events
+        }
         line = subject.line(events[0][1])
         text = (
             f"work on {width * count:,} columns at once in the loop over {names[-1]} "
@@ -522,7 +546,41 @@ def larger(subject: Subject) -> Iterator[Question]:
             "transfer its trigger"
         )
         name = f"larger-tiles:{line}:{width}:{count}"
-        yield subject.timed(name, text, timings, line, estimated=True)
+        question = subject.timed(name, text, timings, line, estimated=True)
+        wires = {
+            (working.get(before, before), working.get(after, after))
+            for before, after in subject.original.wires or ()
+        }
+        ordered = sorted((before, after) for before, after in wires if before < after)
+        yield replace(
+            question, change=replace(question.change, wires=ordered), given=subject.original
+        )
+
+
+def _working(
+    subject: Subject,
+    events: Iterable[tuple[int, Event]],
+    values: list[int],
+    count: int,
+    is_alone: bool,
+) -> dict[int, int]:
+    """Return by event of a loop the one that does its work if an iteration does that of `count`.
+
+    The first iterations do it, of the whole nest if nothing else is in it and of each round of the
+    outer loops otherwise: so many tiles are still loaded ahead as in the run.
+    """
+    rounds: dict[tuple[int, ...], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for number, event in events:
+        *outer, value = subject.iterations(event).values()
+        rounds[tuple(outer)][values.index(value)].append(number)
+    every = [found[index] for found in rounds.values() for index in range(len(values))]
+    kept = len(values) // count
+    working: dict[int, int] = {}
+    for i, numbers in enumerate(every):
+        ahead, index = divmod(i, len(values))
+        first = ahead * (kept if is_alone else len(values))
+        working |= dict(zip(numbers, every[first + index % kept], strict=False))
+    return working
 
 
 def _width(subject: Subject, events: list[tuple[int, Event]], name: str, values: list[int]) -> int:

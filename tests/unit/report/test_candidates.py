@@ -312,6 +312,34 @@ def test_following_it_brings_what_it_promises(case: Case) -> None:
     assert 1 - after.time_ns / before.time_ns > KEPT * answer.gain
 
 
+PIECEWISE = """\
+def pieces(x):
+    (rows, d), width = x.shape, WIDTH
+    out = nl.ndarray((rows, d), dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in range(0, rows, 128):
+        for j in range(0, d, width):
+            t = nl.ndarray((128, width), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=t, src=x[i : i + 128, j : j + width])
+            y = nl.ndarray((128, width), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.activation(dst=y, op=nl.gelu, data=t)
+            nisa.dma_copy(dst=out[i : i + 128, j : j + width], src=y)
+    return out
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("width", [64, 128, 256])
+def test_the_estimate_of_larger_tiles_is_near(width: int, dtype: str) -> None:
+    """As many tiles are loaded ahead as before, and they are larger."""
+    args = (("x", f"{dtype}[1024,2048]"),)
+    before, verdict = ran(PIECEWISE.replace("WIDTH", str(width)), args)
+    after, _ = ran(PIECEWISE.replace("WIDTH", "2048"), args)
+    (promised,) = [
+        a for a in verdict.advice if a.name == f"larger-tiles:k.py:12:{width}:{2048 // width}"
+    ]
+    assert 1 - after.time_ns / before.time_ns == pytest.approx(promised.gain, abs=0.12)
+
+
 def test_advice_is_within_what_rules_allow() -> None:
     """Hardware descriptors do not convert: only software may trigger a load that does."""
     converting = TILED.replace(
