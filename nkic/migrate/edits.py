@@ -243,13 +243,11 @@ class _Text:
         for line in lines:
             statement = next((n for n in self._assignments() if n.span.line == line), None)
             loop = self._loop_of(statement, which) if statement is not None else None
-            if statement is None or loop is None:
+            if statement is None or loop is None or not self._is_alone(statement):
                 continue
-            first = loop.body[0].span
-            indent = self._indent(first)
-            if indent.strip():
+            if (indent := self._indent(first := loop.body[0].span)).strip():
                 continue
-            edits.append((self._before(first), f"{indent}{self.of(statement.span)}\n"))
+            edits.append((self._before(first), f"{indent}{self._with_comment(statement)}\n"))
             edits.append((self._line(statement.span), ""))
         if edits:
             yield self.replaced(self._joined(edits))
@@ -662,7 +660,9 @@ class _Text:
             lambda text, each: text.replace(each, "", 1), self._declared(between), self.of(between)
         )
         calls = makers[0][1], readers[0][1]
-        if not left.strip() and not any("#" in self.of(call.span) for call in calls):
+        is_plain = not left.strip() and not any("#" in self.of(call.span) for call in calls)
+        is_beside = calls[0].span.column == calls[1].span.column  # no `if` or loop ends between
+        if is_plain and is_beside:
             yield calls
 
     def _between(self, call: nodes.Call, after: nodes.Call) -> Span:

@@ -21,6 +21,12 @@ def test_declarations_move_as_a_person_moves_them() -> None:
     assert text == HEAD + own_tiles
 
 
+def test_a_comment_moves_with_its_declaration() -> None:
+    text = "t = nl.ndarray(s)  # one\nfor i in r:\n    f(t)\n"
+    moved = "for i in r:\n    t = nl.ndarray(s)  # one\n    f(t)\n"
+    assert [*edited(SourceFile("k.py", text), answer("buffers:k.py:1"))] == [moved]
+
+
 def test_a_tile_of_an_inner_loop_moves_there() -> None:
     text = HEAD + GATING_STEPS[0].text
     line = next(i for i, each in enumerate(text.splitlines(), 1) if each.startswith("    left ="))
@@ -217,7 +223,9 @@ def test_keywords_are_added_to_a_call(call: str, before: str) -> None:
         ("load-once:x", "nisa.dma_copy(dst=a, src=b)"),
         ("fuse:k.py:1:3", "nisa.activation(dst=y, op=nl.exp, data=t)\nx = 1\nnisa.f(dst=r)"),
         ("fuse:k.py:1:2", "nisa.activation(y, nl.exp, t)\nnisa.tensor_reduce(dst=r)"),
+        ("fuse:k.py:2:3", "if w:\n  nisa.activation(dst=y, op=f, data=y)\nnisa.f(dst=r, data=y)"),
         ("buffers:k.py:1", "t = nl.ndarray(s)\nf(t)"),
+        ("buffers:k.py:1", "t = nl.ndarray(s); n = 2\nfor i in r:\n    f(t, n)"),
         *(
             ("join:k.py:1:2", text)
             for text in (

@@ -217,10 +217,40 @@ def test_nan_hides_no_difference() -> None:
     first, other = (
         advising._ran(t, compiled) for t in (text, text.replace("data=t)", "data=t, scale=2.0)"))
     )
-    assert first.fills == ("randn(0)", "uniform(0,1,0)")
+    assert first.fills == ("randn(0)", "uniform(0,1,0)", advising.WIDE)
     assert advising._compared(first, other) == "different"
     normal = {name: np.isnan(array).all() for name, array in first.outputs.items()}
-    assert list(normal.values()) == [True, False]
+    assert list(normal.values()) == [True, False, True]
+
+
+LIMITED = HEAD + (
+    "def limited(x):\n"
+    "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+    "    for r in range(0, 512, 128):\n"
+    "        for c in range(0, 2048, 64):\n"
+    "            t = nl.ndarray((128, 64), dtype=x.dtype, buffer=nl.sbuf)\n"
+    "            nisa.dma_copy(dst=t, src=x[r : r + 128, c : c + 64])\n"
+    "            nisa.tensor_scalar(dst=t[PART], data=t[PART], op0=nl.minimum, operand0=LIMIT)\n"
+    "            nisa.dma_copy(dst=out[r : r + 128, c : c + 64], src=t)\n"
+    "    return out\n"
+)
+
+
+def test_inputs_beyond_limits_are_compared() -> None:
+    text = LIMITED.replace("PART", ":, :")
+    first, other = (advising._ran(text.replace("LIMIT", f), compiled) for f in ("100.0", "200.0"))
+    assert advising._compared(first, other) == "different"
+    assert advising._compared(first, first) == "bits"
+
+
+@pytest.mark.parametrize("part", [":, 0:64", ":, 0:1"])
+def test_wider_tiles_do_all_the_work(part: str) -> None:
+    """The limit, of which no input shows anything, holds for the first columns of a tile alone."""
+    text = LIMITED.replace("PART", part).replace("LIMIT", "1e9")
+    steps = {step.answer.name[:6]: step.verdict for step in advise(text, compiled).steps}
+    assert steps["larger"] == "different"
+    whole = LIMITED.replace("PART", ":, :").replace("LIMIT", "1e9")
+    assert [step.verdict for step in advise(whole, compiled).steps][:1] == ["bits"]
 
 
 def test_a_blocked_product_computes_the_same_in_less_time() -> None:

@@ -162,7 +162,7 @@ def _unproven(failure: Diagnostic) -> Diagnostic:
 VERDICTS = {
     "bits": "same bits",
     "rounding": "same within rounding",
-    "different": "not kept: the outputs differ",
+    "different": "not kept: it computes something else",
     "failed": "not kept: it does not compile or run",
     "slower": "not kept: it gains nothing",
 }
