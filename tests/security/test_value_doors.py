@@ -45,7 +45,7 @@ REVIEWED = {
     ("interpret/library/functions.py", "_assigned"): "texts of three words",
     ("interpret/library/namedtuples.py", "_replace"): KEYS,
     ("interpret/library/namedtuples.py", "make_class"): "names of a class body",
-    ("interpret/library/copying.py", "_content"): "a class of Python",
+    ("interpret/library/__init__.py", "_content"): "a class of Python",
     ("interpret/library/dataclasses.py", "dataclass"): KEYS,
     ("interpret/library/dataclasses.py", "_call_post_init"): "sorted by numbers",
     ("interpret/library/dataclasses.py", "call"): "the name of an attribute, a string",
@@ -54,7 +54,7 @@ REVIEWED = {
     ("interpret/library/enums.py", "one_more"): "integers, paid for before",
     ("interpret/library/enums.py", "_show_boundary"): "the name of a shared object",
     ("interpret/library/maths.py", "_bits"): "integers",
-    ("interpret/library/records.py", "_field_values"): KEYS,
+    ("interpret/library/dataclasses.py", "_field_values"): KEYS,
     ("interpret/library/support.py", "checked_methods"): "names of methods",
     ("interpret/texts.py", "text"): "the door: flat values, and texts that are paid for",
     ("interpret/texts.py", "_literal"): "the door: numbers, and texts that are paid for",
@@ -65,7 +65,7 @@ REVIEWED = {
     ("interpret/texts.py", "get_value"): "a number",
     ("interpret/types/text.py", "lines"): "texts",
     ("interpret/types/text.py", "_count"): "texts that are paid for",
-    ("interpret/types/protocols.py", "_remove_list_item"): "indices",
+    ("interpret/types/__init__.py", "_remove_list_item"): "indices",
     ("interpret/types/functions.py", "_delattr"): "a checked name",
     ("interpret/types/sequences.py", "_pop"): "an index",
     ("interpret/types/sequences.py", "_find"): "flat, and paid for",
@@ -80,7 +80,7 @@ REVIEWED = {
     ("language/collectives.py", "_pending"): "a name in the instruction table",
     ("language/enums.py", "_wrong_call"): KEYS,
     ("language/provide.py", "_elsewhere"): "names of a module",
-    ("language/versions/__init__.py", "without_later"): "names of a module",
+    ("language/versions.py", "without_later"): "names of a module",
     **{
         (f"language/{file}.py", function): ADMITTED
         for file, functions in {
@@ -92,15 +92,15 @@ REVIEWED = {
             "beta1/names": "jit",
             "beta1/operators": "check",
             "beta1/tiles": "assert_shape",
+            "binder": "_choice _operator shown",
             "collectives": "_channel_ids _bound",
             "creation": "_sizes as_address data_of",
             "dtypes_api": "as_dtype _no_dtype as_buffer",
             "grids": "_bounds",
+            "hosted": "_bind_fields",
             "indexing": "_single",
             "jit": "check_option",
             "loops": "_bound",
-            "objects": "_bind_fields",
-            "values": "_choice _operator shown",
             "views": "_sizes",
         }.items()
         for function in functions.split()

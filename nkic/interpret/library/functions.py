@@ -23,9 +23,8 @@ from nkic.interpret.library.support import (
 )
 from nkic.interpret.objects import INSTANCES, UNSET, Builtin, Function, Generator, Getter, Method
 from nkic.interpret.operators import BINARY, OPERATIONS, in_place, unary
-from nkic.interpret.tables import builtin
+from nkic.interpret.tables import builtin, number_of
 from nkic.interpret.types.functions import is_callable
-from nkic.interpret.types.shared import number_of
 
 if TYPE_CHECKING:
     from nkic.interpret.machine import Machine

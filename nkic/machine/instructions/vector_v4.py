@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nkic.base.profiles import Profile
 from nkic.machine import costs
-from nkic.machine.arguments import shown
 from nkic.machine.constraints import (
     elementwise,
     float32_vectors,
@@ -25,6 +24,7 @@ from nkic.machine.instructions.parts import (
 from nkic.machine.instructions.parts import scalar as scalar_operand
 from nkic.machine.operands import AttributeKind, Depends, Facts, Row, Tile, Violation
 from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.machine.rules import shown
 from nkic.machine.targets import Engine
 
 INTEGERS = frozenset({"int8", "int16", "int32", "uint8", "uint16"})
