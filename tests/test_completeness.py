@@ -145,7 +145,7 @@ def test_a_row_is_documented(name: str) -> None:
 # Files that may name rows: the instruction table, the semantics and the error bounds, kernel
 # source, and the tables of versions.
 SPEAKS_OF_ROWS = (
-    *("machine/", "simulate/semantics/", "simulate/bounds.py", "stdlib/", "stubs/"),
+    *("machine/", "simulate/semantics/", "simulate/bounds.py", "language/stdlib/", "stubs/"),
     "simulate/field/rules.py",
     *("language/versions.py", "language/beta1/"),  # other forms of instructions
     "compiler/check.py",  # what to write instead

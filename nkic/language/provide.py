@@ -27,7 +27,7 @@ from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Target
 from nkic.program.program import Tensor
 
 # ---- The names of `nki.language` that are not instructions, and access to those that are --------
-# Functions made of instructions are kernel source in nkic/stdlib; here they are operators that
+# Functions made of instructions are kernel source in stdlib/; here they are operators that
 # load the function when they are called.
 
 FLOAT32_BYTES = 4
