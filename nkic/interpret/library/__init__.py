@@ -19,7 +19,7 @@ from nkic.interpret import attributes, builtins
 from nkic.interpret.classes import TypingForm
 from nkic.interpret.compare import plain_scalar
 from nkic.interpret.containers import KernelFrozenSet, KernelSet, copy_dict, copy_set, unordered
-from nkic.interpret.library import abcs, enums, forms, functions, itertools, maths, namedtuples
+from nkic.interpret.library import abcs, enums, forms, functions, itertools, maths
 from nkic.interpret.library.dataclasses import FIELD, MISSING, dataclass, field
 from nkic.interpret.library.functions import PARTIAL
 from nkic.interpret.library.support import kernel_class, library_class, unsupported
@@ -291,7 +291,7 @@ def modules() -> dict[str, dict[str, Any]]:
         "operator": {**functions.OPERATOR, **written("operator")},
         "itertools": itertools.MODULE,
         "functools": {**functions.MODULE, **written("functools")},
-        "collections": {**namedtuples.FUNCTIONS, **collections},
+        "collections": {**forms.FUNCTIONS, **collections},
         "collections.abc": dict(abcs.MODULE),
         "string": {**_STRING, **written("string")},
         "textwrap": {**_TEXTWRAP, **written("textwrap")},

@@ -9,7 +9,7 @@ from nkic.base.device import KernelError
 from nkic.interpret import attributes, exceptions
 from nkic.interpret.compare import COMPARISONS, compare, hash_key
 from nkic.interpret.library.abcs import MANAGER as ABSTRACT_MANAGER
-from nkic.interpret.library.namedtuples import make_class
+from nkic.interpret.library.forms import make_class
 from nkic.interpret.library.support import (
     Hidden,
     charge_arguments,
