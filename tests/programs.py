@@ -10,7 +10,7 @@ from textwrap import dedent
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import Buffer
 from nkic.program.program import Instruction, Program, instructions
-from nkic.program.read_text import read_program
+from nkic.program.text import read_program
 
 
 def program(text: str, target: str = "trn2") -> Program:

@@ -35,7 +35,7 @@ CACHES = {
     "language/views.py:row_major": 4096,
     "compiler/lower.py:_bits": 4096,
     "compiler/lower.py:_dims": 65536,
-    "machine/arguments.py:_checks": "rows",
+    "machine/rules.py:_checks": "rows",
     "machine/codecs.py:_codes_of_values": "element types",
     "machine/codecs.py:storage": "element types",
     "machine/codecs.py:values_of_codes": "element types",
@@ -85,7 +85,7 @@ KEPT = {
     "interpret/objects.py:_unsealed": "classes of all kernels, until they are sealed",
     "program/effects.py:_recent": "MEMO_SIZE",
     "nki/modules.py:_built": "modules of NKI",
-    "simulate/rerun.py:_cache": "MAX_PROGRAMS and MAX_BYTES",
+    "simulate/stage.py:_cache": "MAX_PROGRAMS and MAX_BYTES",
     "simulate/memory.py:_kept": "MAX_KEPT",
     # Tables that decorators fill while their module is loaded.
     "language/hosted.py:SURFACES": "classes of the API",

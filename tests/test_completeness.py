@@ -145,9 +145,9 @@ def test_a_row_is_documented(name: str) -> None:
 # Files that may name rows: the instruction table, the semantics and the error bounds, kernel
 # source, and the tables of versions.
 SPEAKS_OF_ROWS = (
-    *("machine/", "simulate/semantics/", "simulate/bounds.py", "stdlib/", "stubs/"),
+    *("machine/", "simulate/semantics/", "simulate/bounds.py", "language/stdlib/", "stubs/"),
     "simulate/field/rules.py",
-    *("language/versions/", "language/beta1/"),  # other forms of instructions
+    *("language/versions.py", "language/beta1/"),  # other forms of instructions
     "compiler/check.py",  # what to write instead
     "report/probes.py",  # a microkernel for each
 )
@@ -162,7 +162,7 @@ HOMONYMS = {
     "judge/reference.py": {"iota"},
     "judge/schemas.py": {"axes", "integer"},
     "language/enums.py": {"perf_mode"},
-    "language/names.py": {"tile_size"},
+    "language/provide.py": {"tile_size"},
     "language/isa.py": {"scalar_compute"},  # which no kernel calls by name
     "migrate/edits.py": {"accumulate"},  # the name of an advice
     "report/measured.py": {"activation"},

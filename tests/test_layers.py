@@ -20,7 +20,7 @@ ALLOWED = {
     "interpret": "base source",  # implements Python, independent of NKI
     "language": "base machine source program",  # implements NKI, independent of its callers
     "specialise": "base machine source program interpret language",
-    "stdlib": "",  # kernel source: it imports nki, not nkic
+    "language.stdlib": "",  # kernel source: it imports nki, not nkic
     "prove": DATA,
     "artifact": "base machine prove",
     # The stages of the compiler: each takes a program and gives the next, and knows no other.
@@ -85,12 +85,12 @@ EXCEPTIONS = {
 RUNTIME = {"click", "lark", "msgpack", "numpy", "rich", "threadpoolctl"}
 FRAMEWORKS = {"torch", "jax", "ml_dtypes"}
 EXTRA = {
+    "language.stdlib": {"nki"},
     "nki": FRAMEWORKS,
     "api": {"ml_dtypes"},
     "artifact": {"cryptography"},
     "pytest_plugin": {"pytest"},
     "notebook": {"IPython"},
-    "stdlib": {"nki"},
     "cli.nkic": {"watchfiles"},
     "migrate": {"libcst"},
     "report": {"perfetto", "pyarrow"},
@@ -109,6 +109,7 @@ def dotted(path: Path) -> str:
 
 def layer_of(name: str) -> str:
     """`nkic.machine.costs` is in layer machine, `nkic.compiler.lower` in compiler.lower."""
+    name = name.replace("nkic.stdlib", "nkic.language.stdlib")  # as the library calls itself
     parts = name.split(".")[1:] or ["__init__"]
     rooms = [row for row in ALLOWED if "." in row]
     inner = PAGES.get(".".join(parts[:2]), ".".join(parts[:2]))

@@ -49,7 +49,6 @@ ON_DEMAND = {
     "cli/nki_run/carry_out.py": {"nkic.cli.nki_run.running"},  # NumPy
     "cli/nki_run/inspecting.py": {
         "nkic.report.calibrate",
-        "nkic.report.calibration_script",
         "nkic.simulate.field.decide",
     },  # NumPy
     "cli/nki_run/running.py": {"rich.console", "rich.progress"},

@@ -12,8 +12,7 @@ from pathlib import Path
 from nkic.api.errors import RunError, raising
 from nkic.artifact import signature
 from nkic.artifact.disassemble import dump
-from nkic.artifact.info import info
-from nkic.artifact.read import load, open_file
+from nkic.artifact.read import info, load, open_file
 from nkic.artifact.records import Executable
 from nkic.artifact.verify import verify_ordered
 from nkic.base import files

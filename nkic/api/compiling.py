@@ -36,8 +36,7 @@ from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.program.text import program_text
 from nkic.specialise.inline import parse_type
-from nkic.specialise.live_values import KEEP, Copier
-from nkic.specialise.native import LiveKernel
+from nkic.specialise.native import KEEP, Copier, LiveKernel
 from nkic.specialise.request import Request, RequestOptions, RuntimeValue, TensorType
 
 _TENSOR = object()

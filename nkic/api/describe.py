@@ -33,7 +33,7 @@ from nkic.base.device import KernelError
 from nkic.base.diagnostics import UsageFailed
 from nkic.language.creation import data_of
 from nkic.specialise import request
-from nkic.specialise.live_values import fields
+from nkic.specialise.native import fields
 from nkic.specialise.outputs import short
 from nkic.specialise.request import LiveEntry, Named, TensorType
 

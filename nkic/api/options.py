@@ -14,7 +14,7 @@ from nkic.base import limits
 from nkic.base import limits as table
 from nkic.base.diagnostics import bad_value, did_you_mean
 from nkic.base.levels import Settings, Wish, selected
-from nkic.machine.machine_file import MachineFile, figures_of, load_machine
+from nkic.machine.targets import MachineFile, figures_of, load_machine
 from nkic.specialise.request import Spread
 
 

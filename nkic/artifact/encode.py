@@ -50,9 +50,9 @@ from nkic.artifact.records import (
 )
 from nkic.base.text import printable
 from nkic.machine import targets
-from nkic.machine.arguments import allowed
 from nkic.machine.operands import Register, Row
 from nkic.machine.patterns import DYNAMIC_KINDS
+from nkic.machine.rules import allowed
 from nkic.machine.targets import BUFFER_CODES, ENGINE_CODES
 
 _PLACED = int(Layout.PLACED)  # the kind of most records of tensors

@@ -15,10 +15,10 @@ from math import prod
 from typing import Any, NamedTuple, overload
 
 from nkic.base.source import SHIPPED, SourceFile, Span
-from nkic.machine.arguments import allowed, is_number
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Attribute, Facts, Register, Row, Tile, trips
 from nkic.machine.patterns import Pattern, RunTimeOffset
+from nkic.machine.rules import allowed, is_number
 from nkic.machine.targets import Buffer, Engine, Target
 
 

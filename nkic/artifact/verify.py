@@ -46,8 +46,7 @@ from nkic.machine import rules, targets
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.operands import Register, Row, Violation
 from nkic.machine.patterns import elements
-from nkic.machine.psum import bank_problem, banks
-from nkic.machine.rules import Outline, Round, Step, Stop, compare
+from nkic.machine.rules import Outline, Round, Step, Stop, bank_problem, banks, compare
 from nkic.machine.targets import PARTITIONS, Buffer, Engine, Target
 
 # ---- The error that verification raises: a program that must not run, and the position ----------

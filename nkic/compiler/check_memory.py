@@ -22,9 +22,20 @@ from nkic.base.source import CallChain, Span
 from nkic.compiler.check import declaration
 from nkic.machine.operands import Access, Depends, Facts, Register, Violation
 from nkic.machine.patterns import run
-from nkic.machine.psum import History, Rectangle, bank_problem, is_matmul, restricts_accumulation
-from nkic.machine.psum import Write as PsumWrite
-from nkic.machine.rules import Mismatch, Outline, Round, Step, Stop, compare
+from nkic.machine.rules import (
+    History,
+    Mismatch,
+    Outline,
+    Rectangle,
+    Round,
+    Step,
+    Stop,
+    bank_problem,
+    compare,
+    is_matmul,
+    restricts_accumulation,
+)
+from nkic.machine.rules import Write as PsumWrite
 from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine
 from nkic.program.effects import Accesses, accesses_of, registers_of, state_effects
 from nkic.program.overlap import MAX_CELLS, Box, Cells, box

@@ -12,7 +12,7 @@ from nkic.base.diagnostics import CompileFailed, Diagnostic
 from nkic.base.levels import Settings
 from nkic.base.limits import Limits
 from nkic.base.source import SourceFile, Span
-from nkic.machine.machine_file import MachineFile
+from nkic.machine.targets import MachineFile
 from nkic.program.program import Program, Schedule, lines
 
 MANY_INSTRUCTIONS = 200_000  # instructions; above it memory matters more than time

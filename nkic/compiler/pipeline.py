@@ -63,7 +63,8 @@ from nkic.compiler.warnings import warn
 from nkic.language import library
 from nkic.language.trace import here
 from nkic.machine.targets import Buffer
-from nkic.program import effects, read_text
+from nkic.program import effects
+from nkic.program import text as program_text
 from nkic.program.overlap import Groups
 from nkic.program.program import (
     DependenceGraph,
@@ -440,7 +441,7 @@ def _from_text(
     text: SourceFile, find: Find, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     with _read(text, report):
-        program = read_text.read_program(text.text)
+        program = program_text.read_program(text.text)
     steps = _from_program(program, _sources(program, find), None, report, options)
     yield from _blaming_text(steps, text, report)
 
@@ -466,7 +467,7 @@ def _from_schedule(
 ) -> Iterator[Step]:
     """Continue a printed schedule with the proofs."""
     with _read(text, report):
-        ordered = read_text.read_schedule(text.text)
+        ordered = program_text.read_schedule(text.text)
     program = ordered.program
     yield "specialise", program
     yield "allocate", program

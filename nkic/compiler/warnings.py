@@ -19,10 +19,10 @@ from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
 from nkic.compiler.check import seen
 from nkic.compiler.check_memory import first_hole
-from nkic.machine.arguments import shown
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Facts, Row, Violation
 from nkic.machine.patterns import Dims, run
+from nkic.machine.rules import shown
 from nkic.machine.targets import Engine
 from nkic.program.overlap import Box, Group, Groups, axes_of, hbm_box, tiling
 from nkic.program.program import AccessPattern, Instruction, Program, Tensor, View, instructions

@@ -15,10 +15,9 @@ from nkic.interpret import attributes, exceptions, types
 from nkic.interpret.compare import compare, stable_hash
 from nkic.interpret.objects import INSTANCES, UNSET, Builtin, Class, Frozen, seal
 from nkic.interpret.operators import NUMBERS, OPERATIONS, Union, add
-from nkic.interpret.tables import OBJECT, builtin
+from nkic.interpret.tables import OBJECT, builtin, call_host, check_call, number_of, text_of
 from nkic.interpret.types.functions import LAZY, NONE, attribute_name, is_callable
 from nkic.interpret.types.sequences import sort_values
-from nkic.interpret.types.shared import call_host, check_call, number_of, text_of
 from nkic.source import bindings
 
 if TYPE_CHECKING:

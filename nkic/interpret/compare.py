@@ -12,7 +12,7 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from nkic.base.device import KernelError
-from nkic.interpret.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES, KernelFrozenSet, unordered
+from nkic.interpret.containers import DICT_ITEMS, DICT_KEYS, DICT_VALUES, KernelFrozenSet, unordered
 from nkic.interpret.objects import (
     INSTANCES,
     UNSET,

@@ -6,17 +6,17 @@ the current source position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from nkic.base.device import KernelError
 from nkic.base.limits import Limits
 from nkic.base.source import NOWHERE, CallChain
-from nkic.interpret import attributes, classes, compare, containers, exceptions, iteration, texts
-from nkic.interpret.border import admitting
+from nkic.interpret import attributes, classes, compare, containers, exceptions, texts
 from nkic.interpret.budget import CALL_COST, CLASS_COST, Budget, BudgetExhausted
 from nkic.interpret.classes import bind, enter_cells, without_machine
+from nkic.interpret.containers import KernelFrozenSet, KernelSet, unordered
 from nkic.interpret.objects import (
     AT,
     FUNCTION,
@@ -26,17 +26,68 @@ from nkic.interpret.objects import (
     Class,
     ClassMethod,
     Code,
+    DictInstance,
     ErrorInstance,
     Frame,
     Function,
     Generator,
     HostFunction,
     Instance,
+    ListInstance,
     Method,
     StaticMethod,
     Super,
+    TupleInstance,
 )
 from nkic.source import nodes
+
+# ---- The border between kernels' values and the language's own functions ------------------------
+# Those functions print, hash and compare what they are given with Python's own operations. So
+# nothing crosses the border that nests too deep for them, and what crosses is paid for by its
+# size, shared parts each time.
+
+NESTED: frozenset[Any] = frozenset(
+    {list, tuple, dict, set, frozenset, slice, KernelSet, KernelFrozenSet}
+    | {ListInstance, TupleInstance, DictInstance}
+)
+_LONG = frozenset({str, bytes})
+_NEST_STEPS = 24  # steps to look into a container, beside its items
+_CHARACTERS = 4  # binary logarithm of the characters of a text that cost a step
+
+
+def admit(m: Machine, values: Iterable[Any]) -> None:
+    """Charge for the size of arguments of the language's functions; refuse nests too deep."""
+    for value in values:
+        kind = value.__class__
+        if kind in NESTED:
+            m.nested(_admit_nest, m, value)
+        elif kind in _LONG:
+            m.charge(len(value) >> _CHARACTERS)
+
+
+def _admit_nest(m: Machine, value: Any) -> None:
+    if isinstance(value, dict):
+        m.charge(_NEST_STEPS + 2 * dict.__len__(value))
+        admit(m, dict.__iter__(value))
+        admit(m, dict.values(value))
+    elif isinstance(value, slice):
+        admit(m, (value.start, value.stop, value.step))
+    else:
+        m.charge(_NEST_STEPS + len(value))
+        kind: Any = next((kind for kind in (list, tuple) if isinstance(value, kind)), None)
+        admit(m, unordered(value) if kind is None else kind.__iter__(value))
+
+
+def admitting(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function `(m, callee, args, named)` for `Machine.callables` with a border."""
+
+    def caller(m: Machine, function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        admit(m, args)
+        admit(m, named.values())
+        return call(m, function, args, named)
+
+    return caller
+
 
 Str = str  # `Machine.str` is a method
 Hint = Callable[[Any, str], Exception | None]
@@ -345,11 +396,11 @@ class Machine(Budget):
     set_operation = containers.set_operation
     keyword_mapping = containers.keyword_mapping
 
-    iterate = iteration.iterate
-    iterate_each = iteration.iterate_each
-    delegate = iteration.delegate
-    unpack = iteration.unpack
-    unpack_starred = iteration.unpack_starred
+    iterate = containers.iterate
+    iterate_each = containers.iterate_each
+    delegate = containers.delegate
+    unpack = containers.unpack
+    unpack_starred = containers.unpack_starred
 
     repr = texts.representation
     str = texts.text

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from nkic.interpret.iteration import DICT_ITEMS, DICT_KEYS
+from nkic.interpret.containers import DICT_ITEMS, DICT_KEYS
 from nkic.interpret.objects import INSTANCES, UNSET, Builtin, Class
 from nkic.interpret.texts import WRITERS, Writer, percent
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.base.device import KernelError
 from nkic.base.text import grouped
 from nkic.interpret.compare import plain_scalar
-from nkic.interpret.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
+from nkic.interpret.containers import DICT_ITEMS, DICT_KEYS, DICT_VALUES
 from nkic.interpret.objects import (
     INSTANCES,
     UNSET,

@@ -13,12 +13,10 @@ from nkic.base.device import Identical
 from nkic.base.diagnostics import did_you_mean
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
-from nkic.language.binder import Binder
-from nkic.language.hosted import surface
-from nkic.language.objects import ReplicaGroup
+from nkic.language.binder import Binder, CallRefused, shown
+from nkic.language.hosted import ReplicaGroup, surface
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import Failed, NkiInstruction, Trace, active, complain, has_failed, here
-from nkic.language.values import CallRefused, shown
 from nkic.language.views import whole
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS

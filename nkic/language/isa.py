@@ -9,14 +9,13 @@ from typing import Any, NoReturn
 from nkic.base.device import KernelError
 from nkic.base.profiles import Profile
 from nkic.language import versions
-from nkic.language.binder import Binder
+from nkic.language.binder import Binder, CallRefused, shown
 from nkic.language.enums import ENUMS, engine, nc_version
 from nkic.language.hosted import brief, plain, surface
 from nkic.language.namespace import Absent
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction, active
-from nkic.language.values import CallRefused, shown
 from nkic.machine.dtypes import INT32, INT64, DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.instructions.control import LOAD

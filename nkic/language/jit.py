@@ -13,9 +13,8 @@ from nkic.base.profiles import Profile
 from nkic.language import versions
 from nkic.language.creation import make_tensor
 from nkic.language.dtypes_api import BUFFERS
-from nkic.language.hosted import brief, surface
+from nkic.language.hosted import Kernel, brief, surface
 from nkic.language.namespace import Namespace
-from nkic.language.objects import Kernel
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import active, complain
 from nkic.machine.targets import Buffer

@@ -1,8 +1,8 @@
-"""The standard library: `nki.language` functions that are kernel source, in nkic/stdlib.
+"""The standard library: `nki.language` functions that are kernel source, in the folder stdlib/.
 
-Functions are looked up by name; a file is read when the first of its functions is used. The library
-sees its own functions as members of one module, `nkic.stdlib`; names with an underscore are private
-to it.
+Functions are looked up by name; a file is parsed, and never imported, when the first of its
+functions is used. The library sees its own functions as members of one module, `nkic.stdlib`; names
+with an underscore are private to it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Load = Callable[[SourceFile, str], Callable[..., Any]]
 @cache
 def sources() -> dict[str, SourceFile]:
     """Return the file that defines each function, by the function's name."""
-    folder = Path(__file__).parents[1] / "stdlib"  # importlib.resources is slow to import
+    folder = Path(__file__).parent / "stdlib"  # importlib.resources is slow to import
     files: dict[str, SourceFile] = {}
     for name in sorted(entry.name for entry in folder.iterdir()):
-        if name.endswith(".py") and name != "__init__.py":
+        if name.endswith(".py"):
             text = folder.joinpath(name).read_text(encoding="utf-8")
             file = SourceFile(STDLIB + name, text)
             files |= dict.fromkeys(_DEFINITION.findall(text), file)

@@ -1,7 +1,7 @@
 """Timing figures: one row each, with a unit and, per generation, a value, a standing, a source and
 a likely error.
 
-Cost formulas read the figures from `Target.figures`; a machine file (`machine_file.py`) may
+Cost formulas read the figures from `Target.figures`; a machine file (`targets.py`) may
 override them.
 
 An engine's time has two parts, in cycles of its clock beyond the elements that stream: `interval`,

@@ -15,15 +15,199 @@ movement (128 partitions, start partitions, four free dimensions, sizes uint16, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import zip_longest
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from nkic.base.text import singular
-from nkic.machine.arguments import wrong_arguments
-from nkic.machine.operands import Facts, Row, Tile, Violation
-from nkic.machine.targets import Buffer, Engine
+from nkic.base.text import kind_of, singular
+from nkic.machine.operands import (
+    MAX_TEXT,
+    Attribute,
+    AttributeKind,
+    Facts,
+    Operand,
+    Register,
+    Row,
+    Tile,
+    Value,
+    Violation,
+)
+from nkic.machine.operators import ACTIVATIONS, ALU, NO_ENGINE
+from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine, Target
 from nkic.machine.tiles import compile_for, first_target, wrong_tiles
+
+# ---- Kinds: what every operand and attribute may be, without looking into tiles -----------------
+
+INT32 = (-(1 << 31), (1 << 31) - 1)
+INT64 = (-(1 << 63), (1 << 63) - 1)  # limits of the file format
+
+
+def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
+    """Yield an error per operand or attribute of a wrong kind; without errors, rules may run."""
+    operands, attributes = facts.operands, facts.attributes
+    for operand in row.operands:
+        value = operands.get(operand.name)
+        if not (operand.buffers if type(value) is Tile else _accepted(operand, value)):
+            yield _wrong(operand.name, value, accepts(operand), _number_advice(operand, value))
+    for name, attribute, accepted in _checks(row):
+        setting = attributes.get(name)
+        if accepted(setting) or (setting is None and attribute.optional):
+            continue
+        if attribute.kind in (AttributeKind.ALU, AttributeKind.ACTIVATION) and setting in NO_ENGINE:
+            text = f"`{name}` is nl.{setting}, which is not an operator of any engine"
+            yield Violation("argument-kind", text, name, NO_ENGINE[setting])
+        else:
+            yield _wrong(name, setting, takes(attribute), _operator_advice(attribute, setting))
+
+
+def _wrong(name: str, value: Any, expected: str, advice: str = "") -> Violation:
+    text = f"`{name}` is {shown(value)}, but must be {expected}"
+    return Violation("argument-kind", text, name, advice or f"pass {expected} as `{name}`")
+
+
+def _number_advice(operand: Operand, value: Any) -> str:
+    """Return advice on a number in place of one of two tiles."""
+    if not is_number(value) or operand.name not in ("data1", "data2"):
+        return ""
+    return f"use `nisa.tensor_scalar`, with the tile as `data` and {value!r} as `operand0`"
+
+
+def _operator_advice(attribute: Attribute, value: Any) -> str:
+    """Return advice on a function of tensors, or an operator of the other kind of instruction."""
+    if attribute.kind is AttributeKind.ALU and value in _FOLDS:
+        then = "; multiply the sum by 1 / the number of elements" * (value == "mean")
+        return f"nl.{value} is a function of a tensor; its operator is nl.{_FOLDS[value]}{then}"
+    if attribute.kind is AttributeKind.ACTIVATION and value in _FOLDS:
+        call = f"nisa.tensor_reduce(dst=…, op=nl.{_FOLDS[value]}, data=…, axis=1)"
+        then = ", and a multiplication by 1 / the number of elements" * (value == "mean")
+        return f"nl.{value} is a function of a tensor; the instruction for it is {call}{then}"
+    if attribute.kind is AttributeKind.ALU and value in ACTIVATIONS:
+        return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
+    if attribute.kind is AttributeKind.ACTIVATION and value in ALU:
+        usage = "takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar"
+        return f"nl.{value} {usage}; functions take one"
+    return ""
+
+
+# The operators with which functions of tensors reduce them.
+_FOLDS = {"sum": "add", "mean": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+
+
+def _accepted(operand: Operand, value: Value) -> bool:
+    if value is None:
+        return operand.optional
+    if type(value) is Register:
+        return operand.register
+    return operand.number and is_number(value)
+
+
+def accepts(operand: Operand) -> str:
+    """Describe in words the values that `operand` accepts."""
+    kinds = (
+        "a tile" if operand.buffers else "",
+        "a number" if operand.number else "",
+        "a register" if operand.register else "",
+        "None" if operand.optional else "",
+    )
+    return " or ".join(filter(None, kinds))
+
+
+def takes(attribute: Attribute) -> str:
+    """Describe in words the values that `attribute` accepts."""
+    kind = attribute.kind.value
+    description = f"{'an' if kind[0] in 'aio' else 'a'} {kind}"
+    if attribute.kind is AttributeKind.CHOICE:
+        description = f"one of {', '.join(attribute.choices)}"
+    return f"{description} or None" if attribute.optional else description
+
+
+@cache
+def _checks(row: Row) -> tuple[tuple[str, Attribute, Callable[[Any], bool]], ...]:
+    return tuple((a.name, a, _acceptor(a)) for a in row.attributes)
+
+
+def allowed(attribute: Attribute, value: Any) -> bool:
+    """Return whether `value` has a kind that `attribute` accepts; its rules may still reject it."""
+    return (value is None and attribute.optional) or _acceptor(attribute)(value)
+
+
+def _acceptor(attribute: Attribute) -> Callable[[Any], bool]:
+    if attribute.kind is AttributeKind.CHOICE:
+        return lambda value: type(value) is str and value in attribute.choices
+    return _ACCEPTORS[attribute.kind]
+
+
+def is_number(value: Any) -> bool:
+    """Return whether `value` is a float (also NaN or infinite) or an int that a file can hold."""
+    return type(value) is float or _is_int(value)
+
+
+def _is_text(value: Any) -> bool:
+    if type(value) is not str:
+        return False
+    try:
+        return len(value.encode()) <= MAX_TEXT
+    except UnicodeEncodeError:  # a lone surrogate
+        return False
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int and INT64[0] <= value <= INT64[1]
+
+
+def _is_int32(value: Any) -> bool:
+    return type(value) is int and INT32[0] <= value <= INT32[1]
+
+
+def _is_ints(value: Any) -> bool:
+    return type(value) is tuple and all(map(_is_int, value))
+
+
+def _is_numbers(value: Any) -> bool:
+    return type(value) is tuple and all(is_number(item) and item == item for item in value)
+
+
+def _is_pattern(value: Any) -> bool:
+    return type(value) is tuple and all(
+        type(pair) is tuple and len(pair) == 2 and all(map(_is_int32, pair)) for pair in value
+    )
+
+
+def _is_groups(value: Any) -> bool:
+    return type(value) is tuple and all(
+        type(group) is tuple and all(map(_is_int32, group)) for group in value
+    )
+
+
+_ACCEPTORS: dict[AttributeKind, Callable[[Any], bool]] = {
+    AttributeKind.ALU: lambda value: type(value) is str and value in ALU,
+    AttributeKind.ACTIVATION: lambda value: type(value) is str and value in ACTIVATIONS,
+    AttributeKind.BOOL: lambda value: type(value) is bool,
+    AttributeKind.INT: _is_int,
+    AttributeKind.INT32: _is_int32,
+    AttributeKind.NUMBER: is_number,
+    AttributeKind.PATTERN: _is_pattern,
+    AttributeKind.INTS: _is_ints,
+    AttributeKind.GROUPS: _is_groups,
+    AttributeKind.NUMBERS: _is_numbers,
+    AttributeKind.TEXT: _is_text,
+}
+
+
+def shown(value: Any) -> str:
+    """Return a short form of any value, for messages."""
+    if type(value) is Tile:
+        return f"a tile {value}"
+    if type(value) is Register:
+        return "a register"
+    if type(value) is int and not _is_int(value):
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, int | float | str | None):
+        text = repr(value)
+        return text if len(text) <= 40 else f"{text[:40]}…"
+    return kind_of(value)
+
 
 # ---- Rules for run-time offsets: their memory, type and number ----------------------------------
 # `.ap(scalar_offset=…)` takes one integer, `.ap(vector_offset=…)` one per gathered or scattered
@@ -317,3 +501,126 @@ def _mismatch(
         return Mismatch(steps, last)
     violation = judge(stops)
     return Mismatch(steps, last, violation) if violation else None
+
+
+# ---- PSUM: banks, and which instruction last wrote what a matmul accumulates onto ---------------
+# Sources: Trainium architecture guides (8 banks of 2 KiB per partition; the result of a matmul is
+# within one bank, before NeuronCore-v4); `nki.isa.nc_matmul`, accumulation mode (accumulating onto
+# data written by another instruction is undefined before NeuronCore-v4).
+
+MAX_WRITES = 64  # writes remembered per tensor
+Writer = TypeVar("Writer")
+
+
+def banks(first: int, end: int) -> range:
+    """Return the banks of bytes `first` to `end` (exclusive) of a partition."""
+    return range(first // PSUM_BANK_BYTES, -(-end // PSUM_BANK_BYTES))
+
+
+def bank_problem(row: Row, name: str, first: int, end: int, target: Target) -> str:
+    """Return the error for the PSUM bytes that operand `name` covers, or an empty string."""
+    used = banks(first, end)
+    one_bank = row.operands[row.operand_index[name]].one_bank
+    if not one_bank or target.generation >= 4 or len(used) < 2:
+        return ""
+    return (
+        f"`{name}` covers bytes {first:,} to {end:,} of each partition of PSUM, in banks "
+        f"{used[0]} to {used[-1]}; on {target.name} the tensor engine writes within one bank "
+        f"of {PSUM_BANK_BYTES:,}"
+    )
+
+
+class Rectangle(NamedTuple):
+    """Partitions `top` to `bottom` and, in each, bytes `left` to `right` (ends exclusive)."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    def shared(self, other: Rectangle) -> Rectangle | None:
+        """Return the intersection, or None if it is empty."""
+        top, bottom = max(self.top, other.top), min(self.bottom, other.bottom)
+        left, right = max(self.left, other.left), min(self.right, other.right)
+        return Rectangle(top, bottom, left, right) if top < bottom and left < right else None
+
+    def without(self, other: Rectangle) -> list[Rectangle]:
+        """Return the parts outside of `other`: at most four rectangles."""
+        hole = self.shared(other)
+        if hole is None:
+            return [self]
+        top, bottom, left, right = self
+        rectangles = (
+            Rectangle(top, hole.top, left, right),
+            Rectangle(hole.bottom, bottom, left, right),
+            Rectangle(hole.top, hole.bottom, left, hole.left),
+            Rectangle(hole.top, hole.bottom, hole.right, right),
+        )
+        return [r for r in rectangles if r.top < r.bottom and r.left < r.right]
+
+    def moved(self, by: int) -> Rectangle:
+        """Return this rectangle, moved by `by` bytes."""
+        return self._replace(left=self.left + by, right=self.right + by) if by else self
+
+
+class Write(NamedTuple, Generic[Writer]):
+    """A write to a PSUM tensor; `writer` is None for a matmul."""
+
+    area: Rectangle
+    writer: Writer | None
+
+    def moved(self, by: int) -> Write[Writer]:
+        """Return this write, moved by `by` bytes."""
+        return self._replace(area=self.area.moved(by)) if by else self
+
+
+class History(Generic[Writer]):
+    """The latest writer of each part of one PSUM tensor.
+
+    A write with gaps counts as covering its whole area if the tensor engine made it; other writes
+    with gaps are not recorded.
+    """
+
+    def __init__(self) -> None:
+        self.writes: list[Write[Writer]] = []  # latest last
+
+    def note(self, write: Write[Writer]) -> None:
+        writes = self.writes
+        if len(writes) == 1 and writes[0] == write:
+            return
+        remaining = [earlier for earlier in writes if earlier.area.without(write.area)]
+        self.writes = [*remaining[1 - MAX_WRITES :], write]
+
+    def foreign_writers(self, area: Rectangle) -> Iterable[Writer]:
+        """Yield the last writers in `area` other than matmuls, latest first."""
+        pieces = [area]
+        for write in reversed(self.writes):
+            if write.writer is not None and any(write.area.shared(piece) for piece in pieces):
+                yield write.writer
+            pieces = [remainder for piece in pieces for remainder in piece.without(write.area)]
+            if not pieces:
+                return
+
+    def foreign_writer_everywhere(self, area: Rectangle) -> Writer | None:
+        """Return the latest writer in `area` if none of the area was last written by a matmul.
+
+        None if some part was, or has an unknown writer.
+        """
+        latest, pieces = None, [area]
+        for write in reversed(self.writes):
+            if any(write.area.shared(piece) for piece in pieces):
+                if write.writer is None:
+                    return None
+                latest = write.writer if latest is None else latest
+                pieces = [remainder for piece in pieces for remainder in piece.without(write.area)]
+        return None if pieces else latest
+
+
+def restricts_accumulation(target: Target) -> bool:
+    """Return whether the target restricts which data a matmul may accumulate onto."""
+    return target.generation < 4
+
+
+def is_matmul(engine: Engine | None) -> bool:
+    """Return whether writes of `engine` count as matmuls: its transposes do, too."""
+    return engine is Engine.TENSOR

@@ -12,8 +12,7 @@ import libcst as cst
 from nkic.base.profiles import Profile
 from nkic.language import versions
 from nkic.language.enums import OF_ATTRIBUTE, OPERATORS
-from nkic.language.versions import rewritten
-from nkic.language.versions.rewritten import ORDER_SINCE, Moved
+from nkic.language.versions import ORDER_SINCE, Moved
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import AttributeKind, Row
 from nkic.machine.targets import Buffer
@@ -170,9 +169,9 @@ def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | Non
 
 def whole_fill(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `memset(dst, 2.0)` to `memset(dst, 2)` if dst holds integers."""
-    if row.name not in rewritten.WHOLE:
+    if row.name not in versions.WHOLE:
         return None
-    argument = find(new, row.parameters, rewritten.WHOLE[row.name])
+    argument = find(new, row.parameters, versions.WHOLE[row.name])
     views = _views(sheet, old, "dst")
     if argument is None or not views or not all(view.dtype.is_integer for view in views):
         return None
@@ -185,7 +184,7 @@ def whole_fill(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call
 
 def reduced_axis(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> None:
     """Warn that `axis=1` of `tensor_reduce` in 0.2 may mean the last of several dimensions."""
-    data = rewritten.LAST_AXIS.get(row.name)
+    data = versions.LAST_AXIS.get(row.name)
     if data is None or not sheet.is_before(ORDER_SINCE):
         return
     if any(len(view.shape) > 2 for view in _views(sheet, old, data)):
@@ -204,7 +203,7 @@ def former_order(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Ca
     `affine_select(dst, pattern, offset, step, a, b)` → `affine_select(dst, pattern, step, a, b,
     offset=offset)`; `dma_compute(dst, srcs, scales, op)` → `dma_compute(dst, srcs, op, scales)`.
     """
-    moved = rewritten.ORDER.get(row.name)
+    moved = versions.ORDER.get(row.name)
     if moved is None or not is_plain(new):
         return None
     placed = sum(1 for arg in new.args if not keyword_of(arg))
@@ -250,7 +249,7 @@ def operators(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call 
     call = new
     for position, argument in enumerate(old.args):
         module, _, name = sheet.name_of(argument.value).rpartition(".")
-        today = rewritten.OPERATORS.get(name, name)
+        today = versions.OPERATORS.get(name, name)
         foreign = module == "numpy" or (module == "nki.language" and today != name)
         if foreign and today in OPERATORS and position < len(call.args):
             call = with_value(call, call.args[position], sheet.nl(today))
@@ -259,7 +258,7 @@ def operators(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call 
 
 def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.shared_constant(array, dtype=d)` to `nl.shared_constant(array.astype(d))`."""
-    parameter = rewritten.CONVERTED.get(sheet.function(old))
+    parameter = versions.CONVERTED.get(sheet.function(old))
     dtype = keyword(new, parameter) if parameter is not None else None
     if dtype is None or keyword_of(new.args[0]):
         return None
@@ -276,7 +275,7 @@ def words(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | No
         literal = argument.value
         if not isinstance(literal, cst.SimpleString):
             continue
-        replacements = rewritten.WORDS.get((row.name, keyword_of(argument)), {})
+        replacements = versions.WORDS.get((row.name, keyword_of(argument)), {})
         today = replacements.get(str(literal.evaluated_value))
         if today is not None:
             value = literal.with_changes(value=f"{literal.quote}{today}{literal.quote}")
@@ -286,7 +285,7 @@ def words(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> cst.Call | No
 
 def defaults(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """Rewrite `nl.rand(shape)` to `nl.rand(shape, dtype=nl.float32)`, the former default."""
-    default = rewritten.DEFAULTS.get(sheet.function(old))
+    default = versions.DEFAULTS.get(sheet.function(old))
     if default is None or not sheet.is_before(Profile.BETA2) or len(new.args) != 1:
         return None
     return new.with_changes(args=[*new.args, named(default[0], sheet.nl(default[1]))])

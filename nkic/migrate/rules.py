@@ -1,6 +1,6 @@
 """Names that NKI renamed, moved or removed, according to the tables of versions.
 
-Sources: nkic/language/versions, which names the pages.
+Sources: nkic/language/versions.py, which names the pages.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from nkic.base.profiles import Profile
 from nkic.language import versions
 from nkic.language.enums import OPERATORS
 from nkic.language.provide import MODULES
-from nkic.language.versions import Removed, rewritten
-from nkic.language.versions.rewritten import DECORATORS, FRAMEWORKS, Merged
+from nkic.language.versions import DECORATORS, FRAMEWORKS, Merged, Removed
 from nkic.machine.operands import AttributeKind, Row
 from nkic.migrate.calls import (
     find,
@@ -56,7 +55,7 @@ def _today(value: Any) -> Any:
     if "numpy" not in modules or isinstance(value, type):
         return value
     name = getattr(value, "__name__", "")
-    return OPERATORS.get(rewritten.OPERATORS.get(name, name), value)
+    return OPERATORS.get(versions.OPERATORS.get(name, name), value)
 
 
 def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -123,7 +122,7 @@ def declared(sheet: Sheet, old: cst.FunctionDef, new: cst.FunctionDef) -> cst.Fu
 def _written(sheet: Sheet, value: cst.BaseExpression) -> cst.BaseExpression | None:
     """Return `nl.less` for `np.less`; None for everything else."""
     module, _, name = sheet.name_of(value).rpartition(".")
-    today = rewritten.OPERATORS.get(name, name)
+    today = versions.OPERATORS.get(name, name)
     if module != "numpy" or today not in OPERATORS:
         return None
     return sheet.nl(today)
@@ -343,7 +342,7 @@ def _is_called_plainly(sheet: Sheet, node: cst.CSTNode) -> bool:
 
 
 # ---- Parameters that NKI removed or renamed -----------------------------------------------------
-# Sources: nkic/language/versions; migration guide, 0.2.0 to 0.3.0, API breaking changes.
+# Sources: nkic/language/versions.py; migration guide, 0.2.0 to 0.3.0, API breaking changes.
 
 JIT, MODE, TARGET = "nki.jit", "mode", "platform_target"
 _HINTED = (*versions.of("nki.language", versions.Deprecated), "zeros", "full")
@@ -354,7 +353,7 @@ def former_parameters(sheet: Sheet, row: Row, old: cst.Call, new: cst.Call) -> c
     call = new
     names = filter(None, map(keyword_of, new.args))
     # An argument that depends on another one is handled while that still exists.
-    for name in sorted(names, key=lambda name: (row.name, name) in rewritten.MERGED):
+    for name in sorted(names, key=lambda name: (row.name, name) in versions.MERGED):
         removal = versions.parameter(row.name, name)
         if removal is not None and name not in row.parameters and sheet.due(removal.since):
             call = _without_former(sheet, row, old, call, name, removal)
@@ -375,16 +374,16 @@ def _without_former(
     def renamed(name: str, value: cst.BaseExpression) -> cst.Call:
         return replaced(call, argument, argument.with_changes(keyword=cst.Name(name), value=value))
 
-    if wrapped := rewritten.WRAPPED.get(key):  # `imm=42` to `src=nisa.register_alloc(42)`
+    if wrapped := versions.WRAPPED.get(key):  # `imm=42` to `src=nisa.register_alloc(42)`
         return renamed(wrapped.name, cst.Call(own(wrapped.by), [cst.Arg(argument.value)]))
-    if chosen := rewritten.CHOSEN.get(key):  # `use_gpsimd_dma=True` to `dma_engine=…`
+    if chosen := versions.CHOSEN.get(key):  # `use_gpsimd_dma=True` to `dma_engine=…`
         yes, no = (own(f"{chosen.name}.{member}") for member in (chosen.yes, chosen.no))
         either = cst.IfExp(argument.value, yes, no, [cst.LeftParen()], [cst.RightParen()])
         value = {"True": yes, "False": no}.get(code(argument.value), either)
         return renamed(chosen.name, value)
-    if merged := rewritten.MERGED.get(key):
+    if merged := versions.MERGED.get(key):
         return _merged(sheet, row, old, call, argument, merged, removal)
-    if key in rewritten.WITH and keyword(call, rewritten.WITH[key]) is not None:
+    if key in versions.WITH and keyword(call, versions.WITH[key]) is not None:
         return call
     if removal.name:
         return renamed(removal.name, argument.value)
@@ -408,7 +407,7 @@ def _merged(
     """Rewrite `dma_copy(dst, src, dst_rmw_op=op)` to `dma_compute(dst, [src, dst], …)`."""
     name = keyword_of(argument)
     if code(argument.value) == "None":
-        idle = {other for (_, other), main in rewritten.WITH.items() if main == name}
+        idle = {other for (_, other), main in versions.WITH.items() if main == name}
         return with_args(call, [a for a in call.args if keyword_of(a) not in {name, *idle}])
     dst, src = (find(call, row.parameters, operand) for operand in ("dst", "src"))
     allowed = {"dst", "src", name, *form.kept, ""}

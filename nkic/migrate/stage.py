@@ -138,7 +138,7 @@ def with_siblings(facts: Facts, source: SourceFile, request: Request, load: Load
 # ---- The rules of a migration, by the version in which the new form was introduced --------------
 # A rule is tried on every node of its kinds, innermost first. Source: the sections of NKI's
 # migration guide (SDK documentation, nki/migration) up to that version. What a rule must know of
-# single names comes from the tables of versions (nkic/language/versions) and of instructions.
+# single names comes from the tables of versions (nkic/language/versions.py) and of instructions.
 
 BETA2, NKI_0_3, NKI_0_6 = Profile.BETA2, Profile.NKI_0_3, Profile.NKI_0_6
 

@@ -19,14 +19,13 @@ import numpy as np
 from nkic.language import provide
 from nkic.language.beta1 import ROOT, creation, indices, names, operators
 from nkic.language.enums import Operator
-from nkic.language.names import TileSize
+from nkic.language.hosted import Decorator
 from nkic.language.namespace import Namespace, names_of
-from nkic.language.objects import Decorator
+from nkic.language.provide import TileSize
 from nkic.language.trace import current
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import Buffer
 from nkic.nki import names as host
-from nkic.nki import signatures
 from nkic.nki.jit import NeuronCores, SpmdDim, former_jit
 
 # Published kernels write `logging.disable(logging.OFF)`: the vendor's package adds this level,
@@ -115,7 +114,7 @@ def _of_compiler(name: str) -> Callable[..., Any]:
 
 
 def _function(module: str, name: str, value: Any) -> Any:
-    signature, doc = signatures.of_function(getattr(value, "_call", value))
+    signature, doc = host.of_function(getattr(value, "_call", value))
     kind = IndexFunction if name in _ANYWHERE else host.Function
     return kind(module, name, signature, doc)
 

@@ -27,14 +27,14 @@ from nkic.language import provide, versions
 from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.collectives import CollectiveFunction
 from nkic.language.enums import ENUMS, Operator
-from nkic.language.names import REGION_PREDICATES, TileSize
 from nkic.language.namespace import Namespace, names_of
+from nkic.language.provide import REGION_PREDICATES, TileSize
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import current
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import Buffer
-from nkic.nki import measure, names, signatures
+from nkic.nki import measure, names
 from nkic.nki.jit import NeuronCores, SpmdDim, former_jit, jit, nki_jit, simulate, simulate_kernel
 
 OLD = "neuronxcc"
@@ -118,13 +118,13 @@ def _function(module: str, name: str, value: Any) -> names.Function:
     if row is not None and row.module == module and isinstance(value, CollectiveFunction):
         signature, doc = value.__signature__, row.doc
     elif row is not None and row.module == module:
-        signature, doc = signatures.of_row(row)
-    elif name in signatures.library_functions() and module == "nki.language":
-        signature, doc = signatures.library_functions()[name]
+        signature, doc = names.of_row(row)
+    elif name in names.library_functions() and module == "nki.language":
+        signature, doc = names.library_functions()[name]
     elif isinstance(value, Operator):
         return names.Function(module, name, None, f"`nl.{name}`, for `op=` of instructions.")
     else:
-        signature, doc = signatures.of_function(value)
+        signature, doc = names.of_function(value)
     return names.Function(module, name, signature, doc)
 
 

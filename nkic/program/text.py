@@ -1,40 +1,41 @@
-"""The text form of programs, dependence graphs and schedules, which `read_text` parses.
-
-    program add on trn2
-    %0 a: float16[128, 512] shared_hbm @k.py:3:5-3:9
-    %1 t: float16[128, 512] sbuf at (0, 2048) @k.py:4:5-4:30
-    input a = %0
-    core
-      #0 vector reciprocal(dst=%1[0+128, 0; 1x512], data=%1[0+128, 0; 1x512]; ) @k.py:5:5-5:20
-      loop 1 $0 = 0 to 4 by 1 @k.py:6:5-6:30
-        ...
-      end
-
-An access pattern is start+partitions, offset; then step x num, outermost first. A view, used before
-lower, is written %1{offset; shape; strides}. `:dtype` follows if a pattern has another element type
-than its tensor. `<` separates a source location from that of its caller.
-"""
+"""The text form of programs, dependence graphs and schedules: its printer, and its parser."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from ast import literal_eval
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from nkic.base.source import CallChain
+from nkic.base.source import CallChain, Span
+from nkic.base.text import clean
+from nkic.machine.dtypes import DTYPES, DType
+from nkic.machine.instructions import ROWS
+from nkic.machine.notation import PYTHON, Misread, Scanner
 from nkic.machine.operands import Register
+from nkic.machine.targets import MAX_RANK, MAX_SIZE, TARGETS, Address, Buffer, Engine
 from nkic.program.program import (
     AccessPattern,
     Body,
     DependenceGraph,
+    Dynamic,
     Instruction,
+    Item,
     Loop,
     Operand,
     Program,
     Schedule,
     Slot,
+    Stream,
+    StreamId,
     StreamItem,
+    StreamLoop,
     Tensor,
+    TensorParameter,
     View,
+    Wait,
+    instructions,
 )
 
 _SPECIAL = re.compile(r"[^\w .=-]", re.ASCII)
@@ -175,3 +176,330 @@ def _suffix(operand: AccessPattern | View) -> str:
     text = f":{operand.dtype.name}" if operand.dtype is not operand.tensor.dtype else ""
     dynamic = operand.dynamic
     return f"{text} {dynamic.notation(_operand(dynamic.source))}" if dynamic is not None else text
+
+
+# ---- The parser, for tools that start at a later stage ------------------------------------------
+
+_PLACE = re.compile(r"(.*):(\d+):(\d+)-(\d+):(\d+)")
+_TENSOR = re.compile(r"%(\d+) (.*): (\w+)\[([\d, ]*)\] (\w+)(.*)")
+_INSTRUCTION = re.compile(r"#(\d+) (\w+) (\w+)\(")
+_EXTRAS = {n: n for n in ("fixed", "scope", "at", "name", "after", "pinned", "iteration")}
+_LOOP = re.compile(r"loop (\d+) (?:\$(\d+) = (\S+) to (\S+) by (\d+)|while \$(\d+))$")
+_SCHEDULE = re.compile(r"(serial )?schedule of ([\d.e+]+) ns")
+_STREAM = re.compile(r"stream (\d+) (?:dma(\d+)|(\w+))")
+_SLOT = re.compile(r"(?:#(\d+)|-)(?: wait ([\dx, ]+?))?(?: signal ([\d, ]+))?")
+MAX_NUMBER, _DIGITS = 1 << 63, 20  # numbers are smaller, and have no more characters
+MAX_CORES = 2
+
+
+def read_program(text: str) -> Program:
+    reader = _Reader(text)
+    program = reader.program()
+    if reader.peek():
+        raise Misread(f"line {reader.at + 1} does not belong there: {clean(reader.peek()[:40])}")
+    return program
+
+
+def read_schedule(text: str) -> Schedule:
+    return _Reader(text).schedule()
+
+
+def _chain(text: str) -> CallChain:
+    chain: CallChain | None = None
+    for frame in reversed(text.split(" < ")):
+        match = _PLACE.fullmatch(frame)
+        if match is None:
+            raise Misread(f"not a place: {frame}")
+        path, *numbers = match.groups()
+        chain = CallChain(Span(path, *map(_integer, numbers)), chain)
+    if chain is None:
+        raise Misread("no place")
+    return chain
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.lines = [line for line in text.splitlines() if line.strip()]
+        self.at = 0
+        self.tensors: dict[int, Tensor] = {}
+        self.addresses: dict[int, Address] = {}
+
+    def peek(self) -> str:
+        return self.lines[self.at].strip() if self.at < len(self.lines) else ""
+
+    def take(self) -> str:
+        line = self.peek()
+        self.at += 1
+        return line
+
+    def program(self) -> Program:
+        _, name, _, target = self.take().split(" ")
+        notes, arguments = self.entries("note"), self.entries("argument")
+        while self.peek().startswith("%"):
+            self.tensor(self.take())
+        inputs = self.parameters("input")
+        outputs = self.parameters("output")
+        constants = {}
+        while self.peek().startswith("const "):
+            _, tensor, _, data = self.take().split(" ")
+            constants[_integer(tensor[1:])] = bytes.fromhex(data)
+        cores = []
+        while self.peek() == "core":
+            self.take()
+            cores.append(self.body())
+        program = Program(
+            name,
+            TARGETS[target],
+            tuple(self.tensors.values()),
+            inputs,
+            outputs,
+            tuple(cores),
+            constants,
+            self.addresses,
+            arguments=arguments,
+            notes=notes,
+        )
+        _check(program)
+        return program
+
+    def end(self) -> None:
+        if self.take() != "end":
+            raise Misread(f"line {self.at}: a loop without `end`")
+
+    def schedule(self) -> Schedule:
+        program = self.program()
+        match = self.matched(_SCHEDULE, "a schedule")
+        cores: list[list[Stream]] = [[] for _ in program.cores]
+        instructions_by_number = [
+            {item.number: item for item in instructions(body)} for body in program.cores
+        ]
+        loops = [{item.number: item for item in _loops(body)} for body in program.cores]
+        while self.peek():
+            core, queue, engine = self.matched(_STREAM, "a stream").groups()
+            stream_id = (
+                StreamId(Engine(engine)) if engine else StreamId(Engine.DMA, _integer(queue))
+            )
+            items = self.stream(instructions_by_number[_integer(core)], loops[_integer(core)])
+            cores[_integer(core)].append(Stream(stream_id, items))
+        return Schedule(program, tuple(map(tuple, cores)), float(match[2]), bool(match[1]))
+
+    def matched(self, form: re.Pattern[str], noun: str) -> re.Match[str]:
+        """Consume the next line, which must match `form`."""
+        line = self.take()
+        match = form.fullmatch(line)
+        if match is None:
+            raise Misread(f"line {self.at}: not {noun}: {line}")
+        return match
+
+    def stream(
+        self, by_number: Mapping[int, Instruction], loops: Mapping[int, Loop]
+    ) -> tuple[StreamItem, ...]:
+        """Parse the items of a stream, or of a loop in it, up to the first other line."""
+        items: list[StreamItem] = []
+        while self.peek().startswith(("#", "-", "loop ")):
+            if self.peek().startswith("loop "):
+                loop = loops[_integer(self.take()[5:])]
+                items.append(StreamLoop(loop, self.stream(by_number, loops)))
+                self.end()
+                continue
+            number, waits, signals = self.matched(_SLOT, "a place in a stream").groups()
+            pairs = (pair.split("x") for pair in (waits or "").split(", ") if pair)
+            awaited = tuple(Wait(_integer(one), _integer(amount)) for one, amount in pairs)
+            if len({wait.semaphore for wait in awaited}) < len(awaited):
+                raise Misread(f"line {self.at}: two waits for one semaphore")
+            items.append(
+                Slot(
+                    by_number[_integer(number)] if number else None,
+                    awaited,
+                    tuple(_integer(s) for s in (signals or "").split(", ") if s),
+                )
+            )
+        return tuple(items)
+
+    def entries(self, keyword: str) -> dict[str, str]:
+        values: dict[str, str] = {}
+        while self.peek().startswith(keyword + " "):
+            key, _, value = self.take()[len(keyword) + 1 :].partition(" = ")
+            values[key] = literal_eval(value)
+        return values
+
+    def tensor(self, line: str) -> None:
+        head, location = line.rsplit(" @", 1)
+        match = _TENSOR.fullmatch(head)
+        if match is None:
+            raise Misread(f"line {self.at}: not a tensor: {line}")
+        number, name, dtype, sizes, buffer, suffix = match.groups()
+        extras = _extras(Scanner(suffix, self.at, PYTHON))
+        if _integer(number) in self.tensors:
+            raise Misread(f"line {self.at}: tensor %{number} is declared twice")
+        shape = tuple(_integer(s) for s in sizes.split(",") if s.strip())
+        fixed = Address(*extras["fixed"]) if "fixed" in extras else None
+        self.tensors[_integer(number)] = Tensor(
+            _integer(number),
+            name,
+            DTYPES[dtype],
+            shape,
+            Buffer(buffer),
+            _chain(location),
+            fixed,
+            extras.get("scope", ()),
+        )
+        if "at" in extras:
+            self.addresses[_integer(number)] = Address(*extras["at"])
+
+    def parameters(self, keyword: str) -> tuple[TensorParameter, ...]:
+        parameters = []
+        while self.peek().startswith(keyword + " "):
+            _, name, _, tensor = self.take().split(" ")
+            parameters.append(TensorParameter(name, self.tensors[_integer(tensor[1:])]))
+        return tuple(parameters)
+
+    def body(self) -> Body:
+        items: list[Item] = []
+        while self.peek().startswith(("#", "loop ")):
+            line = self.take()
+            head, location = line.rsplit(" @", 1)
+            if line.startswith("#"):
+                items.append(self.instruction(head, _chain(location)))
+            else:
+                body = self.body()
+                self.end()
+                items.append(replace(self.loop(head, _chain(location)), body=body))
+        return tuple(items)
+
+    def loop(self, head: str, at: CallChain) -> Loop:
+        match = _LOOP.fullmatch(head)
+        if match is None:
+            raise Misread(f"line {self.at}: not a loop: {head}")
+        number, counter, start, stop, step, condition = match.groups()
+        if condition is not None:
+            return Loop(_integer(number), (), at, condition=Register(_integer(condition)))
+        low, high = self.bound(start), self.bound(stop)
+        return Loop(
+            _integer(number), (), at, Register(_integer(counter)), low, high, _integer(step)
+        )
+
+    def bound(self, text: str) -> int | Register:
+        return Register(_integer(text[1:])) if text.startswith("$") else _integer(text)
+
+    def instruction(self, head: str, at: CallChain) -> Instruction:
+        match = _INSTRUCTION.match(head)
+        if match is None:
+            raise Misread(f"line {self.at}: not an instruction: {head}")
+        number, engine, name = match.groups()
+        row, given = ROWS[name], dict[str, Any]()
+        scanner = Scanner(head[match.end() :], self.at, PYTHON)
+        for end in ";)":  # of the operands, and of the attributes
+            while not scanner.accept(end):
+                name = scanner.name()
+                scanner.expect("=")
+                given[name] = self.operand(scanner)
+                if scanner.peek() != end:
+                    scanner.expect(",")
+        extras = _extras(scanner)
+        return Instruction(
+            row,
+            tuple([given[operand.name] for operand in row.operands]),
+            tuple([given[attribute.name] for attribute in row.attributes]),
+            None if engine == "any" else Engine(engine),
+            at,
+            _integer(number),
+            extras.get("name", ""),
+            extras.get("after", ()),
+            extras.get("pinned", 0),
+            iterations=extras.get("iteration", ""),
+        )
+
+    def operand(self, scanner: Scanner) -> Any:
+        if scanner.peek() == "$":
+            return scanner.register()
+        return self.place(scanner) if scanner.peek() == "%" else scanner.value()
+
+    def place(self, scanner: Scanner) -> View | AccessPattern:
+        storage = self.tensors[scanner.reference()]
+        if scanner.peek() == "[":
+            window = scanner.window()
+            dtype, dynamic = self.kind(scanner, storage)
+            return AccessPattern(storage, dtype, *window, dynamic)
+        offset = scanner.setting("{")
+        scanner.expect(";")
+        shape = _integers(scanner)
+        scanner.expect(";")
+        strides = _integers(scanner)
+        if len(strides) != len(shape):
+            scanner.fail(f"{len(strides)} strides", f"{len(shape)}, one for each size")
+        scanner.expect("}")
+        return View(storage, shape, strides, offset, *self.kind(scanner, storage))
+
+    def kind(self, scanner: Scanner, storage: Tensor) -> tuple[DType, Dynamic | None]:
+        """Parse what may follow a pattern: another type than its tensor's, a run-time offset."""
+        dtype = scanner.dtype() if scanner.accept(":") else storage.dtype
+        return dtype, scanner.dynamic(self.operand)
+
+
+def _integers(scanner: Scanner) -> tuple[int, ...]:
+    value = scanner.value()
+    if not isinstance(value, tuple) or not all(type(part) is int for part in value):
+        scanner.fail(f"`{clean(repr(value)[:30])}`", "a tuple of integers")
+    return value
+
+
+def _check(program: Program) -> None:
+    """Raise `Misread` unless the program has the form that `specialise` gives its programs."""
+    for tensor in program.tensors:
+        if not 1 <= len(tensor.shape) <= MAX_RANK:
+            raise Misread(f"tensor {tensor!r} has more than {MAX_RANK} dimensions, or none")
+        if not all(1 <= size <= MAX_SIZE for size in tensor.shape):
+            raise Misread(f"the sizes of {tensor!r} are not from 1 to {MAX_SIZE:,}")
+    tensors = {tensor.number: tensor for tensor in program.tensors}
+    for number, data in program.constants.items():
+        if number not in tensors or len(data) != _total(tensors[number]):
+            raise Misread(f"the {len(data):,} bytes of constant %{number} fill no tensor")
+    if not 1 <= len(program.cores) <= MAX_CORES:
+        raise Misread(f"a program has 1 or {MAX_CORES} cores, not {len(program.cores)}")
+    for body in program.cores:
+        _check_numbers(body)
+
+
+def _total(tensor: Tensor) -> int:
+    return tensor.bytes * (tensor.partitions if tensor.on_chip else 1)
+
+
+def _check_numbers(body: Body) -> None:
+    """Check that numbers differ, and that edges lead backward."""
+    seen = set()
+    for instruction in instructions(body):
+        if instruction.number in seen:
+            raise Misread(f"two instructions have the number #{instruction.number}")
+        for number in instruction.after:
+            if number not in seen:
+                text = (
+                    f"#{instruction.number} is ordered after #{number}, which does not precede it"
+                )
+                raise Misread(text)
+        seen.add(instruction.number)
+    loops = [loop.number for loop in _loops(body)]
+    if len(loops) != len(set(loops)):
+        raise Misread("two loops have the same number")
+
+
+def _integer(text: str) -> int:
+    number = int(text) if len(text) <= _DIGITS else MAX_NUMBER
+    if not -MAX_NUMBER <= number < MAX_NUMBER:
+        raise Misread(f"the number {text[:_DIGITS]}… needs more than 64 bits")
+    return number
+
+
+def _loops(body: Body) -> Iterator[Loop]:
+    for item in body:
+        if isinstance(item, Loop):
+            yield item
+            yield from _loops(item.body)
+
+
+def _extras(scanner: Scanner) -> dict[str, Any]:
+    extras = {}
+    while not scanner.done:
+        name = scanner.choice(_EXTRAS)
+        extras[name] = scanner.value()
+    return extras

@@ -13,13 +13,12 @@ Their only input is the recorded program, raw addresses, streams and rows.
 `effects` derives what instructions access. `model.RULES` lists everything that is proven.
 """
 
-from nkic.prove.addresses import prove_addresses
+from nkic.prove.addresses import prove_addresses, prove_spilled
 from nkic.prove.effects import read
 from nkic.prove.file import Sections, prove_file
 from nkic.prove.lowered import prove_lowered
 from nkic.prove.model import RULES, Finding
 from nkic.prove.order import prove_order
-from nkic.prove.spilled import prove_spilled
 
 __all__ = [
     "RULES",

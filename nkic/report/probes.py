@@ -1,7 +1,7 @@
 """Microkernels as data: an instruction, its tiles, and the figures derived from its time.
 
 Each runs one instruction several times, with separate results, while other engines are idle. Both
-the kernel (`report/calibration_script.py`) and the predicted time are generated from this table.
+the kernel (`report/calibrate.py`) and the predicted time are generated from this table.
 """
 
 from __future__ import annotations

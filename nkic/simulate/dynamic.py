@@ -23,8 +23,7 @@ from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.base.diagnostics import Level, ProgramFault
 from nkic.machine.operands import Row
 from nkic.machine.patterns import cuts, run
-from nkic.machine.psum import History, Rectangle, Write, is_matmul
-from nkic.machine.rules import group
+from nkic.machine.rules import History, Rectangle, Write, group, is_matmul
 from nkic.machine.targets import Buffer, Engine
 from nkic.simulate.in_place import skips_rows
 from nkic.simulate.memory import Memory

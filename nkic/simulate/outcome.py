@@ -14,9 +14,8 @@ from nkic.base.diagnostics import Diagnostic, Label, Level, ProgramFault, make
 from nkic.base.text import grouped, plural
 from nkic.machine.codecs import decode, unpack
 from nkic.machine.dtypes import DType
-from nkic.machine.machine_file import MachineFile
 from nkic.machine.operators import SummationOrder
-from nkic.machine.targets import TARGETS, Target
+from nkic.machine.targets import TARGETS, MachineFile, Target
 
 MAX_ITERATIONS = 1_000_000
 

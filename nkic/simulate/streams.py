@@ -16,7 +16,7 @@ from nkic.artifact.records import (
     StreamRecord,
 )
 from nkic.machine.operands import Register
-from nkic.machine.psum import restricts_accumulation
+from nkic.machine.rules import restricts_accumulation
 from nkic.machine.targets import PARTITIONS, Engine, Target
 from nkic.machine.timing import Line, Timing, activation_table
 from nkic.simulate.dynamic import Dynamic, PsumWrites, is_dynamic

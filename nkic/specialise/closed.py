@@ -14,10 +14,9 @@ from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.interpret import builtins
 from nkic.interpret.attributes import ModuleNamespace
-from nkic.interpret.border import admit, admitting
 from nkic.interpret.interpreter import Interpreter, provided_modules
-from nkic.interpret.library import records
-from nkic.interpret.machine import Form, Machine, Vectorcall
+from nkic.interpret.library import dataclasses
+from nkic.interpret.machine import Form, Machine, Vectorcall, admit, admitting
 from nkic.interpret.objects import (
     UNSET,
     Builtin,
@@ -35,11 +34,10 @@ from nkic.language.creation import ParDim, TensorClass, make_tensor, ndarray
 from nkic.language.dtypes_api import MemoryRegion
 from nkic.language.enums import ENUMS
 from nkic.language.grids import NkiGrid
-from nkic.language.hosted import SURFACES
+from nkic.language.hosted import SURFACES, Kernel
 from nkic.language.indexing import DynamicSlice
 from nkic.language.isa import NkiValidationError
 from nkic.language.namespace import Namespace, names_of, submodule
-from nkic.language.objects import Kernel
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import Failed, Trace
 from nkic.machine.dtypes import DType
@@ -207,7 +205,7 @@ PROVIDED = provided_modules((*provide.MODULES, "numpy"))
 @cache
 def kernel_object() -> Class:
     """`nl.NKIObject`."""
-    return seal(records.field_class())
+    return seal(dataclasses.field_class())
 
 
 class LanguageNamespace:

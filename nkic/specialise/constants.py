@@ -17,12 +17,11 @@ from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE
 from nkic.interpret import attributes, library
 from nkic.interpret.classes import blank
-from nkic.interpret.iteration import KernelFrozenSet, KernelSet
+from nkic.interpret.containers import KernelFrozenSet, KernelSet
 from nkic.interpret.modules import OpaqueImport
 from nkic.interpret.objects import Class
-from nkic.language.hosted import brief
+from nkic.language.hosted import ReplicaGroup, brief
 from nkic.language.namespace import suggested
-from nkic.language.objects import ReplicaGroup
 from nkic.language.provide import OLD_ROOT
 from nkic.machine import dtypes
 from nkic.source import nodes, scopes

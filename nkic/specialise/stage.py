@@ -20,8 +20,8 @@ from nkic.interpret.classes import bind, enter_cells
 from nkic.interpret.interpreter import MISSING, Interpreter, parameters
 from nkic.interpret.objects import Class, Function
 from nkic.language import provide
+from nkic.language.hosted import Kernel
 from nkic.language.namespace import Namespace, missing, submodule
-from nkic.language.objects import Kernel
 from nkic.language.trace import tracing
 from nkic.program.program import Program, TensorParameter
 from nkic.source import nodes, scopes

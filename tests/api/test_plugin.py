@@ -93,7 +93,7 @@ def test_without_the_option_nothing_is_installed(tmp_path: Path) -> None:
 def test_the_version_of_nki_is_an_option(tmp_path: Path) -> None:
     body = """
 def test_version(nki_check):
-    from nkic.artifact.info import info
+    from nkic.artifact.read import info
     assert info(nki_check(double, X).called.artifact.data).flags["nki"] == "0.4"
     assert info(double.call(X).called.artifact.data).flags["nki"] == "0.4"
 """

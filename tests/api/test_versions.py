@@ -14,7 +14,7 @@ import pytest
 
 import nkic
 from nkic import api
-from nkic.artifact.info import info
+from nkic.artifact.read import info
 from tests.api.test_nki_modules import nkic_runs
 
 HEAD = """\
@@ -146,7 +146,7 @@ def test_a_block_that_cannot_be_used(make: Make) -> None:
 def test_a_script(tmp_path: Path, words: list[str]) -> None:
     script = tmp_path / "script.py"
     call = (
-        "\nfrom nkic.artifact.info import info"
+        "\nfrom nkic.artifact.read import info"
         "\nmade = double.call(np.ones((4, 8), np.float32)).called.artifact"
         "\nprint(info(made.data).flags['nki'])"
     )

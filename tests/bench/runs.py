@@ -2,7 +2,7 @@
 
 Milliseconds of processor time: the shortest of several runs, all columns in turn, so that they
 meet the same machine. The results are compared with the floor's before anything is printed.
-*First*: a process that has not run the executable before. *Again*: one that has (`simulate.rerun`).
+*First*: a process that has not run the executable before. *Again*: one that has (`simulate.stage`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nkic.artifact.records import Executable
 from nkic.base.collector import without_collector
 from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
-from nkic.simulate import RunOptions, rerun, simulate
+from nkic.simulate import RunOptions, simulate, stage
 from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.bench.cases import CASES, Case, Floats, Inputs, drawn, same, widened
@@ -61,7 +61,7 @@ def shortest(
                 made = action()
                 taken = process_time() - before
             del made
-            rerun._cache[:] = [known for known in rerun._cache if known.program() is executable]
+            stage._cache[:] = [known for known in stage._cache if known.program() is executable]
             found[name] = min(taken, found.get(name, taken))
     return found
 

@@ -14,7 +14,7 @@ from math import inf
 from time import perf_counter, process_time
 
 from nkic.base.collector import without_collector
-from nkic.simulate import RunOptions, rerun, simulate
+from nkic.simulate import RunOptions, simulate, stage
 from tests.bench.cases import CASES, Case, drawn
 from tests.bench.runs import executable_of
 
@@ -42,7 +42,7 @@ def line(case: Case, rounds: int) -> str:
         which, options = key
         program = replace(executable) if which == "first" else executable
         now = took(partial(simulate, program, inputs, options))
-        rerun._cache[:] = [known for known in rerun._cache if known.program() is executable]
+        stage._cache[:] = [known for known in stage._cache if known.program() is executable]
         best = least.get(key, (inf, inf))
         least[key] = min(now[0], best[0]), min(now[1], best[1])
     cells = [f"{a * 1e3:.1f} / {b * 1e3:.1f}" for a, b in least.values()]

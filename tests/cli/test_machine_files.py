@@ -10,8 +10,7 @@ import pytest
 from nkic.cli.common import run
 from nkic.cli.nkic import command as compiler
 from nkic.machine.clock import TABLE
-from nkic.machine.machine_file import read_machine
-from nkic.machine.targets import TRN2
+from nkic.machine.targets import TRN2, read_machine
 from tests.cli.nki_run_fixtures import KERNEL, RUN, artifact, folder, nki, refused
 from tests.harness.commands import Run
 

@@ -14,9 +14,9 @@ from nkic.base.source import SourceFile
 from nkic.interpret.interpreter import provided_modules
 from nkic.interpret.modules import Table
 from nkic.interpret.objects import HostFunction
+from nkic.language.hosted import Decorator, Kernel
 from nkic.language.jit import jit
 from nkic.language.namespace import Namespace
-from nkic.language.objects import Decorator, Kernel
 from nkic.source.bindings import Resolved
 from nkic.source.parse import parse
 from nkic.source.resolve import resolve

@@ -20,8 +20,7 @@ from nkic.compiler import allocate, schedule
 from nkic.compiler.check import check
 from nkic.compiler.depend import depend
 from nkic.compiler.lower import lower
-from nkic.program.read_text import read_program
-from nkic.program.text import graph_text, program_text, schedule_text
+from nkic.program.text import graph_text, program_text, read_program, schedule_text
 from tests.harness.directives import BadCase
 
 SEPARATOR = "\n----\n"

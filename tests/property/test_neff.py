@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from nkic.artifact.assemble import assemble
 from nkic.artifact.disassemble import disassemble, dump
 from nkic.artifact.encode import write
-from nkic.artifact.info import info
-from nkic.artifact.read import load, read
+from nkic.artifact.read import info, load, read
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.base.diagnostics import ArtifactFailed
 from tests.harness.executables import ROWS as SAMPLE_ROWS

@@ -9,7 +9,7 @@ from nkic.base.diagnostics import NkicError, Reporter
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.language import library
-from nkic.language import names as language
+from nkic.language import provide as language
 from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
 from nkic.source.parse import parse

@@ -15,7 +15,7 @@ import pytest
 from nkic.base.diagnostics import Reporter
 from nkic.compiler.lower import lower
 from nkic.program.program import Program, instructions
-from nkic.program.read_text import read_program
+from nkic.program.text import read_program
 from nkic.prove import read
 from nkic.prove.model import READ, UPDATE, WRITE
 from tests.harness.bless import compare_file

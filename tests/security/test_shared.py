@@ -33,7 +33,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.interpret import attributes, objects
 from nkic.interpret.attributes import Provided
-from nkic.interpret.iteration import KernelSet
+from nkic.interpret.containers import KernelSet
 from nkic.interpret.machine import Machine
 from nkic.interpret.objects import INSTANCES, Class, Frozen
 from nkic.language import views
@@ -529,7 +529,7 @@ def test_a_broken_guard_is_seen(values: list[Any]) -> None:
 
 
 # Functions that set fields: of an object in general, and of a class body.
-WRITERS = {"attributes.py": 2, "compile/statements.py": 1, "library/records.py": 1}
+WRITERS = {"attributes.py": 2, "compile/statements.py": 1, "library/dataclasses.py": 1}
 MUTATORS = {"pop", "popitem", "clear", "update", "setdefault"}
 
 

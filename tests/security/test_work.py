@@ -20,7 +20,7 @@ import numpy  # noqa: F401 - its import is not the work of the first call that n
 import pytest
 
 from nkic.base.profiles import Profile
-from nkic.interpret import border
+from nkic.interpret import machine
 from nkic.interpret.budget import Budget
 from tests.security import calls
 from tests.security.test_shared import world
@@ -273,7 +273,7 @@ def test_a_charge_that_is_undone_is_seen(monkeypatch: pytest.MonkeyPatch) -> Non
         return [w for w in works(text, done, lambda n: [shared] * (n == 0)) if w.unpaid]
 
     assert found() == []
-    monkeypatch.setattr(border, "_NEST_STEPS", 0)
+    monkeypatch.setattr(machine, "_NEST_STEPS", 0)
     assert found() != []
 
 

@@ -13,8 +13,7 @@ from nkic.artifact import disassemble
 from nkic.artifact.container import PREFIX
 from nkic.artifact.disassemble import diff
 from nkic.artifact.format import LIMITS
-from nkic.artifact.info import info
-from nkic.artifact.read import load, open_file
+from nkic.artifact.read import info, load, open_file
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, bad_value, make, suggestion
 from nkic.base.files import STANDARD
@@ -22,9 +21,8 @@ from nkic.base.text import aligned, clean
 from nkic.cli.common import Session
 from nkic.cli.nki_run import reporting
 from nkic.cli.nki_run.options import CalibrateLine, CompareLine, EqualLine, InspectLine
-from nkic.machine import machine_file as describe_machine
-from nkic.machine.machine_file import load_machine, written
-from nkic.machine.targets import DEFAULT, SHORT_NAMES, TARGETS, Engine
+from nkic.machine import targets as describe_machine
+from nkic.machine.targets import DEFAULT, SHORT_NAMES, TARGETS, Engine, load_machine, written
 from nkic.report.compare import LIMIT, changes, read_profile
 
 SCHEMA = 1
@@ -169,8 +167,7 @@ ROWS = ".csv"
 
 def calibrate(line: CalibrateLine, session: Session) -> None:
     """Print the microkernels, or a machine file fitted to their profiles or to whole kernels."""
-    from nkic.report.calibrate import figures_named, fitted, read_profiles, read_rows
-    from nkic.report.calibration_script import source  # NumPy
+    from nkic.report.calibrate import figures_named, fitted, read_profiles, read_rows, source
 
     if line.folder is None:
         files.write(STANDARD, source())

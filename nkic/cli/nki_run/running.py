@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from numpy.typing import NDArray
 
-from nkic.artifact.info import info
-from nkic.artifact.read import load, open_file
+from nkic.artifact.read import info, load, open_file
 from nkic.artifact.verify import verify_ordered
 from nkic.base import files, levels
 from nkic.base.diagnostics import Diagnostic, LimitHit, NkicError, ProgramFault, bad_value, make
@@ -26,8 +25,7 @@ from nkic.cli.common.options import is_named
 from nkic.cli.nki_run import debugging, outputs, reporting
 from nkic.cli.nki_run.options import CommandLine, lines_of
 from nkic.cli.nki_run.outputs import Writer
-from nkic.machine.machine_file import load_machine
-from nkic.machine.targets import TARGETS
+from nkic.machine.targets import TARGETS, load_machine
 from nkic.report import profile, run_report
 from nkic.report.figures import figures, run_options
 from nkic.report.resources import executions, resources

@@ -31,7 +31,7 @@ EXAMPLES = (
     ),
 )
 LAZY_MODULES = (
-    *("nkic.program.read_text", "nkic.artifact.assemble", "nkic.artifact.disassemble"),
+    *("nkic.program.text", "nkic.artifact.assemble", "nkic.artifact.disassemble"),
     *("nkic.report.allocations", "nkic.report.compare", "nkic.specialise.native"),
     *("nkic.compiler.spill", "nkic.compiler.forms", "nkic.compiler.remarks"),
     "nkic.cli.nkic.prints",

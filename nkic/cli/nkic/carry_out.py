@@ -45,7 +45,7 @@ from nkic.compiler.forms import FORMS
 from nkic.compiler.loader import MAX_BYTES, Loader
 from nkic.compiler.pipeline import ASSEMBLY, SCHEDULE
 from nkic.compiler.request import find_profile, parse_options, request_for
-from nkic.machine.machine_file import load_machine
+from nkic.machine.targets import load_machine
 from nkic.report.resources import resources
 from nkic.specialise.request import RequestOptions
 

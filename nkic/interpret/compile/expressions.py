@@ -9,7 +9,6 @@ from typing import Any
 
 from nkic.interpret import attributes
 from nkic.interpret.attributes import Provided
-from nkic.interpret.border import NESTED, admit
 from nkic.interpret.budget import CLASS_COST
 from nkic.interpret.compare import compare
 from nkic.interpret.compile.units import (
@@ -27,6 +26,7 @@ from nkic.interpret.compile.units import (
     tuple_of,
     unset,
 )
+from nkic.interpret.machine import NESTED, admit
 from nkic.interpret.objects import (
     AT,
     FUNCTION,

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.interpret import classes
-from nkic.interpret.containers import keyed
-from nkic.interpret.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES
+from nkic.interpret.containers import DICT_ITEMS, DICT_KEYS, DICT_VALUES, keyed
 from nkic.interpret.library.support import checked_methods
 from nkic.interpret.objects import (
     INSTANCES,

@@ -9,7 +9,7 @@ from nkic.base.device import KernelError
 from nkic.interpret import attributes, exceptions
 from nkic.interpret.compare import COMPARISONS, compare, hash_key
 from nkic.interpret.library.abcs import MANAGER as ABSTRACT_MANAGER
-from nkic.interpret.library.namedtuples import make_class
+from nkic.interpret.library.forms import make_class
 from nkic.interpret.library.support import (
     Hidden,
     charge_arguments,
@@ -23,9 +23,8 @@ from nkic.interpret.library.support import (
 )
 from nkic.interpret.objects import INSTANCES, UNSET, Builtin, Function, Generator, Getter, Method
 from nkic.interpret.operators import BINARY, OPERATIONS, in_place, unary
-from nkic.interpret.tables import builtin
+from nkic.interpret.tables import builtin, number_of
 from nkic.interpret.types.functions import is_callable
-from nkic.interpret.types.shared import number_of
 
 if TYPE_CHECKING:
     from nkic.interpret.machine import Machine

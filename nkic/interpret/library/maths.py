@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.interpret.objects import INSTANCES, UNSET, Builtin
 from nkic.interpret.operators import OPERATIONS
-from nkic.interpret.tables import builtin
+from nkic.interpret.tables import builtin, number_of
 from nkic.interpret.types.numbers import returned_float
-from nkic.interpret.types.shared import number_of
 
 if TYPE_CHECKING:
     from nkic.interpret.machine import Machine

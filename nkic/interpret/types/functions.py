@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.base.device import KernelError
 from nkic.interpret import attributes, classes, exceptions
 from nkic.interpret.classes import TypingForm
-from nkic.interpret.iteration import DICT_ITEMS, DICT_KEYS, DICT_VALUES, HOST_ITERATORS
+from nkic.interpret.containers import DICT_ITEMS, DICT_KEYS, DICT_VALUES, HOST_ITERATORS
 from nkic.interpret.objects import (
     INSTANCES,
     UNSET,
@@ -28,17 +28,21 @@ from nkic.interpret.objects import (
     Super,
 )
 from nkic.interpret.operators import Union
-from nkic.interpret.tables import OBJECT, builtin, builtin_class, getter, method
-from nkic.interpret.texts import full_name
-from nkic.interpret.types.shared import (
+from nkic.interpret.tables import (
+    OBJECT,
     arguments_by_name,
+    builtin,
+    builtin_class,
     check_arity,
     check_call,
     constructor,
+    getter,
     inheritable,
     iterator_of,
+    method,
     reject_keywords,
 )
+from nkic.interpret.texts import full_name
 
 if TYPE_CHECKING:
     from nkic.interpret.machine import Machine

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.interpret.objects import INSTANCES, UNSET, Class, FloatInstance, IntInstance
-from nkic.interpret.tables import builtin_class, getter, method
-from nkic.interpret.types.shared import (
+from nkic.interpret.tables import (
+    builtin_class,
     call_host,
     check_call,
     class_method,
     constructor,
+    getter,
     host_method,
     inheritable,
+    method,
     no_extra_cost,
     number_of,
     text_of,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.base.device import DeviceBound, DeviceRange
 from nkic.interpret import containers
 from nkic.interpret.compare import FLAT
-from nkic.interpret.iteration import (
+from nkic.interpret.containers import (
     DICT_ITEMS,
     DICT_KEYS,
     DICT_VALUES,
@@ -18,15 +18,17 @@ from nkic.interpret.iteration import (
     unordered,
 )
 from nkic.interpret.objects import Builtin, Class, DictInstance, ListInstance, TupleInstance
-from nkic.interpret.tables import builtin_class, getter, method
-from nkic.interpret.types.shared import (
+from nkic.interpret.tables import (
+    builtin_class,
     call_host,
     check_arity,
     check_call,
     class_method,
     constructor,
+    getter,
     host_method,
     inheritable,
+    method,
     no_extra_cost,
 )
 

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 from nkic.interpret import containers
 from nkic.interpret.exceptions import is_a
 from nkic.interpret.objects import INSTANCES, UNSET, Class, StrInstance
-from nkic.interpret.tables import builtin_class, class_function, method
-from nkic.interpret.texts import format_method
-from nkic.interpret.types.shared import (
+from nkic.interpret.tables import (
     arguments_by_name,
+    builtin_class,
     call_host,
+    class_function,
     class_method,
     constructor,
     host_method,
     inheritable,
+    method,
     text_of,
 )
+from nkic.interpret.texts import format_method
 
 if TYPE_CHECKING:
     from nkic.interpret.machine import Machine

@@ -36,7 +36,7 @@ from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
 from nkic.language.hosted import plain, surface, whole_number, whole_numbers
-from nkic.language.names import num_programs
+from nkic.language.provide import num_programs
 from nkic.language.trace import active
 from nkic.language.views import volume
 from nkic.machine import dtypes

@@ -23,13 +23,12 @@ from nkic.language.beta1.operators import Function, fitting
 from nkic.language.creation import ParDim, TensorClass
 from nkic.language.dtypes_api import BUFFERS, named
 from nkic.language.enums import ENUMS, OPERATORS, engine
-from nkic.language.hosted import surface
+from nkic.language.hosted import Decorator, Kernel, surface
 from nkic.language.indexing import DynamicSlice
 from nkic.language.isa import NkiValidationError, get_nc_version
 from nkic.language.jit import check_option
-from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.namespace import Namespace
-from nkic.language.objects import Decorator, Kernel
+from nkic.language.provide import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.program.program import Instruction

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from nkic.base.device import KernelError, Missing
 from nkic.base.diagnostics import did_you_mean
+from nkic.language import versions
 from nkic.language.beta1.access import AtRunTime
 from nkic.language.beta1.functions import binary, broadcast_to, unary, update
 from nkic.language.beta1.indices import Index, constant
@@ -17,7 +18,6 @@ from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.enums import OPERATORS, Operator, binds
 from nkic.language.hosted import brief, plain, surface
 from nkic.language.tensor import ARITHMETIC, COMPARISONS, UNARY, NkiTensor
-from nkic.language.versions import rewritten
 from nkic.machine.operators import ACTIVATIONS, ALU
 
 # ---- Errors for calls that do not fit a function of Beta 1 --------------------------------------
@@ -109,7 +109,7 @@ def operator_name(value: Any, parameter: str = "op") -> str:
             help="pass the operator itself, uncalled, such as np.add or nl.add",
             argument=parameter,
         )
-    name = rewritten.OPERATORS.get(name, name)
+    name = versions.OPERATORS.get(name, name)
     if name in ALU or name in ACTIVATIONS or name in _COMPOSED:
         return name
     text = f"`{parameter}`: no engine supports the operator `{name}`"

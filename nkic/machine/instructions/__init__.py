@@ -15,14 +15,13 @@ from nkic.machine.instructions import (
     tensor,
     vector,
     vector_folds,
-    vector_v4,
 )
 from nkic.machine.operands import Row
 
 Key = TypeVar("Key", str, int)
 FAMILIES = (
     *(control.ROWS, dma.ROWS, dma.COMPUTE_ROWS, tensor.ROWS),
-    *(vector.ROWS, vector_folds.ROWS, vector_folds.SEARCH_ROWS, vector_v4.ROWS),
+    *(vector.ROWS, vector_folds.ROWS, vector_folds.SEARCH_ROWS, scalar.V4_ROWS),
     *(scalar.ROWS, gpsimd.ROWS, gpsimd.GATHER_ROWS, random.ROWS),
     *(tensor.MX_ROWS, control.CORE_ROWS, collectives.ROWS, control.DEBUG_ROWS),
 )

@@ -6,8 +6,6 @@ from math import prod
 
 from nkic.base.profiles import Profile
 from nkic.machine import costs
-from nkic.machine.arguments import INT32 as INT32_RANGE
-from nkic.machine.arguments import shown
 from nkic.machine.clock import Standing
 from nkic.machine.constraints import (
     elementwise,
@@ -32,6 +30,8 @@ from nkic.machine.operands import (
     Violation,
 )
 from nkic.machine.operators import ALU
+from nkic.machine.rules import INT32 as INT32_RANGE
+from nkic.machine.rules import shown
 from nkic.machine.targets import Engine
 
 MAX_PATTERN = 4  # pairs of an index pattern

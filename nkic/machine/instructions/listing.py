@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nkic.base.profiles import LABELS
-from nkic.machine.arguments import accepts, takes
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Attribute, Operand, Row
+from nkic.machine.rules import accepts, takes
 from nkic.machine.targets import TARGETS, Buffer, Engine
 from nkic.machine.tiles import first_target
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from nkic.base.text import grouped
 from nkic.machine import costs
-from nkic.machine.arguments import shown
 from nkic.machine.constraints import (
     all_int32,
     arithmetic,
@@ -53,6 +52,7 @@ from nkic.machine.operands import (
     Violation,
 )
 from nkic.machine.operators import ALU, Operator
+from nkic.machine.rules import shown
 from nkic.machine.targets import Buffer, Engine
 
 # ---- Rules and engine choices of the vector engine's rows ---------------------------------------

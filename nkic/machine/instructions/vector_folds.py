@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from nkic.base.profiles import Profile
 from nkic.machine import costs
-from nkic.machine.arguments import shown
 from nkic.machine.constraints import (
     elements,
     elementwise,
@@ -32,6 +31,7 @@ from nkic.machine.operands import (
     Violation,
 )
 from nkic.machine.operators import ALU
+from nkic.machine.rules import shown
 from nkic.machine.targets import Engine
 from nkic.machine.tiles import start_partitions
 

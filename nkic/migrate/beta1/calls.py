@@ -7,9 +7,9 @@ from typing import Any
 
 import libcst as cst
 
+from nkic.language import versions as versions
 from nkic.language.beta1.indices import Index
-from nkic.language.versions import rewritten as versions
-from nkic.language.versions.rewritten import AS_CHOICE, AS_PATTERN, BY_CONDITION, BY_INDEX, BY_SHAPE
+from nkic.language.versions import AS_CHOICE, AS_PATTERN, BY_CONDITION, BY_INDEX, BY_SHAPE
 from nkic.machine.dtypes import BOOL, FLOAT32
 from nkic.machine.operands import Row
 from nkic.machine.targets import Buffer

@@ -13,7 +13,7 @@ import libcst as cst
 
 from nkic.language.beta1.indices import Index
 from nkic.language.beta1.masks import Compared
-from nkic.language.versions.rewritten import BY_DMA, REPEATED
+from nkic.language.versions import BY_DMA, REPEATED
 from nkic.machine.operands import Row
 from nkic.migrate.beta1.blocks import Blocks, by_name
 from nkic.migrate.beta1.calls import MASKS

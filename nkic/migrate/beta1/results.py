@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import libcst as cst
 
-from nkic.language.versions.rewritten import COPIED, SIZES
+from nkic.language.versions import COPIED, SIZES
 from nkic.machine.operands import Row
 from nkic.machine.targets import Buffer
 from nkic.migrate.beta1.blocks import Blocks

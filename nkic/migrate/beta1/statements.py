@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import libcst as cst
 
-from nkic.language.versions import rewritten
-from nkic.language.versions.rewritten import BY_DMA, OUTPUTS, PRODUCTS
+from nkic.language import versions
+from nkic.language.versions import BY_DMA, OUTPUTS, PRODUCTS
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.targets import Buffer
 from nkic.migrate.beta1.blocks import Blocks
@@ -484,7 +484,7 @@ def folded(sheet: Sheet, old: cst.SimpleStatementLine, new: cst.SimpleStatementL
                 find(call, _PARAMETERS, "loop_indices"),
             )
             name = sheet.name_of(operator.value).rpartition(".")[2] if operator is not None else ""
-            name = rewritten.OPERATORS.get(name, name)
+            name = versions.OPERATORS.get(name, name)
             first = _first(sheet, call, indices.value) if indices is not None else ""
             value = find(now, _PARAMETERS, "x")
             if name not in _IDENTITY or not first or value is None:

@@ -8,8 +8,7 @@ from dataclasses import replace
 from nkic.artifact import container
 from nkic.artifact.disassemble import MAX_ALIGNED, diff
 from nkic.artifact.encode import write
-from nkic.artifact.info import info
-from nkic.artifact.read import read
+from nkic.artifact.read import info, read
 from tests.harness.executables import ROWS, SCALED, instruction_of, long_sample, sample
 from tests.harness.tamper import rebuilt, refused
 

@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat
 
 from nkic.artifact import container
 from nkic.artifact.encode import write
-from nkic.artifact.info import info
-from nkic.artifact.read import load, open_file, read
+from nkic.artifact.read import info, load, open_file, read
 from nkic.artifact.signature import SECTION, private_key, require, sign
 from nkic.base.diagnostics import UsageFailed
 from tests.harness.executables import ROWS, sample

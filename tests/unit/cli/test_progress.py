@@ -12,7 +12,7 @@ from nkic.cli.common import Session
 from nkic.cli.nki_run import running
 from nkic.cli.nki_run.running import Bar
 from nkic.report.resources import executions
-from nkic.simulate import machine, rerun
+from nkic.simulate import machine, stage
 from tests.harness.traced import HEAD, SAMPLES, run
 
 
@@ -44,7 +44,7 @@ def test_loops_count_with_their_trips() -> None:
 
 
 def test_a_run_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (machine, rerun):
+    for module in (machine, stage):
         monkeypatch.setattr(module, "WATCH_INTERVAL", 10)
     program = nkic.compile(str(SAMPLES / "06_matmul" / "kernel.py")).executable
     seen: list[int] = []

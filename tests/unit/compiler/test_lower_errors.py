@@ -6,7 +6,7 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.compiler.lower import lower
-from nkic.program.read_text import read_program
+from nkic.program.text import read_program
 
 PROGRAM = """\
 program t on trn2

@@ -11,8 +11,7 @@ from nkic.compiler.check import _Checker, _whole_call, find
 from nkic.compiler.lower import lower
 from nkic.program.overlap import grouped
 from nkic.program.program import Instruction, Program, cost_key, instructions
-from nkic.program.read_text import read_program
-from nkic.program.text import program_text
+from nkic.program.text import program_text, read_program
 
 HEAD = """\
 program t on trn2

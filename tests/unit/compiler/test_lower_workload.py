@@ -13,7 +13,7 @@ from nkic.compiler.lower import BUSY_FRACTION, _Sharer, lower
 from nkic.machine.targets import Engine, Target
 from nkic.machine.timing import timing
 from nkic.program.program import Instruction, Program, instructions
-from nkic.program.read_text import read_program
+from nkic.program.text import read_program
 
 STAGES = Path(__file__).parents[2] / "data/stages"
 HEAD = """\

@@ -16,7 +16,7 @@ from nkic.compiler.semaphores import engine_of, first_users, grouped, queues_of
 from nkic.machine.targets import TRN2, Engine
 from nkic.machine.timing import Timing, overlaps_commands, semaphore_ps
 from nkic.program.program import Instruction, Program, instructions
-from nkic.program.read_text import read_program
+from nkic.program.text import read_program
 from tests.programs import code, copy, declare, load, op, program
 
 STAGES = Path(__file__).parents[2] / "data/stages"

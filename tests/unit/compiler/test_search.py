@@ -22,8 +22,7 @@ from nkic.compiler.semaphores import Timings
 from nkic.machine.targets import TRN2, Buffer, Engine
 from nkic.machine.timing import semaphore_ps
 from nkic.program.program import Program, Slot, Stream, instructions
-from nkic.program.read_text import read_program
-from nkic.program.text import schedule_text
+from nkic.program.text import read_program, schedule_text
 from nkic.prove import prove_addresses, prove_order, read
 from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request

@@ -22,8 +22,7 @@ from nkic.compiler.compiled import CompileOptions
 from nkic.compiler.pipeline import compile_source
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TRN3
-from nkic.program.read_text import read_program
-from nkic.program.text import program_text
+from nkic.program.text import program_text, read_program
 from nkic.simulate import simulate
 from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request

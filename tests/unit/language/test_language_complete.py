@@ -14,8 +14,7 @@ import pytest
 from nkic.base.profiles import Profile
 from nkic.language import library
 from nkic.language.binder import Binder
-from nkic.language.names import names
-from nkic.language.provide import namespaces
+from nkic.language.provide import names, namespaces
 from nkic.language.tensor import NkiTensor
 from nkic.machine import dtypes
 from nkic.machine.targets import Buffer

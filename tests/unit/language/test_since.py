@@ -12,7 +12,7 @@ import pytest
 from nkic.base.diagnostics import CompileFailed, Diagnostic
 from nkic.base.profiles import Profile
 from nkic.language import library, versions
-from nkic.language.names import names
+from nkic.language.provide import names
 from nkic.language.versions import Added, Deprecated, Removed
 from tests.harness.bless import blessing
 from tests.harness.language import run

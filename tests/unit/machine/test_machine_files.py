@@ -6,8 +6,17 @@ import pytest
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.machine.clock import TABLE, Standing
-from nkic.machine.machine_file import MachineFile, read_machine, records, rows, written
-from nkic.machine.targets import TARGETS, TRN1, TRN2, Engine
+from nkic.machine.targets import (
+    TARGETS,
+    TRN1,
+    TRN2,
+    Engine,
+    MachineFile,
+    read_machine,
+    records,
+    rows,
+    written,
+)
 
 TEXT = """
 target = "gen3"

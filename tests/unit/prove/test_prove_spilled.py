@@ -10,7 +10,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.operands import Register
 from nkic.machine.targets import Buffer
 from nkic.program.program import AccessPattern, Dynamic, Tensor
-from nkic.prove.spilled import _same
+from nkic.prove.addresses import _same
 
 AT = CallChain(NOWHERE)
 ONE, OTHER = (Tensor(n, "t", DTYPES["float32"], (8, 16), Buffer.SBUF, AT) for n in range(2))

@@ -18,10 +18,8 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
 from nkic.machine.clock import TABLE
-from nkic.machine.machine_file import MachineFile
-from nkic.machine.targets import TRN2
-from nkic.report.calibrate import AFTER, PROBE, Observation, fitted, observed, read_profiles
-from nkic.report.calibration_script import source
+from nkic.machine.targets import TRN2, MachineFile
+from nkic.report.calibrate import AFTER, PROBE, Observation, fitted, observed, read_profiles, source
 from nkic.report.probes import DURATION, INTERVAL, PROBES, SPAN
 from nkic.simulate import RunOptions, simulate
 from nkic.specialise.inline import parse_arg

@@ -19,7 +19,7 @@ from nkic.report.costs import Accounts, Relation, Uses, edges, live_ranges, peak
 from nkic.report.critical import critical_path, spending
 from nkic.report.questions import questions
 from nkic.report.verdict import insight
-from nkic.simulate import Result, rerun
+from nkic.simulate import Result, stage
 from tests.harness.traced import HEAD, executable, recorded, run, sample
 
 SAMPLES = (
@@ -291,7 +291,7 @@ def test_an_engine_for_nothing_is_the_run_with_such_a_clock(
 
     before = recorded(run(program)).trace.end
     monkeypatch.setattr(Clock, "of", free)
-    monkeypatch.setattr(rerun, "_cache", [])  # earlier runs had another clock
+    monkeypatch.setattr(stage, "_cache", [])  # earlier runs had another clock
     assert recorded(run(program)).trace.end == pytest.approx((1 - gains["free-PE"]) * before)
 
 

@@ -15,8 +15,7 @@ from nkic.compiler.allocate import allocate
 from nkic.compiler.depend import depend
 from nkic.compiler.emit import emit
 from nkic.compiler.schedule import schedule
-from nkic.machine.machine_file import MachineFile
-from nkic.machine.targets import TRN2, Engine
+from nkic.machine.targets import TRN2, Engine, MachineFile
 from nkic.machine.timing import Entry, EventLoop, Line, Timing, Warmth
 from nkic.simulate import RunOptions, simulate
 from nkic.simulate.machine import Machine, Rank

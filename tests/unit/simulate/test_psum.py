@@ -24,7 +24,7 @@ from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
 from nkic.machine.instructions import ROWS
-from nkic.machine.psum import MAX_WRITES, History, Rectangle, Write, bank_problem, banks
+from nkic.machine.rules import MAX_WRITES, History, Rectangle, Write, bank_problem, banks
 from nkic.machine.targets import TRN2, TRN3
 from nkic.report.resources import resources
 from nkic.specialise.request import Request

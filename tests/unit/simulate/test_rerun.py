@@ -21,7 +21,7 @@ from nkic.artifact.records import Executable
 from nkic.base.collector import without_collector
 from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
-from nkic.simulate import Result, RunOptions, memory, rerun, simulate
+from nkic.simulate import Result, RunOptions, memory, simulate, stage
 from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
 from tests.unit.simulate import test_cores
@@ -93,9 +93,9 @@ nisa.tensor_copy(dst=y[:, 32:64], src=x[:, 32:64])
 
 @pytest.fixture(autouse=True)
 def _alone() -> Iterator[None]:
-    rerun._cache.clear()
+    stage._cache.clear()
     yield
-    rerun._cache.clear()
+    stage._cache.clear()
 
 
 def drawn(seed: int) -> dict[str, np.ndarray[Any, Any]]:
@@ -108,7 +108,7 @@ def alone(executable: Executable, inputs: dict[str, Any], options: RunOptions) -
 
 
 def is_kept() -> bool:
-    return any(known.rerun is not None for known in rerun._cache)
+    return any(known.rerun is not None for known in stage._cache)
 
 
 def same(one: Result, other: Result) -> bool:
@@ -178,13 +178,13 @@ def test_results_and_inputs_are_the_callers_alone() -> None:
 def test_a_run_is_freed_without_a_collection(options: RunOptions) -> None:
     executable = built(ADD)
     simulate(executable, drawn(0), options)
-    rerun._cache.clear()
+    stage._cache.clear()
     gc.collect()
     gc.freeze()  # what is older is not looked through again
     try:
         with without_collector():
             simulate(executable, drawn(0), options)
-            rerun._cache.clear()
+            stage._cache.clear()
             assert gc.collect() == 0
     finally:
         gc.unfreeze()
@@ -268,32 +268,32 @@ def test_runs_that_somebody_looks_into_are_not_kept(options: RunOptions) -> None
     executable = built(ADD)
     for _ in range(3):
         simulate(executable, drawn(0), options)
-    assert rerun._cache == []
+    assert stage._cache == []
 
 
 def test_who_watches_is_told_how_far_the_steps_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rerun, "WATCH_INTERVAL", 2)
+    monkeypatch.setattr(stage, "WATCH_INTERVAL", 2)
     executable = built("\n".join([STEADY["a product"]] * 2))
     told: list[int] = []
     for _ in range(2):
         result = simulate(executable, drawn(0), RunOptions(watch=told.append))
         assert len(told) == 5 and len(set(told)) == 5 and told == sorted(told)
-        assert told[-1] == result.instructions == 10 and len(rerun._cache) == 1
+        assert told[-1] == result.instructions == 10 and len(stage._cache) == 1
         told.clear()
 
 
 def test_memories_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     programs = [built(STEADY["a product"]) for _ in range(3)]
     simulate(programs[0], drawn(0))
-    (first,) = rerun._cache
+    (first,) = stage._cache
     assert first.rerun is not None
-    monkeypatch.setattr(rerun, "MAX_BYTES", 2 * first.rerun.bytes)
+    monkeypatch.setattr(stage, "MAX_BYTES", 2 * first.rerun.bytes)
     for program in programs:
         for _ in range(3):
             simulate(program, drawn(0))
-    assert [known.program() for known in rerun._cache] == programs[1:]
-    monkeypatch.setattr(rerun, "MAX_BYTES", first.rerun.bytes - 1)
-    rerun._cache.clear()
+    assert [known.program() for known in stage._cache] == programs[1:]
+    monkeypatch.setattr(stage, "MAX_BYTES", first.rerun.bytes - 1)
+    stage._cache.clear()
     for _ in range(4):
         simulate(programs[0], drawn(0))
     assert not is_kept()
@@ -311,7 +311,7 @@ def test_tiles_take_the_memory_of_those_that_are_done_with() -> None:
     for _ in range(7):
         wanted = wanted + np.float32(1)
     assert found.tobytes() == wanted.tobytes()
-    (known,) = rerun._cache
+    (known,) = stage._cache
     assert known.rerun is not None and known.rerun.bytes == 2 * 128 * 64 * 4
 
 
@@ -323,7 +323,7 @@ def test_a_run_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> Result:
         raise MemoryError
 
-    monkeypatch.setattr(rerun.Rerun, "run", fails)
+    monkeypatch.setattr(stage.Rerun, "run", fails)
     with pytest.raises(MemoryError):
         simulate(executable, inputs)
-    assert rerun._cache == []
+    assert stage._cache == []

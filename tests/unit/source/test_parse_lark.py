@@ -26,7 +26,7 @@ from nkic.source.lexer import lex
 from nkic.source.parser import Parser, Token, Unexpected
 
 PROJECT = Path(__file__).resolve().parents[3]
-FOLDERS = ("samples", "tests/files", "nkic/stdlib")
+FOLDERS = ("samples", "tests/files", "nkic/language/stdlib")
 TEXTS = sorted(path for folder in FOLDERS for path in (PROJECT / folder).rglob("*.py"))
 MUTANTS = 3  # of each text
 

@@ -16,7 +16,7 @@ from nkic.source.parse import parse
 ROOT = Path(__file__).resolve().parents[3]
 FILES = [
     *sorted((ROOT / "nkic" / "resolve").glob("*.py")),
-    *sorted((ROOT / "nkic" / "stdlib").glob("*.py")),
+    *sorted((ROOT / "nkic" / "language" / "stdlib").glob("*.py")),
     *(Path(symtable.__file__).with_name(f"{n}.py") for n in ("dataclasses", "enum", "functools")),
 ]
 COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}

@@ -12,7 +12,7 @@ from nkic.base.device import KernelError
 from nkic.base.diagnostics import Reporter
 from nkic.base.profiles import Profile
 from nkic.language import isa
-from nkic.language import names as language
+from nkic.language import provide as language
 from nkic.language.binder import Binder
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets

@@ -14,7 +14,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
 from nkic.language import library
-from nkic.language.names import names
+from nkic.language.provide import names
 from nkic.machine import dtypes
 from nkic.simulate.stage import simulate
 from nkic.specialise.request import Request, TensorType
