@@ -20,7 +20,7 @@ from IPython.display import display
 from nkic.api import ApiError, Called, CompileError, Result, call
 from nkic.api.functions import is_host
 from nkic.api.loading import with_cells
-from nkic.api.options import Calling, Flag
+from nkic.api.options import Calling
 from nkic.base.diagnostics import Level
 from nkic.base.render import render
 from nkic.nki import install
@@ -98,7 +98,7 @@ def _parser() -> Any:
     parser.add_argument("arguments", nargs="*")
     parser.add_argument("-o", dest="into")
     for name, kind in Calling.__annotations__.items():
-        action = {"action": BooleanOptionalAction} if Flag in (kind, *get_args(kind)) else {}
+        action = {"action": BooleanOptionalAction} if bool in (kind, *get_args(kind)) else {}
         if name != "evaluate":
             parser.add_argument(f"--{name.replace('_', '-')}", default=SUPPRESS, **action)
     return parser

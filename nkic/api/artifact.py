@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from typing import Annotated
 
 from nkic.api.errors import RunError, raising
+from nkic.api.options import FilePath, Values, public
 from nkic.artifact import signature
 from nkic.artifact.disassemble import dump
 from nkic.artifact.read import info, load, open_file
@@ -52,9 +54,8 @@ class Artifact:
     reads: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def load(
-        cls, path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | None = None
-    ) -> Artifact:
+    @public(RunError)
+    def load(cls, path: FilePath, *, signed_by: FilePath | None = None) -> Artifact:
         """Read and verify a file, and its signature by the public key in the file `signed_by`.
 
         Raises `RunError`.
@@ -67,13 +68,15 @@ class Artifact:
         form = tuple(range(count)) if count > 1 else 0
         return cls(artifact.data, returned=form if count else None)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    @public(RunError)
+    def save(self, path: FilePath) -> Path:
         """Write the file atomically."""
         with raising(RunError):
             files.write(os.fspath(path), self.data)
         return Path(path)
 
-    def sign(self, key: str | os.PathLike[str]) -> Artifact:
+    @public(RunError)
+    def sign(self, key: FilePath) -> Artifact:
         """Return the artifact with a signature by the private key in a file. Raises `RunError`."""
         with raising(RunError):
             data = signature.sign(self.data, signature.private_key(os.fspath(key)))
@@ -110,3 +113,9 @@ class Artifact:
         rows = [("in", p.name, f"{p}") for p in self.signature.inputs]
         rows += [("out", p.name, f"{p}") for p in self.signature.outputs]
         return f"<b>{escape(self.signature.kernel)}</b>{table(('', 'array', 'type'), rows)}"
+
+
+Compiled = Annotated[
+    Artifact,
+    Values("an Artifact", help="nkic.compile(...) makes one, nkic.Artifact.load(path) reads one"),
+]

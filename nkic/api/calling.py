@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -29,9 +29,9 @@ from nkic.api.compiling import (
     of_live,
     request_options_of,
 )
-from nkic.api.errors import CompileError, boundary, raising, refuse
+from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.loading import LiveLoader
-from nkic.api.options import Calling, Compiling, Preparing, Running
+from nkic.api.options import ByName, Calling, Compiling, Preparing, Running, Values
 from nkic.api.running import Result, check_ranks, run, run_ranks
 from nkic.base import files
 from nkic.base.cache import Store, folder, from_json, here, stamp, to_json
@@ -93,7 +93,7 @@ def _cached(
     is_new = entry is None
     if entry is None:
         entry = compile()
-    if store is not None and (is_new or not store.path(key).exists()):
+    if store is not None and (is_new or not files.is_file(store.path(key))):
         made = entry.artifact
         facts = {
             **{"files": entry.files, "warnings": to_json(made.warnings)},
@@ -171,6 +171,10 @@ def _form(value: Any) -> Any:
     return value
 
 
+# An array is no sequence of arguments: its rows would become the arguments.
+Arguments = Annotated[
+    Sequence[Any], Values("a sequence of arguments", help="pass a tuple: (a, b), or (a,) for one")
+]
 _OVERLAP_WORK = 10_000  # candidates to try where two arrays interleave
 
 
@@ -203,12 +207,12 @@ class Prepared:
     inputs: Mapping[str, Array]
 
 
-@boundary
+@options.public(CompileError)
 @options.documented(Compiling, Preparing)
 def prepare(
     function: Any,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    args: Arguments = (),
+    kwargs: ByName | None = None,
     **call_options: Unpack[Preparing],
 ) -> Prepared:
     """Compile `function` for the arguments of a call, or take it from the cache.
@@ -218,17 +222,8 @@ def prepare(
     1) apply unless an option overrides them. Raises `TypeError` if the arguments do not fit the
     signature, `CompileError`, and whatever a kernel that Python evaluates raises.
     """
-    options.check("prepare", call_options, Preparing)
     with raising(CompileError):
         kernel = functions.kernel(function)
-        # An array is no sequence of arguments: its rows would become the arguments.
-        if not isinstance(args, Sequence) or isinstance(args, str):
-            refuse(
-                f"args is a {type(args).__qualname__}, not the arguments in order",
-                "pass a tuple: (a, b), or (a,) for one argument",
-            )
-        if kwargs is not None and not isinstance(kwargs, Mapping):
-            refuse(f"kwargs is a {type(kwargs).__qualname__}, not a mapping of arguments by name")
         call_options = options.joined(functions.jit_options(function), call_options)
         try:
             bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
@@ -302,27 +297,26 @@ def _overlap(first: Array, second: Array) -> bool:
         return False
 
 
-@boundary
+@options.public(CompileError)
 @options.documented(Compiling, Preparing, Running)
 def call(
     function: Any,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    args: Arguments = (),
+    kwargs: ByName | None = None,
     **call_options: Unpack[Calling],
 ) -> Called:
     """Call a kernel in the simulator: `prepare`, then `run`, with the options of both."""
-    options.check("call", call_options, Calling)
     prepared = prepare(function, args, kwargs, **options.preparing(call_options))
     return called(
         prepared, run(prepared.artifact, prepared.inputs, **options.running(call_options))
     )
 
 
-@boundary
+@options.public(CompileError)
 @options.documented(Compiling, Preparing, Running)
 def call_ranks(
     function: Any,
-    inputs: Sequence[Sequence[Any] | Mapping[str, Any]],
+    inputs: Sequence[Arguments | ByName],
     **call_options: Unpack[Calling],
 ) -> list[Called]:
     """Call a kernel as ranks 0, 1, … together; `inputs` are each rank's arguments, by name or
@@ -331,7 +325,6 @@ def call_ranks(
     All ranks run the same compiled kernel, so arguments other than arrays must be equal. Options
     are those of `call`. Raises `CompileError` and `RunError`.
     """
-    options.check("call_ranks", call_options, Calling)
     with raising(CompileError):
         check_ranks(inputs, "arguments")
     calls: list[tuple[Any, Any]] = [

@@ -5,14 +5,15 @@ several runs, and of two kernels as functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from nkic.api.arrays import array_of, dtype_of
-from nkic.api.artifact import Artifact
+from nkic.api.artifact import Artifact, Compiled
 from nkic.api.calling import Called
-from nkic.api.errors import RunError, boundary, no_sources, raising, refuse
+from nkic.api.errors import RunError, no_sources, raising, refuse
+from nkic.api.options import ByName, Seed, Values, public
 from nkic.api.running import Result, wanted
 from nkic.base.render import render
 from nkic.machine.codecs import storage
@@ -83,8 +84,14 @@ def _cause(called: Called, comparing: Callable[[Mapping[str, Any]], list[Compari
     )
 
 
-@boundary
-def rank(runs: Mapping[str, Called | Result] | Sequence[Called | Result]) -> Ranking:
+Runs = Annotated[
+    Mapping[str, Called | Result] | Sequence[Called | Result],
+    Values("results of nkic.run or nkic.call, in a sequence or by name"),
+]
+
+
+@public(RunError)
+def rank(runs: Runs) -> Ranking:
     """Order runs by their time, as far as the clock lets it be told.
 
     Each gets its time relative to the fastest run's, with the band in which that likely is on a
@@ -92,19 +99,20 @@ def rank(runs: Mapping[str, Called | Result] | Sequence[Called | Result]) -> Ran
     runs share cancel. `print` shows a table.
     """
     named = runs if isinstance(runs, Mapping) else {f"run {i}": r for i, r in enumerate(runs)}
-    if not named:
-        raise ValueError("there are no runs to rank")
+    with raising(RunError):
+        if not named:
+            refuse("nkic.rank(): runs is empty", "pass the results of nkic.run or nkic.call")
     results = {n: r.result if isinstance(r, Called) else r for n, r in named.items()}
     return ranked([Timed.of(name, result.run) for name, result in results.items()])
 
 
-@boundary
+@public(RunError)
 def equal(
-    first: Artifact,
+    first: Compiled,
     second: Artifact | Callable[..., Any],
-    inputs: Mapping[str, Any] | None = None,
+    inputs: ByName | None = None,
     *,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Equality:
     """Tell whether two kernels compute the same function, whatever their tiles, order and types.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -18,9 +18,9 @@ from nkic.api import describe, errors, functions, options
 from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.describe import Describer, shown
-from nkic.api.errors import CompileError, boundary, raising, refuse
+from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.loading import LiveLoader
-from nkic.api.options import Compiling
+from nkic.api.options import ByName, Compiling, Count, FilePath, Values, is_path
 from nkic.base.cache import here, stamp
 from nkic.base.diagnostics import NkicError
 from nkic.base.files import confined
@@ -133,6 +133,13 @@ def key_of(tracing: pipeline.Tracing, options: CompileOptions) -> str:
 _COMPILING = threading.RLock()
 
 Source = str | os.PathLike[str] | SourceFile
+Kernel = Annotated[
+    Any,
+    Values(
+        "the path of a file, a SourceFile or a function",
+        lambda value: is_path(value) or not isinstance(value, str | os.PathLike),
+    ),
+]
 
 
 def compile_options(call_options: Compiling) -> CompileOptions:
@@ -244,18 +251,18 @@ def _paths(loader: Loader | LiveLoader) -> Callable[[str], str]:
     return lambda shown: files.get(shown) or shown
 
 
-@boundary
+@options.public(CompileError)
 @options.documented(Compiling)
 def compile(
-    kernel: Any,
+    kernel: Kernel,
     *,
     name: str | None = None,
-    inputs: Mapping[str, Any] | None = None,
-    consts: Mapping[str, Any] | None = None,
-    include: Sequence[str] = (),
-    modules: Mapping[str, str] | None = None,
+    inputs: ByName | None = None,
+    consts: ByName | None = None,
+    include: Sequence[FilePath] = (),
+    modules: Mapping[str, FilePath] | None = None,
     embed_source: bool = False,
-    max_errors: int = 20,
+    max_errors: Count = 20,
     **call_options: Unpack[Compiling],
 ) -> Artifact:
     """Compile a kernel: the path of its file, its text as a `SourceFile`, or the function.
@@ -266,7 +273,6 @@ def compile(
     Python finds them. These, `embed_source` and `max_errors` are the command's options. Raises
     `CompileError`.
     """
-    options.check("compile", call_options, Compiling, max_errors=max_errors, inputs=inputs)
     job: SourceCompilation | TracedCompilation
     with raising(CompileError):
         call_options = options.joined(functions.jit_options(kernel), call_options)
@@ -318,13 +324,14 @@ def _of_source(
     kernel: Source,
     request_options: RequestOptions,
     consts: Mapping[str, Any],
-    include: Sequence[str],
-    modules: Mapping[str, str],
+    include: Sequence[FilePath],
+    modules: Mapping[str, FilePath],
     settings: CompileOptions,
 ) -> SourceCompilation:
     text = kernel if isinstance(kernel, SourceFile) else None
     path = text.path if text is not None else os.fspath(kernel)  # type: ignore[arg-type]
-    loader = Loader.beside(path, include, modules)
+    named = {name: os.fspath(file) for name, file in modules.items()}
+    loader = Loader.beside(path, [os.fspath(each) for each in include], named)
     with raising(CompileError, loader.source, loader.relocated):
         source = loader.main(path, text.text.encode() if text is not None else None)
         describer = Describer()

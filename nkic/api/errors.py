@@ -130,20 +130,30 @@ _CALLED = "called from here"
 _SHORTENED = "_nkic_shortened"  # in the `__dict__` of an exception
 
 
-def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Make exceptions leave the function without nkic's frames: a bare `raise` adds none."""
+def boundary(
+    function: Callable[_P, _R], misuse: Callable[[Any, Any], Exception | None] | None = None
+) -> Callable[_P, _R]:
+    """Make exceptions leave the function without nkic's frames: a bare `raise` adds none.
+
+    `misuse` returns the exception for arguments that it refuses.
+    """
 
     @functools.wraps(function)
     def call(*args: _P.args, **named: _P.kwargs) -> _R:
         __tracebackhide__ = True  # for pytest and IPython
         try:
+            if misuse is not None and (refused := misuse(args, named)) is not None:
+                raise refused
             return function(*args, **named)
-        except ApiError as error:
+        except (ApiError, NkicError) as error:
             error.__cause__, error.__suppress_context__ = None, True
-            error.with_traceback(error.frames)
+            error.with_traceback(getattr(error, "frames", None))
             raise
         except Exception as error:
             whole = error.__traceback__
+            if whole is not None and whole.tb_next is None:  # of the call itself
+                error.with_traceback(None)
+                raise
             short = without_nkic(whole, shortened=_SHORTENED in error.__dict__)
             error.__dict__.update({} if short is whole else {_SHORTENED: True})
             error.with_traceback(short)

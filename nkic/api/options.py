@@ -3,16 +3,33 @@
 An option's type says, beside its kind, which of its values are refused, and in which words.
 """
 
+import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from operator import index
-from typing import Annotated, Any, NamedTuple, SupportsFloat, SupportsIndex, TypedDict, TypeVar
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    NamedTuple,
+    SupportsFloat,
+    SupportsIndex,
+    TypedDict,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from nkic.api.errors import CompileError, RunError, raising, refuse
+import numpy as np
+
+from nkic.api.errors import boundary, refuse
 from nkic.base import limits
 from nkic.base import limits as table
-from nkic.base.diagnostics import bad_value, did_you_mean
+from nkic.base.diagnostics import Diagnostic, bad_argument, did_you_mean
 from nkic.base.levels import Settings, Wish, selected
 from nkic.machine.targets import MachineFile, figures_of, load_machine
 from nkic.specialise.request import Spread
@@ -32,14 +49,14 @@ class Calls:
 CALLS = Calls()
 MEMORY = "memory"  # the limit that compiling and running share
 PLACES = ("grid", "lnc", "spread")  # options that choose the instances and cores a kernel runs on
-Machine = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
-class _Values(NamedTuple):
-    """The values that an option takes: in words, and as a predicate. None is always allowed."""
+class Values(NamedTuple):
+    """The values that an argument takes: in words, and as a predicate beside its type."""
 
     words: str
-    allowed: Callable[[Any], bool]
+    allowed: Callable[[Any], bool] | None = None
+    help: str = ""
 
 
 def _is(kind: Any) -> Callable[[Any], bool]:
@@ -62,23 +79,32 @@ def _is_tolerance(value: Any) -> bool:
     return isinstance(value, SupportsFloat) and float(value) >= 0
 
 
+def is_path(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) and b"\0" not in os.fsencode(os.fspath(value))
+
+
 def _is_time(value: Any) -> bool:
     return _is_tolerance(value) and float(value) > 0
 
 
 _NAMED_COUNTS = "a mapping from names to ints of at least 1"
-Flag = Annotated[bool, _Values("True or False", (True, False).__contains__)]
-Count = Annotated[int, _Values("an int of at least 1", _is_count)]
-Limits = Annotated[Mapping[str, int], _Values(_NAMED_COUNTS, _are_counts)]
-Tolerance = Annotated[float, _Values("a number of at least 0", _is_tolerance)]
-Seconds = Annotated[float, _Values("a number of seconds above 0", _is_time)]
+Count = Annotated[int, Values("an int of at least 1", _is_count)]
+Limits = Annotated[Mapping[str, int], Values(_NAMED_COUNTS, _are_counts)]
+Tolerance = Annotated[float, Values("a number of at least 0", _is_tolerance)]
+Seconds = Annotated[float, Values("a number of seconds above 0", _is_time)]
 Grid = Annotated[
-    int | Sequence[int], _Values("an int of at least 1, or a sequence of them", _is_grid)
+    int | Sequence[int], Values("an int of at least 1, or a sequence of them", _is_grid)
 ]
-Cores = Annotated[Spread, _Values("a Spread", _is(Spread))]
-Levels = Annotated[Settings, _Values("a Settings of nkic.base.levels", _is(Settings))]
-Fill = Annotated[str, _Values("a text such as 'randn(0)'", _is(str))]
-ByName = Annotated[Mapping[str, Any], _Values("a mapping by name", _is(Mapping))]
+Cores = Annotated[Spread, Values("a Spread", _is(Spread))]
+Levels = Annotated[Settings, Values("a Settings of nkic.base.levels", _is(Settings))]
+Fill = Annotated[str, Values("a text such as 'randn(0)'", _is(str))]
+ByName = Annotated[Mapping[str, Any], Values("a mapping by name")]
+FilePath = Annotated[str | os.PathLike[str], Values("the path of a file", is_path)]
+Machine = Annotated[
+    FilePath | Mapping[str, Any] | None,
+    Values("the path of a machine file or a mapping of figures"),
+]
+Seed = Annotated[int, Values("an int from 0 to 2**32 - 1", lambda value: index(value) >> 32 == 0)]
 
 
 class Compiling(TypedDict, total=False):
@@ -102,15 +128,15 @@ class Compiling(TypedDict, total=False):
     grid: Grid | None
     lnc: Count | None
     spread: Cores | None
-    serial: Flag
-    spill: Flag
+    serial: bool
+    spill: bool
     optimise: int
     machine: Machine
     schedule: Sequence[Any]
     levels: Levels | None
     evaluate: str | None
     limits: Limits | None
-    dge: Flag
+    dge: bool
 
 
 class Preparing(Compiling, total=False):
@@ -120,7 +146,7 @@ class Preparing(Compiling, total=False):
     cache folder.
     """
 
-    cache_dir: str | os.PathLike[str] | None
+    cache_dir: FilePath | None
 
 
 class Running(TypedDict, total=False):
@@ -143,11 +169,11 @@ class Running(TypedDict, total=False):
     differs by more than `rtol` and `atol`, which default to those of the element type.
     """
 
-    init_check: Flag
-    race_check: Flag | None
-    precise_fp: Flag | None
+    init_check: bool
+    race_check: bool | None
+    precise_fp: bool | None
     accumulate: str | None
-    report_error_bound: Flag
+    report_error_bound: bool
     machine: Machine
     max_cycles: Count | None
     max_memory: Count | None
@@ -163,15 +189,6 @@ class Running(TypedDict, total=False):
 
 class Calling(Preparing, Running, total=False):
     """Options of a call: those of compiling and those of running."""
-
-
-class _Named(TypedDict):
-    """Parameters of single functions."""
-
-    max_errors: Count
-    orders: Count
-    fill: Fill
-    inputs: ByName
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -194,9 +211,6 @@ def machine_of(machine: Machine) -> MachineFile | None:
         return None
     if isinstance(machine, Mapping):
         return figures_of("machine", machine)
-    if not isinstance(machine, str | os.PathLike):
-        text = f"machine is a {type(machine).__qualname__}, neither a path nor a mapping"
-        raise bad_value(text, "pass the path of a machine file")
     return load_machine(os.fspath(machine))
 
 
@@ -227,27 +241,117 @@ def memory_of(call_options: Running) -> int | None:
     return min((number for number in given if number is not None), default=None)
 
 
-def check(function: str, call_options: Mapping[str, Any], kind: type, **named: Any) -> None:
-    """Raise `TypeError` for an option that `kind` does not have, as Python does.
+def public(
+    failure: Callable[[Sequence[Diagnostic]], Exception], without: Container[str] = ()
+) -> Callable[[Function], Function]:
+    """Return a decorator for what users call: its annotations are what it takes.
 
-    `named` are the function's named parameters. Raises `CompileError` for a value that an option
-    does not take, or `RunError` if `kind` is `Running`.
+    Python's own `TypeError` answers missing, superfluous and unknown arguments, and options that it
+    is `without`; `failure` answers values of other types. Both end at the line of the call.
     """
-    names = tuple(kind.__annotations__)
-    for name in call_options:
-        if name not in names:
-            help = did_you_mean(name, names) or f"options are {', '.join(names)}"
-            raise TypeError(f"nkic.{function}() has no option {name!r}; {help}")
-    for name, value in {**call_options, **named}.items():
-        for values in _values(kind.__annotations__.get(name) or _Named.__annotations__[name]):
-            if value is not None and not values.allowed(value):
-                with raising(RunError if kind is Running else CompileError):
-                    refuse(f"nkic.{function}(): {name} is {value!r}, but must be {values.words}")
+
+    def decorated(function: Function) -> Function:
+        public: Any = boundary(function, partial(_misuse, function, failure, without))
+        return public  # type: ignore[no-any-return]
+
+    return decorated
 
 
-def _values(annotation: Any) -> tuple[_Values, ...]:
-    kinds = (annotation, *getattr(annotation, "__args__", ()))
-    return next((kind.__metadata__ for kind in kinds if hasattr(kind, "__metadata__")), ())
+@cache
+def _parameters(function: Any) -> tuple[inspect.Signature, dict[str, Any], dict[str, Any] | None]:
+    """Return the signature of a function, its types, and those of its options, if it has any."""
+    hints = get_type_hints(function, include_extras=True)
+    (kind,) = get_args(hints.pop("call_options", None)) or (None,)
+    options = get_type_hints(kind, include_extras=True) if kind is not None else None
+    return inspect.signature(function), hints, options
+
+
+def _misuse(
+    function: Any,
+    failure: Callable[[Sequence[Diagnostic]], Exception],
+    without: Container[str],
+    args: Sequence[Any],
+    named: Mapping[str, Any],
+) -> Exception | None:
+    called = f"nkic.{function.__qualname__.removesuffix('.__init__')}()"
+    signature, hints, options = _parameters(function)
+    if options is not None:
+        for name in named:
+            if name in signature.parameters:
+                continue
+            if name in without:
+                return TypeError(f"{called} has no option {name!r}: it is about one run")
+            if name not in options:
+                help = did_you_mean(name, options) or f"options are {', '.join(options)}"
+                return TypeError(f"{called} has no option {name!r}; {help}")
+        hints = {**hints, **{name: hint | None for name, hint in options.items()}}
+    try:
+        given = signature.bind(*args, **named).arguments
+    except TypeError:
+        return None  # Python itself says it
+    for name, value in {**given, **given.pop("call_options", {})}.items():
+        if not takes(hint := hints.get(name, Any), value):
+            text = f"{called}: {name} is {_shown(value)}, but must be {_words(hint)}"
+            return failure(bad_argument(text, _help(hint)).diagnostics)
+    return None
+
+
+def takes(hint: Any, value: Any) -> bool:
+    """Whether a value, and what is in it, is of an annotated type."""
+    origin, args = get_origin(hint), get_args(hint)
+    try:
+        if origin is Annotated:
+            allowed = [v.allowed for v in args[1:] if isinstance(v, Values) and v.allowed]
+            return takes(args[0], value) and all(allow(value) for allow in allowed)
+        if origin in (Union, UnionType):
+            return any(takes(arg, value) for arg in args)
+        if hint is Any:
+            return True
+        if hint is bool:
+            return isinstance(value, int | np.bool) and value in (False, True)
+        if hint is int:
+            return index(value) is not None
+        if hint is float:
+            return isinstance(value, SupportsFloat)
+        if origin is Mapping and isinstance(value, Mapping):
+            return all(takes(args[0], key) and takes(args[1], value[key]) for key in value)
+        if origin is Sequence and isinstance(value, Sequence):
+            return not isinstance(value, str | bytes) and all(takes(args[0], v) for v in value)
+        return isinstance(value, origin or hint)
+    except Exception:  # of the value's own methods
+        return False
+
+
+_WORDS = {bool: "True or False", int: "an int", float: "a number", str: "a text"}
+_WORDS |= {NoneType: "None", os.PathLike: "a path", Mapping: "a mapping", Sequence: "a sequence"}
+
+
+def _words(hint: Any) -> str:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return next(v.words for v in args[1:] if isinstance(v, Values))
+    if origin in (Union, UnionType):
+        words = [_words(arg) for arg in args if arg is not NoneType]
+        return " or ".join([*words, *["None"] * (NoneType in args)])
+    kind = origin or hint
+    if kind in _WORDS:
+        of = f" of {_words(args[-1])}" if args and args[-1] is not Any and kind is Sequence else ""
+        return _WORDS[kind] + of
+    name = "function" if kind is Callable else kind.__name__
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+
+
+def _help(hint: Any) -> str:
+    return next((v.help for v in get_args(hint) if isinstance(v, Values)), "")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as Python shows it, or its type if that is long."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = "\n"
+    return text if len(text) <= 60 and "\n" not in text else f"a {type(value).__qualname__}"
 
 
 def joined(defaults: Mapping[str, Any], call_options: Compiling) -> Any:
@@ -262,7 +366,7 @@ def joined(defaults: Mapping[str, Any], call_options: Compiling) -> Any:
             f"the kernel has a grid in brackets, and the call says `{named[0]}`",
             "leave out one of the two",
         )
-    schedule = (*second.get("schedule", ()), *call_options.get("schedule", ()))
+    schedule = (*second.get("schedule", ()), *(call_options.get("schedule") or ()))
     return {**second, **first, **({"schedule": schedule} if schedule else {})}
 
 

@@ -8,17 +8,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
-from typing import Any, NamedTuple, Unpack
+from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nkic.api import errors, options
 from nkic.api.arrays import Array, array_of, offer, presented
-from nkic.api.artifact import Artifact, table
-from nkic.api.errors import RunError, boundary, raising, refuse
+from nkic.api.artifact import Artifact, Compiled, table
+from nkic.api.errors import RunError, raising, refuse
 from nkic.api.loading import with_cells
-from nkic.api.options import Running
+from nkic.api.options import Count, FilePath, Fill, Running, Seed, Values
 from nkic.artifact.arrays import Offer
 from nkic.artifact.disassemble import source_place
 from nkic.artifact.records import Executable
@@ -261,16 +261,19 @@ class Result:
         return f"<b>{escape(title)}</b>{words}{outputs}{engines}{self.svg}{note}"
 
 
-Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
+Inputs = Annotated[
+    Mapping[str, Any] | FilePath | None,
+    Values("a mapping of arrays by name, the path of an npz file or None"),
+]
 
 
-@boundary
+@options.public(RunError)
 @options.documented(Running)
 def run(
-    artifact: Artifact,
+    artifact: Compiled,
     inputs: Inputs = None,
     *,
-    fill: str | None = None,
+    fill: Fill | None = None,
     cast: bool = False,
     **call_options: Unpack[Running],
 ) -> Result:
@@ -279,17 +282,16 @@ def run(
     `fill` generates missing inputs ("zeros", "randn(0)", …), `cast` converts other element types.
     Raises `RunError`; warnings are issued as `NkicWarning`.
     """
-    options.check("run", call_options, Running, fill=fill)
     return _run(artifact, [inputs], fill, cast, call_options)[0]
 
 
-@boundary
+@options.public(RunError)
 @options.documented(Running)
 def run_ranks(
-    artifact: Artifact,
+    artifact: Compiled,
     inputs: Sequence[Inputs],
     *,
-    fill: str | None = None,
+    fill: Fill | None = None,
     cast: bool = False,
     **call_options: Unpack[Running],
 ) -> list[Result]:
@@ -298,7 +300,6 @@ def run_ranks(
     Ranks exchange data through `nki.collectives`. The times of each result cover all ranks. Options
     are those of `run`. Raises `RunError`.
     """
-    options.check("run_ranks", call_options, Running, fill=fill)
     return _run(artifact, inputs, fill, cast, call_options)
 
 
@@ -314,15 +315,15 @@ _OF_ONE_RUN = (
 )
 
 
-@boundary
+@options.public(RunError, without=_OF_ONE_RUN)
 @options.documented(Running)
 def fuzz_order(
-    artifact: Artifact,
+    artifact: Compiled,
     inputs: Inputs = None,
     *,
-    orders: int = 16,
-    seed: int = 0,
-    fill: str | None = None,
+    orders: Count = 16,
+    seed: Seed = 0,
+    fill: Fill | None = None,
     cast: bool = False,
     **call_options: Unpack[Running],
 ) -> None:
@@ -332,11 +333,8 @@ def fuzz_order(
     Raises `RunError` with the two racing lines if one of them gives different outputs. The same
     `seed` tries the same orders.
     """
-    options.check("fuzz_order", call_options, Running, fill=fill, orders=orders)
-    if ignored := [name for name in _OF_ONE_RUN if call_options.get(name) is not None]:
-        raise TypeError(f"nkic.fuzz_order() has no option {ignored[0]!r}: it is about one run")
     with raising(RunError):
-        executable = _executable(artifact)
+        executable = artifact.executable
     with _raising(executable):
         check_memory(executable, options.memory_of(call_options))
         bound = bind(artifact.signature, wanted(inputs, fill, cast))
@@ -354,7 +352,7 @@ def _run(
     call_options: Running,
 ) -> list[Result]:
     with raising(RunError):
-        executable = _executable(artifact)
+        executable = artifact.executable
         check_ranks(inputs, "inputs")
     with _raising(executable):
         settings = settings_of(call_options)
@@ -378,17 +376,10 @@ def _run(
     ]
 
 
-def check_ranks(given: Any, noun: str) -> None:
-    """Refuse what is no list of what each rank is given, which `noun` names."""
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
+def check_ranks(given: Sequence[Any], noun: str) -> None:
+    """Refuse an empty list of what each rank is given, which `noun` names."""
+    if not given:
         refuse(f"no {noun} of ranks are given", f"pass a list with the {noun} of each rank")
-
-
-def _executable(artifact: Any) -> Executable:
-    if not isinstance(artifact, Artifact):
-        text = f"the artifact is a {type(artifact).__qualname__}, not an Artifact"
-        refuse(text, "nkic.compile(...) makes one, nkic.Artifact.load(path) reads one")
-    return artifact.executable
 
 
 def _reported(
@@ -417,11 +408,6 @@ def settings_of(call_options: Running) -> RunOptions:
 def wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
     """Return the inputs of a call in the form of those of a command line."""
     generator = parse_fill(fill)
-    if not isinstance(inputs, Mapping | str | os.PathLike | None):
-        refuse(
-            f"the inputs are a {type(inputs).__qualname__}",
-            "pass a mapping of arrays by name, or the path of an npz file",
-        )
     if inputs is None or not isinstance(inputs, Mapping):
         return Wanted(None if inputs is None else os.fspath(inputs), {}, generator, cast, True)
     return Wanted(None, {name: _spec(name, v) for name, v in inputs.items()}, generator, cast, True)

@@ -20,12 +20,13 @@ import numpy as np
 
 from nkic import __version__
 from nkic.api import Artifact
+from nkic.api.options import FilePath, public
 from nkic.artifact import pace
 from nkic.artifact.container import PREFIX
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.base import files
 from nkic.base.cache import stamp
-from nkic.base.diagnostics import NkicError, bad_value
+from nkic.base.diagnostics import NkicError, UsageFailed, bad_value
 from nkic.judge.evaluation import CaseResult, Evaluation, Flag, Json
 from nkic.judge.pool import LocalPool, Pool, as_they_come, in_order
 from nkic.judge.process import (
@@ -228,9 +229,10 @@ class Candidate:
         return self.data.startswith(PREFIX)
 
 
+@public(UsageFailed)
 def evaluate(
-    candidate: Candidate | str | os.PathLike[str],
-    task: Task | str | os.PathLike[str],
+    candidate: Candidate | FilePath,
+    task: Task | FilePath,
     **options: Any,
 ) -> Evaluation:
     """Evaluate a candidate (or the path of its file) on a task (or the path of its file).
@@ -256,6 +258,7 @@ class Judge:
     evaluated again.
     """
 
+    @public(UsageFailed)
     def __init__(
         self,
         task: Task,

@@ -5,6 +5,8 @@ Nothing else in this package knows which: it submits, and reads futures.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
@@ -12,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nkic.judge.evaluation import Evaluation
+from nkic.judge.process import end_those_of
 
 if TYPE_CHECKING:
     from nkic.judge.judge import Candidate, Judge
@@ -38,10 +41,17 @@ class LocalPool(Pool):
 
     def __init__(self, jobs: int = 1) -> None:
         self._jobs = jobs
-        self._threads = ThreadPoolExecutor(jobs, "nkic-judge")
+        self._own: set[threading.Thread] = set()
+        own = self._own
+        self._threads = ThreadPoolExecutor(
+            jobs, "nkic-judge", lambda: own.add(threading.current_thread())
+        )
 
-    def __exit__(self, *error: object) -> None:
-        self._threads.shutdown(cancel_futures=True)
+    def __exit__(self, kind: object = None, *error: object) -> None:
+        self._threads.shutdown(wait=kind is None, cancel_futures=True)
+        while any(thread.is_alive() for thread in self._own):  # one may start another process
+            end_those_of(self._own)
+            time.sleep(TICK)
 
     @property
     def width(self) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -276,23 +277,38 @@ class Ended(Exception):
         self.by = by
 
 
+_live: set[Process] = set()
+
+
+def end_those_of(threads: Collection[threading.Thread]) -> None:
+    """End the processes that these threads wait for."""
+    for process in [*_live]:
+        if process.thread in threads:
+            process.kill()
+
+
 class Process:
     """The process of one candidate, which lives no longer than the `with` block."""
 
     def __init__(self, seconds: float, memory: int) -> None:
-        self.seconds, self.memory = seconds, memory
+        self.seconds, self.memory, self.thread = seconds, memory, threading.current_thread()
 
     def __enter__(self) -> Process:
         self._folder = TemporaryDirectory(prefix="nkic-candidate-")  # empty: it has no neighbours
         self._process, self._connection = started(serve, self.memory, self._folder.name)
         self._until = time.monotonic() + self.seconds
+        _live.add(self)
         return self
 
     def __exit__(self, *error: object) -> None:
+        _live.discard(self)
         self._connection.close()
-        self._process.kill()
+        self.kill()
         self._process.join(_GRACE)
         self._folder.cleanup()
+
+    def kill(self) -> None:
+        self._process.kill()
 
     def ask(self, do: str, **request: Any) -> Mapping[str, Any]:
         """Return the answer to a request. Raises `Ended`."""

@@ -23,6 +23,7 @@ from itertools import accumulate, islice, product
 from math import floor, log10, prod
 from typing import Any, NamedTuple
 
+from nkic.api.options import Count, FilePath, Seconds, Seed, public
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, bad_value, make, refusal, suggestion
 from nkic.base.source import SourceFile, Span
@@ -566,17 +567,18 @@ ESTIMATES = 0.8  # of the time that is allowed: the rest is for comparing the be
 ASKS = 20  # for each trial, of a search that repeats itself
 
 
+@public(UsageFailed)
 def tune(
-    kernel: str | os.PathLike[str] | SourceFile,
-    task: str | os.PathLike[str] | Task,
+    kernel: FilePath | SourceFile,
+    task: FilePath | Task,
     vary: Mapping[str, str | Sequence[Any]] | None = None,
     *,
-    jobs: int = 1,
-    trials: int = TRIALS,
-    best: int = BEST,
-    seed: int = 0,
-    budget: float | None = None,
-    results: str | os.PathLike[str] | None = None,
+    jobs: Count = 1,
+    trials: Count = TRIALS,
+    best: Count = BEST,
+    seed: Seed = 0,
+    budget: Seconds | None = None,
+    results: FilePath | None = None,
     told: Callable[[str], None] = lambda text: None,
 ) -> Tuned:
     """Find the values of a kernel's choices with which it is fastest, and right.

@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 from nkic.api.errors import CompileError, raising, refuse
-from nkic.api.options import CALLS
+from nkic.api.options import CALLS, public
 from nkic.compiler.request import find_profile
 
 VARIABLE = "NKIC_INSTALL"
@@ -56,6 +56,7 @@ def installed() -> bool:
     return _present() is not None
 
 
+@public(CompileError)
 def install(force: bool = False, nki: str | None = None) -> None:
     """Make `import nki`, and the modules that host code imports with it, give nkic's modules.
 

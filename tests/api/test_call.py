@@ -497,7 +497,7 @@ def test_a_machine_gives_figures_of_time(tmp_path: Path) -> None:
     [
         ({"dma.done": 3}, "there is no parameter `dma.done`"),
         ({"dma.done_ns": "3"}, "dma.done_ns is '3', but must be a number"),
-        (7, "machine is a int, neither a path nor a mapping"),
+        (7, "machine is 7, but must be the path of a machine file or a mapping"),
         ({"target": "trn1"}, "its figures are for trn1, but the kernel is for trn2"),
     ],
 )

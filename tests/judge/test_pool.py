@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from nkic.judge import pool
+from nkic.judge import Candidate, Judge, pool, process, task_of
 from nkic.judge.pool import as_they_come, in_order
 from tests.judge.test_cheats import GOOD, RACING, REFERENCE, TASK
 
@@ -102,6 +102,20 @@ threading.Thread(target=go_on).start()
 print(nkic.evaluate(sys.argv[2], sys.argv[1], families=False).correct)
 ended.append(1)
 """
+
+
+def test_an_error_does_not_wait_for_a_candidate(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    judge = Judge(task_of(TASK.encode(), None, tmp_path))
+    endless = GOOD.replace("    out =", "    while nl: pass\n    out =", 1)
+
+    with pytest.raises(KeyboardInterrupt), pool.LocalPool(2) as place:
+        futures = [place.submit(judge, Candidate.of_text(endless)) for _ in range(3)]
+        _until(lambda: len(process._live) == 2, 30)
+        raise KeyboardInterrupt
+    assert [future.done() for future in futures] == [True] * 3
+    reasons = {future.result().reason for future in futures if not future.cancelled()}
+    assert reasons and not any("60 s" in reason for reason in reasons), reasons
 
 
 def test_a_script_needs_no_guard_against_its_own_processes(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,6 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     also_read = [("the reference", str(reference)), *in_folders]
     part = _part(line.jsonl)
     refuse_losses(line, session, also_read, [("--jsonl", part)] if part else [])
-    if part and files.is_folder(part):
-        raise bad_value(f"--jsonl: `{part}` is a folder", "choose another file")
     judge = Judge(
         task,
         secret=secret_of(line.secret),
@@ -68,7 +67,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     found, records = list[Evaluation](), list[Any]()
     right = 0
     # The lines are kept before the pool is closed, which may take longer than an interrupt waits.
-    with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, session) as write:
+    with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, part, session) as write:
         for evaluation in judge.evaluate_all(map(read, sources), pool=pool):
             if suite and line.traces is not None:
                 records += schemas.traces_of(suite, evaluation, now)
@@ -130,34 +129,38 @@ def pool_of(cluster: str | None, jobs: int) -> Pool:
 
 
 def _part(path: str | None) -> str:
-    """Return where lines of an interrupted run are kept: beside the file, if that keeps any."""
+    """Return where lines of an interrupted run are kept: beside the file, if that keeps any, and
+    beside those of earlier runs.
+    """
     if path is None or path == STANDARD or not files.keeps(path):
         return ""
-    return f"{files.real(path) if Path(path).is_symlink() else path}.part"
+    part = f"{files.real(path) if Path(path).is_symlink() else path}.part"
+    names = chain([part], (f"{part}{number}" for number in count(2)))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 @contextmanager
-def _jsonl(path: str | None, session: Session) -> Iterator[Callable[[str], object]]:
+def _jsonl(path: str | None, part: str, session: Session) -> Iterator[Callable[[str], object]]:
     """Give what writes a line to the file of JSON lines. The file is whole, or as it was: lines of
     a run that does not reach its end are kept beside it.
     """
     if path is None or path == STANDARD:
         yield str if path is None else partial(files.write, STANDARD)
         return
-    count, part = 0, _part(path)
+    lines = 0
 
     def write(line: str) -> None:
-        nonlocal count
+        nonlocal lines
         stream.write(line.encode())
-        count += 1
+        lines += 1
 
     try:
         with files.replacing(path, part=part) as stream:
             yield write
     except BaseException:
-        if count and part:
+        if lines and part:
             text = f"`{path}` is not written: what was done is in `{part}`"
-            session.tell("part", f"{text}, {plural(count, 'line')}", path=part, lines=count)
+            session.tell("part", f"{text}, {plural(lines, 'line')}", path=part, lines=lines)
         raise
 
 

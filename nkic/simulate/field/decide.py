@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.artifact.records import Executable
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_argument
 from nkic.base.text import clean, grouped, plural
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.simulate.compare import Comparison, ToleranceSettings, compare
@@ -245,12 +245,15 @@ class Reference:
 
     def __init__(self, function: Callable[..., Any], like: Sequence[ArrayParameter]) -> None:
         self.function, self.wholly, self.places = function, set[int](), Places()
-        parameters = inspect.signature(function).parameters.values()
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError) as error:
+            raise bad_argument(f"the function cannot be used: {error}") from None
         own = [p.name for p in parameters if p.default is p.empty]
         kinds = {p.name: p for p in like}
         if kinds.keys() != set(own) and len(own) != len(like):
             text = f"the function has the parameters {', '.join(own)}, and the kernel the inputs "
-            raise UsageFailed([make("bad-argument", text + ", ".join(kinds))])
+            raise bad_argument(text + ", ".join(kinds))
         self.inputs: Sequence[ArrayParameter] = [
             (kinds[name] if kinds.keys() == set(own) else p)._replace(name=name)
             for name, p in zip(own, like, strict=True)
@@ -505,5 +508,5 @@ def _paired(
     if not pairs or any(p.first.shape != p.second.shape for p in pairs):
         shapes = [", ".join(f"{clean(p.name)} {p}" for p in side) for side in (first, second)]
         text = f"the kernels have different {what}: {shapes[0]}, and {shapes[1]}"
-        raise UsageFailed([make("bad-argument", text, help="compare kernels of the same shapes")])
+        raise bad_argument(text, "compare kernels of the same shapes")
     return pairs
