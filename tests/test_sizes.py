@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_423, 22),
     "prove": (2_905, 9),
     "artifact": (5_506, 17),
-    "simulate": (16_683, 44),
+    "simulate": (16_950, 45),
     "report": (6_638, 20),
     "migrate": (6_790, 17),
     "api": (3_269, 12),
