@@ -167,7 +167,7 @@ HOMONYMS = {
     "migrate/edits.py": {"accumulate"},  # the name of an advice
     "report/measured.py": {"activation"},
     "simulate/field/decide.py": {"iota"},
-    "simulate/field/elements.py": {"reciprocal"},
+    "simulate/field/functions.py": {"reciprocal"},
     "simulate/field/intervals.py": {"reciprocal"},
     "simulate/field/traced.py": {"reciprocal"},  # NumPy's
     "simulate/shadow.py": {"shuffle_mask"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -10,26 +11,36 @@ import pytest
 
 from nkic.machine.instructions import ROWS
 from nkic.machine.operators import ACTIVATIONS, ALU
-from nkic.simulate.field import elements
+from nkic.simulate.field import elements, functions
 from nkic.simulate.field.elements import (
-    FUNCTIONS,
-    OPERATORS,
     PRIMES,
     TOP,
     Elements,
     add,
     constant,
-    exp,
-    keys,
     multiply,
     negative,
-    root,
     variables,
+)
+from nkic.simulate.field.functions import (
+    FUNCTIONS,
+    OPERATORS,
+    Order,
+    exp,
+    keys,
+    ordered,
+    root,
 )
 from nkic.simulate.field.rules import RULES, UNDECIDED, why_undecided
 
 STATE = np.random.default_rng(0)
 A, B = variables(STATE, (5, 70)), variables(STATE, (5, 70))
+
+
+@pytest.fixture(autouse=True)
+def in_an_order() -> Iterator[None]:
+    with ordered(Order()):
+        yield
 
 
 def number(value: float) -> Elements:
@@ -108,3 +119,87 @@ def test_every_instruction_has_a_meaning_or_says_why_not() -> None:
     assert without == {*RULES, *shaped}
     assert not shaped & RULES.keys()
     assert reasons["topk"] == "selects by value" and reasons["all_reduce"] == "exchanges data"
+
+
+MAXIMUM, MINIMUM = OPERATORS["maximum"], OPERATORS["minimum"]
+
+
+@pytest.fixture
+def without_an_order() -> Iterator[None]:
+    order = Order()
+    order.begin(is_free=True)
+    with ordered(order):
+        yield
+
+
+@pytest.mark.usefixtures("without_an_order")
+def test_without_an_order_maximum_has_the_laws_of_a_group_alone() -> None:
+    c, zero = multiply(A, B), number(0)
+    assert same(MAXIMUM(A, B, 0), MAXIMUM(B, A, 0))
+    assert same(MAXIMUM(MAXIMUM(A, B, 0), c, 0), MAXIMUM(A, MAXIMUM(c, B, 0), 0))
+    assert same(MINIMUM(A, B, 0), negative(MAXIMUM(negative(A), negative(B), 0)))
+    assert same(FUNCTIONS["relu"](A, 0), MAXIMUM(zero, A, 0))
+    assert same(FUNCTIONS["abs"](A, 0), MAXIMUM(negative(A), A, 0))
+    row = functions.greatest(A, 0).at(np.s_[:, None])
+    halves = [functions.greatest(A.at(np.s_[:, part]), 0) for part in (slice(30), slice(30, 70))]
+    assert same(row, MAXIMUM(halves[0], halves[1], 0).at(np.s_[:, None]))
+    for other in (A, B, MINIMUM(A, B, 0), add(A, B), OPERATORS["abs_max"](A, B, 0)):
+        assert not (MAXIMUM(A, B, 0).residues == other.residues).all(axis=0).any()
+    assert not (FUNCTIONS["relu"](A, 0).residues == A.residues).all(axis=0).any()
+
+
+@pytest.mark.usefixtures("without_an_order")
+def test_without_an_order_infinities_are_no_operands() -> None:
+    least = number(-3e38)
+    assert same(MAXIMUM(A, least, 0), A)
+    padded = elements.join([least.spread((5, 1)), A], 1)
+    assert same(functions.greatest(padded, 0), functions.greatest(A, 0))
+    assert np.isneginf(MINIMUM(A, least, 0).value).all()
+
+
+@pytest.mark.usefixtures("without_an_order")
+def test_without_an_order_truth_is_a_function_of_what_is_compared() -> None:
+    greater, less = OPERATORS["greater"], OPERATORS["less"]
+    assert same(greater(A, B, 0), less(B, A, 0))
+    assert same(add(greater(A, B, 0), greater(B, A, 0)), number(1))
+    assert same(add(OPERATORS["less_equal"](A, B, 0), greater(A, B, 0)), number(1))
+    assert not same(greater(A, B, 0), greater(A, add(B, number(1)), 0))
+    assert same(greater(A, A, 0), number(0)) and same(OPERATORS["less_equal"](A, A, 0), number(1))
+    mask, other = greater(A, B, 0), less(A, B, 0)
+    chosen = functions.selected(mask, A, B, 0)
+    assert same(functions.selected(mask, A, A, 0), A)
+    for one in (functions.selected(other, A, B, 0), functions.selected(mask, B, A, 0), A, B):
+        assert not (chosen.residues == one.residues).all(axis=0).any()
+    both, either = OPERATORS["logical_and"], OPERATORS["logical_or"]
+    assert same(both(mask, other, 0), both(other, mask, 0))
+    assert not same(both(mask, other, 0), either(mask, other, 0))
+    assert not same(both(mask, other, 0), both(mask, chosen, 0))
+    assert same(both(number(1), number(2), 0), number(1))
+
+
+def test_magnitudes_lie_evenly_between_the_constants_that_were_met() -> None:
+    order = Order()
+    with ordered(order):
+        order.begin(is_free=False)
+        MAXIMUM(A, number(-0.125), 7)
+        MAXIMUM(MAXIMUM(A, number(1e6), 8), number(0), 8)
+        order.begin(is_free=False)
+        sizes = np.abs(keys(variables(STATE, (1, 3000))))
+    edges = [2.0**-126, 0.125, 1e6, 2.0**127]
+    for low, high in pairwise(edges):
+        assert 0.3 < ((low <= sizes) & (sizes < high)).mean() < 0.37
+
+
+def test_an_order_knows_what_it_has_seen_of_each_comparison() -> None:
+    order, one = Order(), A.at(np.s_[:1, :1])
+    high, low = number(1e28), number(-1e28)
+    with ordered(order):
+        order.begin(is_free=False)
+        for turn in (one, negative(one)):
+            order.follow(1)
+            MAXIMUM(turn, number(0), 3)
+            MAXIMUM(turn, high, 4)
+            MINIMUM(turn, low, 4)
+            MAXIMUM(turn, number(3e38), 5)
+            MAXIMUM(high, low, 5)
+    assert order.one_way() == {(1, 4): (2, 2)}

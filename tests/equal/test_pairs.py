@@ -146,12 +146,16 @@ TOP = """
 """
 
 
+ORDERED = {"absolute values"}  # a product with a maximum, which holds by the order alone
+
+
 @pytest.mark.parametrize("name", EQUAL)
 def test_equal(name: str) -> None:
     first, second = EQUAL[name]
     found = answer(first, second)
     assert (found.verdict, found.lines, found.counterexample) == ("equal", (), None), found.text
-    assert found.bits >= 40 and "rounding is not compared" in found.text and not found.casts
+    assert "rounding is not compared" in found.text and not found.casts
+    assert (found.orders == 0 and found.bits >= 40) or name in ORDERED
     assert answer(second, first, seed=7).verdict == "equal"
 
 
@@ -343,6 +347,73 @@ def test_types_do_not_matter_and_their_roundings_are_named() -> None:
 def test_a_bound_of_any_size_is_one(body: str, plain: str) -> None:
     """Though most inputs that are tried lie on one side of it."""
     assert answer(f"out = {body}", f"out = {plain}").verdict in ("unconfirmed", "undecided")
+
+
+ONE = "float32[1,1]"
+BETWEEN = """
+    inside = nl.where(nl.less(x * 1.0, 2.0), w, x)
+    out = nl.where(nl.greater(x * 1.0, 1.0), inside, x)
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out = nl.minimum(nl.maximum(x * 1.0, -1e6), 1e6)",
+        "out = nl.where(nl.less(x * 1.0, 1e6), x, w)",
+        "out = nl.maximum(x * 1.0, -1e-12)",
+        "out = nl.relu(x)",
+        "out = nl.abs(x)",
+        "out = nl.sqrt(x * x)",
+        "out = nl.maximum(x, w)",
+        BETWEEN,
+    ],
+)
+def test_a_single_element_is_tried_on_both_sides(body: str) -> None:
+    """With any numbers: one element alone reveals what orders it otherwise."""
+    for seed in range(25):
+        assert answer(body, "out = nl.copy(x)", ONE, ONE, seed).verdict != "equal", seed
+
+
+def test_one_element_of_many_that_is_bounded_alone() -> None:
+    """All others are tried on both sides of the bound; it is found, or named."""
+    last = """
+        out, most = nl.copy(x), nl.ndarray((24, 32), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.memset(dst=most, value=2.0)
+        nisa.memset(dst=most[0:1, 31:32], value={})
+        nisa.tensor_tensor(dst=out, data1=x, data2=most, op=nl.minimum)
+    """
+    for seed in range(5):
+        found = answer(last.format("1e6"), last.format("3e6"), seed=seed)
+        assert found.verdict != "equal" or "had one outcome alone, tensor_tensor" in found.text
+
+
+def test_the_last_of_a_row_is_once_the_greatest_or_is_named() -> None:
+    row = "float32[1,48]"
+    for seed in range(5):
+        found = answer(
+            "out = nl.max(x, axis=1)", "out = nl.max(x[:, 0:47], axis=1)", row, row, seed
+        )
+        assert found.verdict != "equal" or (found.orders == 64 and found.one_way)
+
+
+def test_what_was_seen_of_the_order_is_said() -> None:
+    clipped = answer(
+        "out = nl.minimum(nl.maximum(x * 1.0, -1e6), 1e6)",
+        "out = nl.maximum(nl.minimum(x * 1.0, 1e6), -1e6)",
+    )
+    first, second, *_ = clipped.text.splitlines()
+    trials = clipped.orders
+    assert first == (
+        f"equal in the orders of elements that were tried ({trials} trials over a finite field)"
+    )
+    assert second == "each comparison of each element had both outcomes"
+    assert (clipped.verdict, clipped.bits, clipped.one_way) == ("equal", 0.0, ())
+    assert clipped.as_json()["orders"] == trials > 2
+    positive = answer("out = nl.relu(nl.exp(x))", "out = nl.exp(x)")
+    (line,) = positive.one_way
+    assert line == "768 of 768 elements had one outcome alone, activation at k.py:9"
+    assert positive.orders == 64 and line in positive.text.splitlines()[1]
 
 
 def test_what_rounding_hides_is_unconfirmed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,16 @@ import pytest
 
 import nkic
 from nkic.simulate.field.elements import PRIMES, TOP
+from nkic.simulate.field.functions import Order, ordered
 from nkic.simulate.field.traced import MOVES, Places, Traced, Untraceable
 from tests.equal.kernels import compiled
 from tests.equal.test_pairs import ONLINE, PRODUCT, RMS, SOFTMAX, VARIANCE
+
+
+@pytest.fixture(autouse=True)
+def in_an_order() -> Iterator[None]:
+    with ordered(Order()):
+        yield
 
 
 def softmax(x: Any, w: Any) -> Any:

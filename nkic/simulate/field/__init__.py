@@ -1,6 +1,7 @@
 """Equality of two programs: both are run over a finite field, in which nothing is rounded.
 
-    elements  arithmetic modulo a chain of three primes; operators and functions, with their axioms
+    elements  arithmetic modulo a chain of three primes
+    functions operators and functions, with their axioms; the order of elements
     rules     the elements of all tensors; one function for each row that needs its own
     following a program over the field, beside its ordinary run
     traced    arrays of elements, for references that are functions of NumPy

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, log2
+from math import ceil, log2, prod
 from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
 
@@ -36,6 +36,7 @@ from nkic.simulate.field.elements import (
     Size,
 )
 from nkic.simulate.field.following import Field
+from nkic.simulate.field.functions import Order, ordered
 from nkic.simulate.field.intervals import Proof, proven
 from nkic.simulate.field.traced import Places, Traced, Untraceable, flat, followed
 from nkic.simulate.inputs import (
@@ -57,6 +58,7 @@ Verdict = Literal["equal", "different", "unconfirmed", "undecided"]
 Arrays = Mapping[str, NDArray[Any]]
 WANTED_BITS = 40  # of certainty
 MOST_TRIALS = 8
+MOST_ORDERS, ORDERED_ELEMENTS = 64, 1 << 20  # trials of orders, and elements in all of them
 MOST_LINES = 8
 CAUTION = 100.0  # times the tolerance, where rounding may be what differs
 _INDICES = Generator("uniform", (0.0, 2.0, 0.0))
@@ -93,9 +95,11 @@ class Equality:
     `verdict`: "equal"; "different", with a counterexample; "unconfirmed" if they differ over the
     field, but no input was found at which they differ by more than rounding; "undecided" if the
     field has no meaning for `lines`, or lacks axioms of functions that they use. `bits`: the
-    probability that the programs are not equal is below 2^-bits. `casts` names the lines that
-    round, by program. `limits` are sizes of inputs from which on equal programs part: one
-    overflows, say. `proofs` tells up to which size a program is proven to stay finite, by side.
+    probability that the programs are not equal is below 2^-bits. If `orders` is not 0, they are
+    equal in so many random orders of elements, with no bound for others, and `one_way` names
+    comparisons that had one outcome in all of these. `casts` names the lines that round, by
+    program. `limits` are sizes of inputs from which on equal programs part: one overflows, say.
+    `proofs` tells up to which size a program is proven to stay finite, by side.
     """
 
     verdict: Verdict
@@ -104,6 +108,8 @@ class Equality:
     lines: tuple[str, ...] = ()
     casts: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
+    orders: int = 0
+    one_way: tuple[str, ...] = ()
     counterexample: Counterexample | None = None
     limits: tuple[Limit, ...] = ()
     proofs: tuple[Proof | None, Proof | None] = (None, None)
@@ -118,9 +124,12 @@ class Equality:
     @property
     def text(self) -> str:
         found = self.counterexample
+        trials = f"{plural(self.orders or self.trials, 'trial')} over a finite field"
         first = {
-            "equal": f"equal: the same functions of their inputs, wrong with a probability below "
-            f"2^-{self.bits:.0f} ({plural(self.trials, 'trial')} over a finite field)",
+            "equal": f"equal in the orders of elements that were tried ({trials})"
+            if self.orders
+            else f"equal: the same functions of their inputs, wrong with a probability below "
+            f"2^-{self.bits:.0f} ({trials})",
             "different": "different: the outputs differ by more than rounding",
             "unconfirmed": "differ over the field, no difference beyond rounding found",
             "undecided": "undecided: the field does not tell",
@@ -128,6 +137,8 @@ class Equality:
         texts = [first, found.text if found else "", *self.lines]
         if self.given and self.verdict == "equal":
             texts.append(f"for these values of integer inputs: {', '.join(map(clean, self.given))}")
+        if self.orders:
+            texts += self.one_way or ("each comparison of each element had both outcomes",)
         texts += self.casts
         texts += [limit.text(self.sides) for limit in self.limits[:MOST_LINES]]
         proofs = zip(self.proofs, self.sides, strict=True)
@@ -146,6 +157,8 @@ class Equality:
             "lines": list(self.lines),
             "casts": list(self.casts),
             "given": list(self.given),
+            "orders": self.orders,
+            "one_way": list(self.one_way),
             "limits": [limit.as_json() for limit in self.limits],
             "proofs": [proof and proof.as_json() for proof in self.proofs],
             "counterexample": {"fill": found.fill, "output": found.comparison.name}
@@ -170,6 +183,7 @@ class Trial(Protocol):
 
     def of_output(self, tensor: int) -> Elements: ...
     def reason(self, place: int) -> str: ...
+    def comparison(self, place: int) -> str: ...
 
 
 class Side(Protocol):
@@ -323,6 +337,9 @@ class Reference:
     def reason(self, place: int) -> str:
         return f"{self.places.name(place)} compares values, or takes a function with few axioms"
 
+    def comparison(self, place: int) -> str:
+        return self.places.name(place)
+
     def line(self, place: int) -> str:
         return self.places.line(place)
 
@@ -356,20 +373,28 @@ class _Comparing:
         self.inputs = _paired("inputs", first.inputs, second.inputs)
         self.outputs = _paired("outputs", first.outputs, second.outputs)
         self.wrong: list[set[int]] = [set(), set()]  # places of undecided and loose elements
-        self.undecided = self.differs = self.is_firm = False
-        self.size = Size()
+        self.undecided = self.differs = self.is_firm = self.ordered = False
+        self.size, self.order = Size(), Order()
+        elements = sum(prod(p.first.shape) for p in (*self.inputs, *self.outputs))
+        self.most = min(max(ORDERED_ELEMENTS // max(elements, 1), MOST_TRIALS), MOST_ORDERS)
+        self.smallest = max(min(prod(p.first.shape) for p in self.outputs), 1)
 
     def answer(self) -> Equality:
-        trials, needed, lacking = 0, 2, ""
+        trials, lacking = 0, ""
         found: Sequence[Trial] = ()
         try:
-            while trials < needed and not self.differs:
+            while not self.differs and self._goes_on(trials):
                 found = self._trial(self.seed + trials)
                 trials += 1
-                needed = min(max(2, ceil(WANTED_BITS / self._bits)), MOST_TRIALS)
+                if trials == 1 and self.order.seen and not (self.undecided or self.differs):
+                    self.ordered = not self._is_equal_in_every_order()
+                    if not self.ordered:
+                        trials = self._needed
         except Untraceable as error:
             self.undecided, lacking = True, f"undecided: {error}"
-        bits = self._bits * trials
+        bits = 0.0 if self.ordered else self._bits * trials
+        if self.order.has_roots:
+            bits = min(bits, float(trials * self.smallest))
         casts = tuple(side.casts(trial) for side, trial in zip(self.sides, found, strict=False))
         integers = tuple(p.first.name for p in self.inputs if not p.first.dtype.is_float)
         answer = Equality("equal", bits, trials, casts=tuple(filter(None, casts)), given=integers)
@@ -377,6 +402,8 @@ class _Comparing:
             usual = Generator("uniform", (0.0, 1.0, 1.0))
             one, other = (side.proof(self._arrays(usual, n)) for n, side in enumerate(self.sides))
             roles = self.sides[0].role, self.sides[1].role
+            if self.ordered:
+                answer = replace(answer, orders=trials, one_way=self._one_way(found))
             return replace(answer, limits=self._limits(), proofs=(one, other), sides=roles)
         lines = (lacking,) if lacking else tuple(self._lines(found))
         example = self._counterexample()
@@ -392,27 +419,62 @@ class _Comparing:
     def _bits(self) -> float:
         return max(BITS - log2(max(self.size.top + self.size.bottom, 1.0)), 1.0)
 
+    def _goes_on(self, trials: int) -> bool:
+        more = self.ordered and not self.undecided and trials < self.most and self.order.one_way()
+        return trials < self._needed or bool(more)
+
+    @property
+    def _needed(self) -> int:
+        """The number of trials: more for few elements if they are chosen, or have one of two signs,
+        as the root of a square.
+        """
+        chosen = ceil(WANTED_BITS / self.smallest) if self.ordered or self.order.has_roots else 0
+        needed = min(max(2, ceil(WANTED_BITS / self._bits)), MOST_TRIALS)
+        return max(needed, min(chosen, self.most))
+
     def _trial(self, seed: int) -> list[Trial]:
-        trials = []
-        for number, side in enumerate(self.sides):
-            names = {pair[number].name: pair.first.name for pair in self.inputs}
-            arrays = self._arrays(Generator("randn", (float(seed),)), number)
-            trials.append(side.trial(arrays, names, seed))
-        for pair in self.outputs:
-            one, other = (
-                trial.of_output(parameter.tensor)
-                for trial, parameter in zip(trials, pair, strict=True)
-            )
+        trials = self._run(seed)
+        for one, other in self._results(trials):
             self._compare(one, other)
         self.undecided |= any(trial.wholly for trial in trials)
         return trials
 
-    def _compare(self, one: Elements, other: Elements) -> None:
-        self.size = self.size.joined(one.size.sum(other.size))
-        infinite = np.isinf(one.value) | np.isinf(other.value)
-        same = np.where(
-            infinite, one.value == other.value, one.residues[TOP] == other.residues[TOP]
+    def _run(self, seed: int, is_free: bool = False) -> list[Trial]:
+        trials = []
+        self.order.begin(is_free)
+        for number, side in enumerate(self.sides):
+            names = {pair[number].name: pair.first.name for pair in self.inputs}
+            arrays = self._arrays(Generator("randn", (float(seed),)), number)
+            self.order.follow(number)
+            with ordered(self.order):
+                trials.append(side.trial(arrays, names, seed))
+        return trials
+
+    def _results(self, trials: Sequence[Trial]) -> Iterator[list[Elements]]:
+        for pair in self.outputs:
+            both = zip(trials, pair, strict=True)
+            results = [trial.of_output(parameter.tensor) for trial, parameter in both]
+            self.size = self.size.joined(results[0].size.sum(results[1].size))
+            yield results
+
+    def _is_equal_in_every_order(self) -> bool:
+        """Return whether the programs agree where maximum is an operation of a random group."""
+        return all(
+            (_agree(one, other) & (one.origin == 0) & (other.origin == 0)).all()
+            for number in range(self._needed)
+            for one, other in self._results(self._run(self.seed + number, is_free=True))
         )
+
+    def _one_way(self, trials: Sequence[Trial]) -> tuple[str, ...]:
+        found = {
+            f"{grouped(some)} of {plural(every, 'element')} had one outcome alone, "
+            f"{trials[side].comparison(place)} at {self.sides[side].line(place)}": None
+            for (side, place), (some, every) in self.order.one_way().items()
+        }
+        return tuple(found)[:MOST_LINES]
+
+    def _compare(self, one: Elements, other: Elements) -> None:
+        same = _agree(one, other)
         decided = (one.origin == 0) & (other.origin == 0)
         differ = decided & ~same
         is_firm = differ & (one.loose == 0) & (other.loose == 0)
@@ -484,6 +546,13 @@ class _Comparing:
                 if not comparison.passed and finite:  # overflow is no other function
                     return Counterexample(str(fill), comparison)
         return None
+
+
+def _agree(one: Elements, other: Elements) -> NDArray[np.bool_]:
+    infinite = np.isinf(one.value) | np.isinf(other.value)
+    residues = one.residues[TOP] == other.residues[TOP]
+    same: NDArray[np.bool_] = np.where(infinite, one.value == other.value, residues)
+    return same
 
 
 def _compared(pair: _Pair, results: Sequence[Mapping[str, Numbers]], caution: float) -> Comparison:

@@ -1,23 +1,18 @@
 """Values over the field: numbers modulo the three primes, with what is known of each.
 
-Arithmetic is exact. Comparisons follow a random order: it agrees with the true one among constants,
-is reversed by negation, and has products of two positive or two negative numbers, and exponentials,
-as positive. What holds in every such order holds in the true one.
+Arithmetic is exact. Comparisons and functions are in `functions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from math import isqrt, pi, sqrt
+from math import isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from nkic.machine.operators import ALU
-from nkic.simulate.numerics.elementwise import FUNCTIONS as NUMERIC
 
 # ---- Exact arithmetic modulo three primes, element by element -----------------------------------
 # The primes are a chain, each twice the one before plus 1: p, 2 p + 1, 4 p + 3. So the numbers
@@ -373,11 +368,11 @@ def invert(a: Elements, place: int = 0) -> Elements:
 
 def sum_of(a: Elements, place: int = 0) -> Elements:
     residues = reduced(a.residues.sum(axis=-1))
-    result = made(residues, a.value.sum(axis=-1), a.size.sums(a.value.shape[-1]), _rows(a))
+    result = made(residues, a.value.sum(axis=-1), a.size.sums(a.value.shape[-1]), rows_of(a))
     return result.undecided(place, np.isinf(a.value).any(axis=-1))
 
 
-def _rows(a: Elements, axis: int = -1) -> Elements:
+def rows_of(a: Elements, axis: int = -1) -> Elements:
     """Return elements with the notes of whole rows."""
     return a._replace(origin=a.origin.max(axis=axis), loose=a.loose.max(axis=axis))
 
@@ -395,7 +390,7 @@ def matmul(left: Elements, right: Elements, place: int = 0) -> Elements:
     )
     values = np.where(varies, np.nan, a.T @ b)
     result = made(
-        product(left.residues, right.residues), values, size.sums(count), column, _rows(right, 0)
+        product(left.residues, right.residues), values, size.sums(count), column, rows_of(right, 0)
     )
     infinite = _any(np.isinf(left.value))[:, None] | _any(np.isinf(right.value))
     return result.undecided(place, infinite)
@@ -409,350 +404,3 @@ def _any(mask: Mask) -> Mask:
 def _is_identity(a: Elements) -> bool:
     rows, columns = a.value.shape
     return rows == columns and bool(np.array_equal(a.value, np.eye(rows)))
-
-
-# ---- order ----
-
-
-def keys(a: Elements) -> Doubles:
-    """Return the places of elements in a random order, of all sizes; constants have their own."""
-    if not a.varies.any():
-        return a.value
-    top, prime = a.residues[TOP], PRIMES[TOP]
-    size = hashed("order", np.minimum(top, prime - top)[None])[TOP] / prime
-    found: Doubles = signs(a.residues) * 2.0 ** (253 * size - 126)
-    return np.where(a.varies, found, a.value)
-
-
-def greatest(a: Elements, place: int, sign: int = 1) -> Elements:
-    """Return the greatest of each row of (P, N), the least if `sign` is -1."""
-    best = (sign * keys(a)).argmax(axis=-1)[..., None]
-    chosen = a.moved(lambda x: np.take_along_axis(x, best, axis=-1)[..., 0])
-    notes = _rows(a)
-    chosen = chosen._replace(origin=notes.origin, loose=np.maximum(notes.loose, chosen.loose))
-    mixed = a.varies.any(axis=-1)
-    chosen = chosen._replace(value=np.where(mixed, np.nan, chosen.value))
-    return chosen.noted(place)
-
-
-def is_true(a: Elements) -> Mask:
-    truth: Mask = a.residues[TOP] != 0
-    return truth
-
-
-def truth(mask: Mask, place: int, *sources: Elements) -> Elements:
-    """Return 0 or 1, with the notes of the sources."""
-    varies = np.zeros(mask.shape, np.bool_)
-    for source in sources:
-        varies = varies | source.varies
-    residues = np.broadcast_to(mask.astype(np.int64), (LEVELS, *mask.shape))
-    value = np.where(varies, np.nan, mask.astype(np.float64))
-    return made(residues, value, Size(1.0), *sources).noted(place)
-
-
-def selected(mask: Elements, a: Elements, b: Elements, place: int) -> Elements:
-    """Return `a` where the mask is true, else `b`, with the notes of the mask."""
-    chosen = choose(is_true(mask), a, b)
-    value = np.where(mask.varies, np.nan, chosen.value)
-    value = np.where(np.isinf(chosen.value), chosen.value, value)
-    noted = made(chosen.residues, value, chosen.size, chosen, mask)
-    return noted.noted(place, mask.varies)
-
-
-# ------------------------------------------------------------------------------------------------
-# Operators and activation functions on elements of the field, under the names of the machine.
-# Functions made of exponentials are written out, so that identities among them hold. Others are
-# random functions, each keyed by its name, with the symmetry that it has.
-
-Function = Callable[[Elements, int], Elements]
-Binary = Callable[[Elements, Elements, int], Elements]
-_QUARTERS = 4  # exponents are multiples of a quarter up to 16, or logarithms are used
-_MOST = 64
-
-
-def _number(value: float) -> Elements:
-    return constant(np.full((1, 1), float(np.float32(value))))
-
-
-def evaluated(name: str, values: Doubles) -> Doubles:
-    """Return a function of numbers, by its name."""
-    out = np.empty(values.shape, np.float64)
-    with np.errstate(all="ignore"):
-        NUMERIC[name](values, out, np.zeros(()))  # type: ignore[arg-type]
-    return out
-
-
-def _scaled(x: Elements, factor: float) -> Elements:
-    return multiply(x, _number(factor))
-
-
-def exp(x: Elements, place: int) -> Elements:
-    value = evaluated("exp", x.value)
-    residues = np.where(np.isneginf(x.value), 0, exponentials(x.residues))
-    return made(residues, value, Size(1.0, 0.0, x.size.depth + 1), x)
-
-
-def root(x: Elements, place: int) -> Elements:
-    residues, lacking = roots(x.residues)
-    result = made(residues, evaluated("sqrt", x.value), Size(1.0, 0.0, x.size.depth), x)
-    return result.noted(place, lacking)
-
-
-def _rsqrt(x: Elements, place: int) -> Elements:
-    return invert(root(x, place), place)
-
-
-def log(x: Elements, place: int) -> Elements:
-    one = (x.residues == 1).all(axis=0)
-    residues = np.where(one, 0, hashed("log", x.residues))
-    size = Size(1.0, 0.0, x.size.depth)
-    return made(residues, evaluated("log", x.value), size, x).noted(place)
-
-
-def _odd(name: str) -> Function:
-    """Return a random function with f(-x) = -f(x)."""
-
-    def odd(x: Elements, place: int) -> Elements:
-        upper = x.residues[TOP] > PRIMES[TOP] // 2
-        canonical = np.where(upper, negative(x).residues, x.residues)
-        found = np.where(is_true(x), hashed(name, canonical), 0)
-        residues = reduced(np.where(upper, -found, found))
-        size = Size(1.0, 0.0, x.size.depth)
-        return made(residues, evaluated(name, x.value), size, x).noted(place)
-
-    return odd
-
-
-def absolute(x: Elements, place: int) -> Elements:
-    return choose(keys(x) < 0, negative(x), x).noted(place)
-
-
-def sign(x: Elements, place: int) -> Elements:
-    place_in_order = keys(x)
-    positive = truth(place_in_order > 0, place, x)
-    return add(positive, negative(truth(place_in_order < 0, place, x)))
-
-
-def relu(x: Elements, place: int) -> Elements:
-    return maximum(x, constant(np.zeros((1, 1))), place)
-
-
-def prelu(x: Elements, slope: Elements, place: int) -> Elements:
-    positive = np.broadcast_to(keys(x) > 0, np.broadcast_shapes(x.value.shape, slope.value.shape))
-    return choose(positive, x, multiply(x, slope, place)).noted(place)
-
-
-def sigmoid(x: Elements, place: int) -> Elements:
-    return invert(add(_number(1), exp(negative(x), place)), place)
-
-
-def _tanh(x: Elements, place: int) -> Elements:
-    return add(_scaled(sigmoid(_scaled(x, 2), place), 2), _number(-1))
-
-
-def _softplus(x: Elements, place: int) -> Elements:
-    return log(add(_number(1), exp(x, place)), place)
-
-
-def _mish(x: Elements, place: int) -> Elements:
-    power = exp(x, place)
-    ratio = multiply(power, add(power, _number(2)))
-    return multiply(x, multiply(ratio, invert(add(ratio, _number(2)), place)), place)
-
-
-def _gated(factor: float) -> Function:
-    """Return x sigmoid(factor x)."""
-    return lambda x, place: multiply(x, sigmoid(_scaled(x, factor), place), place)
-
-
-def _gated_dx(factor: float) -> Function:
-    def derivative(x: Elements, place: int) -> Elements:
-        inner = _scaled(x, factor)
-        gate = sigmoid(inner, place)
-        rest = multiply(inner, add(_number(1), negative(gate)))
-        return multiply(gate, add(_number(1), rest), place)
-
-    return derivative
-
-
-def _bell(x: Elements, place: int, factor: float) -> Elements:
-    """Return exp(factor x x)."""
-    return exp(_scaled(multiply(x, x), factor), place)
-
-
-def _erf_dx(x: Elements, place: int) -> Elements:
-    return _scaled(_bell(x, place, -1), 2 / sqrt(pi))
-
-
-def _probability(x: Elements, place: int) -> Elements:
-    error = _odd("erf")(_scaled(x, sqrt(0.5)), place)
-    return _scaled(add(_number(1), error), 0.5)
-
-
-def _gelu_dx(x: Elements, place: int) -> Elements:
-    bell = multiply(x, _scaled(_bell(x, place, -0.5), 1 / sqrt(2 * pi)))
-    return add(_probability(x, place), bell)
-
-
-def _gelu_apprx_tanh(x: Elements, place: int) -> Elements:
-    cube = _scaled(multiply(x, multiply(x, x)), 0.044715)
-    inner = _scaled(_scaled(add(x, cube), sqrt(2 / pi)), 2)
-    return multiply(x, sigmoid(inner, place), place)
-
-
-FUNCTIONS: Mapping[str, Function] = {
-    "copy": lambda x, place: x,
-    "square": lambda x, place: multiply(x, x, place),
-    "abs": absolute,
-    "sign": sign,
-    "relu": relu,
-    "exp": exp,
-    "log": log,
-    "sqrt": root,
-    "rsqrt": _rsqrt,
-    "reciprocal": invert,
-    "sin": _odd("sin"),
-    "arctan": _odd("arctan"),
-    "tanh": _tanh,
-    "sigmoid": sigmoid,
-    "softplus": _softplus,
-    "mish": _mish,
-    "silu": _gated(1),
-    "silu_dx": _gated_dx(1),
-    "erf": _odd("erf"),
-    "erf_dx": _erf_dx,
-    "gelu": lambda x, place: multiply(x, _probability(x, place), place),
-    "gelu_dx": _gelu_dx,
-    "gelu_apprx_tanh": _gelu_apprx_tanh,
-    "gelu_apprx_sigmoid": _gated(1.702),
-    "gelu_apprx_sigmoid_dx": _gated_dx(1.702),
-}
-
-# ---- operators ----
-
-
-def maximum(a: Elements, b: Elements, place: int) -> Elements:
-    return _extreme(a, b, keys(a) >= keys(b), place)
-
-
-def minimum(a: Elements, b: Elements, place: int) -> Elements:
-    return _extreme(a, b, keys(a) <= keys(b), place)
-
-
-def _extreme(a: Elements, b: Elements, first: Mask, place: int) -> Elements:
-    """Return the choice, loose unless the other operand is infinite."""
-    chosen = choose(first, a, b)
-    origin, loose = np.maximum(a.origin, b.origin), np.maximum(a.loose, b.loose)
-    both = made(chosen.residues, chosen.value, chosen.size)._replace(origin=origin, loose=loose)
-    both = both._replace(value=np.where(a.varies | b.varies, np.nan, both.value))
-    one_infinite = np.isinf(a.value) | np.isinf(b.value)
-    both = both._replace(value=np.where(one_infinite, chosen.value, both.value))
-    return both.noted(place, ~one_infinite)
-
-
-def _by_magnitude(greater: bool) -> Binary:
-    def chosen(a: Elements, b: Elements, place: int) -> Elements:
-        x, y = np.abs(keys(a)), np.abs(keys(b))
-        return _extreme(a, b, x > y if greater else x < y, place)
-
-    return chosen
-
-
-def _same(a: Elements, b: Elements) -> Mask:
-    equal: Mask = (a.residues[TOP] == b.residues[TOP]) & (np.isinf(a.value) == np.isinf(b.value))
-    return equal
-
-
-def _compared(compare: Callable[[Elements, Elements], Mask]) -> Binary:
-    return lambda a, b, place: truth(compare(a, b), place, a, b)
-
-
-def _combined(combine: np.ufunc) -> Binary:
-    return lambda a, b, place: truth(combine(is_true(a), is_true(b)), place, a, b)
-
-
-def _power(a: Elements, b: Elements, place: int) -> Elements:
-    quarters = np.unique(b.value) * _QUARTERS
-    if quarters.size != 1 or not float(quarters[0]).is_integer() or abs(quarters[0]) > _MOST:
-        return exp(multiply(log(a, place), b), place)
-    base, count = (a if quarters[0] >= 0 else invert(a, place)), abs(int(quarters[0]))
-    unit = _QUARTERS
-    while count % unit:
-        base, unit = root(base, place), unit // 2
-    result = constant(np.ones((1, 1))) if not count else base
-    for _ in range(count // unit - 1):
-        result = multiply(result, base, place)
-    return result
-
-
-def _unary(function: Function) -> Binary:
-    return lambda a, b, place: function(a, place)
-
-
-OPERATORS: Mapping[str, Binary] = {
-    "add": add,
-    "subtract": lambda a, b, place: add(a, negative(b), place),
-    "multiply": multiply,
-    "maximum": maximum,
-    "minimum": minimum,
-    "abs_max": _by_magnitude(True),
-    "abs_min": _by_magnitude(False),
-    "logical_and": _combined(np.logical_and),
-    "logical_or": _combined(np.logical_or),
-    "logical_xor": _combined(np.logical_xor),
-    "equal": _compared(_same),
-    "not_equal": _compared(lambda a, b: ~_same(a, b)),
-    "greater_equal": _compared(lambda a, b: (keys(a) >= keys(b)) | _same(a, b)),
-    "greater": _compared(lambda a, b: (keys(a) > keys(b)) & ~_same(a, b)),
-    "less_equal": _compared(lambda a, b: (keys(a) <= keys(b)) | _same(a, b)),
-    "less": _compared(lambda a, b: (keys(a) < keys(b)) & ~_same(a, b)),
-    "power": _power,
-    "logical_not": lambda a, b, place: truth(~is_true(a), place, a),
-    "bypass": lambda a, b, place: a,
-    **{name: _unary(FUNCTIONS[name]) for name in FUNCTIONS if name in ALU},
-}
-
-
-def reduction(op: str, rows: Elements, place: int) -> Elements | None:
-    """Return the reduction of each row of (P, N), or None if the field does not cover it."""
-    if op in ("add", "average"):
-        total = sum_of(rows, place)
-        count = constant(np.full((1,), float(max(rows.value.shape[-1], 1))))
-        return multiply(total, invert(count), place) if op == "average" else total
-    if op in ("maximum", "minimum"):
-        return greatest(rows, place, 1 if op == "maximum" else -1)
-    if op not in OPERATORS:
-        return None
-    columns = [rows.at(np.s_[..., i]) for i in range(rows.value.shape[-1])]
-    result = columns[0]
-    for column in columns[1:]:
-        result = OPERATORS[op](result, column, place)
-    return result
-
-
-# ------------------------------------------------------------------------------------------------
-
-
-class Algebra(NamedTuple):
-    """What rules compute with. `residues` of another algebra are whatever numbers it keeps."""
-
-    constant: Callable[..., Elements]
-    unknown: Callable[[tuple[int, ...]], Elements]
-    add: Callable[..., Elements]
-    multiply: Callable[..., Elements]
-    negative: Callable[[Elements], Elements]
-    invert: Callable[..., Elements]
-    exp: Function
-    matmul: Callable[[Elements, Elements, int], Elements]
-    sum_of: Callable[..., Elements]
-    selected: Callable[[Elements, Elements, Elements, int], Elements]
-    prelu: Binary
-    reduction: Callable[[str, Elements, int], Elements | None]
-    functions: Mapping[str, Function]
-    operators: Mapping[str, Binary]
-
-
-FIELD = Algebra(
-    *(constant, unknown, add, multiply, negative, invert, exp, matmul, sum_of, selected, prelu),
-    *(reduction, FUNCTIONS, OPERATORS),
-)

@@ -24,6 +24,7 @@ from nkic.simulate.field.elements import (
     constant,
     variables,
 )
+from nkic.simulate.field.functions import ORDER
 from nkic.simulate.field.rules import (
     ACCUMULATOR,
     Lanes,
@@ -134,6 +135,9 @@ class Field(Follower):
         )
         return self._reasons.get(place, lacking.strip())
 
+    def comparison(self, place: int) -> str:
+        return self._names.get(place, "")
+
     def _is_constant(self, record: InstructionRecord, offsets: bool = False) -> bool:
         """Return whether all that it reads is constant, or all offsets of its operands."""
         patterns = _patterns(record)
@@ -177,6 +181,9 @@ class Field(Follower):
         result = result._replace(value=np.where(known, values, result.value))
         if not dtype.is_float:
             whole = (result.residues <= 1).all(axis=0)
+            order = ORDER.get(None)
+            if order is not None and order.is_free:  # in which truth is another number
+                whole = np.ones_like(whole)
             result = choose(known, constant(values), result)
             result = result.undecided(record.place, varies & ~whole)
             if (varies & ~whole).any():

@@ -32,17 +32,19 @@ from nkic.machine.targets import Engine, Target
 from nkic.simulate.beside import DST, SRC, Resolved
 from nkic.simulate.field.domain import line_of, named
 from nkic.simulate.field.elements import (
-    Algebra,
-    Binary,
     Doubles,
     Elements,
-    Function,
     Mask,
     choose,
-    evaluated,
     join,
 )
 from nkic.simulate.field.following import Field
+from nkic.simulate.field.functions import (
+    Algebra,
+    Binary,
+    Function,
+    evaluated,
+)
 from nkic.simulate.field.rules import Results, Store, record
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import FUNCTIONS as NUMERIC

@@ -19,13 +19,15 @@ from nkic.machine.operators import ALU
 from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.beside import Operands, Records, RecordStore
 from nkic.simulate.field.elements import (
-    FIELD,
     LEVELS,
-    Algebra,
     Elements,
     Size,
     choose,
     join,
+)
+from nkic.simulate.field.functions import (
+    FIELD,
+    Algebra,
 )
 from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.plans import registering

@@ -21,17 +21,19 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from nkic.simulate.field.elements import (
-    FUNCTIONS,
-    OPERATORS,
     Elements,
     constant,
     invert,
     join,
     matmul,
     multiply,
+    variables,
+)
+from nkic.simulate.field.functions import (
+    FUNCTIONS,
+    OPERATORS,
     reduction,
     selected,
-    variables,
 )
 
 Shape = tuple[int, ...]
