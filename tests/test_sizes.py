@@ -20,24 +20,23 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 BUDGET = {
     ".": (608, 4),
     "base": (3_806, 17),
-    "machine": (9_512, 31),
+    "machine": (9_470, 27),
     "source": (6_075, 14),
-    "program": (1_750, 6),
-    "interpret": (16_234, 52),
-    "language": (13_450, 42),
-    "specialise": (4_405, 13),
-    "stdlib": (984, 7),
-    "compiler": (9_423, 22),
-    "prove": (2_905, 9),
-    "artifact": (5_509, 17),
-    "simulate": (16_683, 44),
-    "report": (6_807, 20),
-    "migrate": (6_891, 18),
-    "api": (3_269, 12),
-    "judge": (3_245, 10),
+    "program": (1_713, 5),
+    "interpret": (16_171, 45),
+    "language": (14_385, 44),
+    "specialise": (4_394, 12),
+    "compiler": (9_435, 22),
+    "prove": (2_886, 8),
+    "artifact": (5_502, 16),
+    "simulate": (16_922, 43),
+    "report": (6_798, 19),
+    "migrate": (6_889, 18),
+    "api": (3_384, 12),
+    "judge": (3_276, 10),
     "serve": (1_943, 7),
-    "nki": (2_392, 12),
-    "cli": (6_633, 28),
+    "nki": (2_385, 11),
+    "cli": (6_631, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 
@@ -152,8 +151,9 @@ def pages(lengths_of: Mapping[str, int], read_by: Mapping[str, set[str]]) -> dic
 
 
 def test_a_module_is_a_subject_and_no_page_of_another() -> None:
-    texts = {dotted(path): path.read_text("utf-8") for path in PACKAGE if room_of(path) != "stdlib"}
-    read_by = readers({dotted(path): trees.tree(path) for path in PACKAGE if dotted(path) in texts})
+    modules = [path for path in PACKAGE if "stdlib" not in path.parts]
+    texts = {dotted(path): path.read_text("utf-8") for path in modules}
+    read_by = readers({dotted(path): trees.tree(path) for path in modules})
     lengths_of = {name: len(text.splitlines()) for name, text in texts.items()}
     assert pages(lengths_of, read_by).keys() == FENCES.keys()
 
