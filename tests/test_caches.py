@@ -12,6 +12,7 @@ from tests.test_layers import FILES, ROOT
 # parameters is computed once and is not listed.
 CACHES = {
     "api/arrays.py:_warn_of_bits": "element types",
+    "api/options.py:_parameters": "public functions",
     "base/files.py:_table": 64,
     "base/render/__init__.py:_root": 64,
     "compiler/check.py:_ends": 65536,
@@ -80,6 +81,7 @@ CACHES = {
 
 # Variables of modules that functions add to, and the reason why they do not grow.
 KEPT = {
+    "judge/process.py:_live": "processes of candidates that run",
     "api/calling.py:_entries": "MAX_ENTRIES",
     "api/loading.py:_CELLS": "cells of the notebook that have kernels",
     "interpret/objects.py:_unsealed": "classes of all kernels, until they are sealed",
