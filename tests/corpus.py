@@ -29,6 +29,7 @@ import multiprocessing
 import os
 import pkgutil
 import re
+import resource
 import sys
 import tempfile
 import tomllib
@@ -56,6 +57,8 @@ OPTIONS = ("nki", "target", "grid", "lnc")
 # is no behaviour: the hash, text and places of such a file are left out.
 SHIPPED = re.compile(r"(<nkic\.\w+>)/[\w/]+\.py(:[\d:-]+\d)?(\" \"\w{64}\" .*)?")
 NUMBERS = ("exit", "cycles")
+MAX_CYCLES = 10_000_000  # of runs: random bounds of loops may need millions of times as many
+MAX_SECONDS = 60  # of processor time in a fork: Python has no other limit for an endless kernel
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 
 
@@ -139,6 +142,7 @@ def printed(tool: str, *words: str, hide: str = "\0") -> Entry:
     start, code = script.load(), 70
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         if not (child := os.fork()):
+            resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
             with contextlib.suppress(BaseException):
                 os.dup2(out.fileno(), 1)
                 os.dup2(err.fileno(), 2)
@@ -220,6 +224,7 @@ def run(neff: Path, folder: str) -> Entry:
     """Return the hashes of a run with random inputs."""
     outputs = Path(folder, "outputs.npz")
     words = ("--fill", "randn(0)", "--outputs", str(outputs), "--json")
+    words = (*words, "--limit", f"cycles={MAX_CYCLES}")
     said = printed("nki-run", str(neff), *words, hide=folder)
     entry = observed(said, "run ")
     if said["exit"] == 0:
@@ -233,6 +238,7 @@ def apart(work: Callable[..., Entry], *given: Any) -> Entry:
     """Return the result of a function that runs in a fork, since it changes the process."""
     with tempfile.TemporaryFile() as results:
         if not (child := os.fork()):
+            resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
             try:
                 found = work(*given)
             except BaseException as error:
@@ -278,7 +284,7 @@ def evaluate_by_python(case: Case, closed: bytes) -> Entry:
     if b"<nkic." not in artifact.data:
         entry["neff"] = digest(artifact.data)
     warnings.simplefilter("ignore")
-    result = nkic.run(artifact, fill="randn(0)")
+    result = nkic.run(artifact, fill="randn(0)", max_cycles=MAX_CYCLES)
     return entry | {"cycles": result.cycles, "outputs": digest_of_arrays(result.outputs)}
 
 
