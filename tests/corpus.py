@@ -223,8 +223,8 @@ def observe(case: Case) -> tuple[str, Entry]:
 def run(neff: Path, folder: str) -> Entry:
     """Return the hashes of a run with random inputs."""
     outputs = Path(folder, "outputs.npz")
-    words = ("--fill", "randn(0)", "--outputs", str(outputs), "--json")
-    words = (*words, "--limit", f"cycles={MAX_CYCLES}")
+    words = ["--fill", "randn(0)", "--outputs", str(outputs), "--json"]
+    words += ["--limit", f"cycles={MAX_CYCLES}"]
     said = printed("nki-run", str(neff), *words, hide=folder)
     entry = observed(said, "run ")
     if said["exit"] == 0:
