@@ -6,7 +6,9 @@ the kernel (`report/calibrate.py`) and the predicted time are generated from thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ast
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -99,192 +101,125 @@ def tile_of(text: str) -> Tile:
 ROW_LENGTH = 4096  # elements of a row of the kernels' argument; transfers move a part of each row
 
 
-V, S, G, T, D = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.TENSOR, Engine.DMA
-_ADD = {"op": "add", "axis": (1,)}
-_EXP, _COPY = {"op": "exp"}, {"op": "copy"}
+# NAME, and "cold" for one without `warm`: what is measured, and the figure that it determines
+#     ENGINE ROW(tiles, of float32 if nothing else is said; attributes and numbers; `alternate`)
+_TABLE = """
+vector_reduce: interval vector.interval_sbuf, duration vector.duration_sbuf
+    vector tensor_reduce(dst 1 sbuf, data 512 sbuf; op='add', axis=(1,))
+vector_copy_psum: interval vector.interval_psum, duration vector.duration_psum
+    vector tensor_copy(dst 512 sbuf, src 512 psum)
+vector_long: interval vector.clock_mhz
+    vector tensor_copy(dst 4096 sbuf, src 4096 sbuf)
+vector_short: interval issue.least
+    vector tensor_copy(dst 1 sbuf, src 1 sbuf)
+vector_dynamic: interval issue.least_dynamic
+    vector tensor_copy(dst 64 sbuf, src 64 sbuf dynamic)
+vector_pointer: interval vector.pointer, duration vector.pointer
+    vector tensor_scalar(dst 512 sbuf, data 512 sbuf, operand0 1 sbuf; op0='multiply')
+vector_scan_128: interval vector.scan
+    vector tensor_tensor_scan(dst 128 sbuf, data0 128 sbuf, data1 128 sbuf;
+        op0='multiply', op1='add', initial=0.0)
+vector_scan_2048: interval vector.scan_per_element
+    vector tensor_tensor_scan(dst 2048 sbuf, data0 2048 sbuf, data1 2048 sbuf;
+        op0='multiply', op1='add', initial=0.0)
+vector_two_tiles: interval vector.two_tiles_per_element
+    vector tensor_tensor(dst 2048 sbuf, data1 2048 sbuf, data2 2048 sbuf; op='add')
+vector_scalar_tile: interval vector.scalar_tile_per_element
+    vector scalar_tensor_tensor(dst 2048 sbuf, data 2048 sbuf, operand1 2048 sbuf;
+        op0='multiply', op1='add', operand0=2.0)
+vector_read_out: interval vector.accumulator_read
+    vector tensor_scalar_reduce(dst 512 sbuf, data 512 sbuf, reduce_res 1 sbuf;
+        op0='multiply', reduce_op='add', operand0=2.0)
+scalar_copy: interval scalar.interval_sbuf, duration scalar.duration_sbuf
+    scalar activation(dst 512 sbuf, data 512 sbuf; op='copy')
+scalar_copy_psum: interval scalar.interval_psum, duration scalar.duration_psum
+    scalar activation(dst 512 sbuf, data 512 psum; op='copy')
+scalar_exp: interval scalar.function, duration scalar.function
+    scalar activation(dst 512 sbuf, data 512 sbuf; op='exp')
+scalar_read_out: interval scalar.accumulator_read
+    scalar activation(dst 512 sbuf, data 512 sbuf, reduce_res 1 sbuf;
+        op='copy', reduce_op='add', reduce_cmd='reset_reduce')
+scalar_long: interval scalar.clock_mhz
+    scalar activation(dst 4096 sbuf, data 4096 sbuf; op='copy')
+scalar_tables: interval scalar.table_ns
+    scalar activation(dst 512 sbuf, data 512 sbuf; op='exp'; op='sin')
+gpsimd_copy: interval gpsimd.interval, duration gpsimd.duration
+    gpsimd tensor_copy(dst 512 sbuf, src 512 sbuf)
+gpsimd_long: interval gpsimd.clock_mhz
+    gpsimd tensor_copy(dst 4096 sbuf, src 4096 sbuf)
+gpsimd_iota: interval gpsimd.start
+    gpsimd iota(dst int32 512 sbuf; pattern=((1, 512),), offset=0)
+gpsimd_signal: arrival issue.semaphore_ns
+    gpsimd tensor_copy(dst 512 sbuf, src 512 sbuf)
+tensor_16: interval tensor.clock_mhz
+    tensor nc_matmul(dst 512 psum, stationary bfloat16 128 sbuf, moving bfloat16 512 sbuf;
+        accumulate=False)
+tensor_16_short: interval tensor.issue
+    tensor nc_matmul(dst 256 psum, stationary bfloat16 128 sbuf, moving bfloat16 256 sbuf;
+        accumulate=False)
+tensor_cold cold: interval tensor.cold_rate
+    tensor nc_matmul(dst 512 psum, stationary bfloat16 128 sbuf, moving bfloat16 512 sbuf;
+        accumulate=False; accumulate=False)
+tensor_warming cold: span tensor.warm_up_ns
+    tensor nc_matmul(dst 512 psum, stationary bfloat16 128 sbuf, moving bfloat16 512 sbuf;
+        accumulate=False; accumulate=True)
+tensor_16: duration tensor.fill_ns
+    tensor nc_matmul(dst 512 psum, stationary bfloat16 128 sbuf, moving bfloat16 512 sbuf;
+        accumulate=False)
+tensor_32: interval tensor.passes_32
+    tensor nc_matmul(dst 512 psum, stationary 128 sbuf, moving 512 sbuf; accumulate=False)
+tensor_32_short: interval tensor.load_32_ns
+    tensor nc_matmul(dst 128 psum, stationary 128 sbuf, moving 128 sbuf; accumulate=False)
+dma_hwdge: arrival dma.start_hwdge_ns
+    dma dma_copy(dst 128 sbuf, src 128 hbm; dge_mode='hwdge', engine='sync')
+dma_swdge: arrival dma.start_swdge_ns
+    dma dma_copy(dst 128 sbuf, src 128 hbm; dge_mode='swdge')
+dma_prepared: arrival dma.start_prepared_ns
+    dma dma_copy(dst 128 sbuf, src 128 hbm; dge_mode='none')
+dma_long: arrival dma.engine_rate
+    dma dma_copy(dst 4096 sbuf, src 4096 hbm; dge_mode='hwdge', engine='sync')
+dma_rows: arrival dma.descriptor_ns
+    dma dma_copy(dst 512 sbuf, src 512 hbm; dge_mode='hwdge', engine='sync')
+dma_transpose_hbm: arrival dma.transpose_hbm
+    dma dma_transpose(dst bfloat16 128 sbuf, src bfloat16 128 hbm)
+dma_transpose_sbuf: arrival dma.transpose_sbuf
+    dma dma_transpose(dst bfloat16 128 sbuf, src bfloat16 128 sbuf)
+dma_trigger_hwdge: interval dma.trigger_hwdge_ns
+    dma dma_copy(dst 16 sbuf, src 16 hbm; dge_mode='hwdge', engine='sync')
+dma_trigger_swdge: interval dma.trigger_swdge_ns
+    dma dma_copy(dst 16 sbuf, src 16 hbm; dge_mode='swdge')
+"""
 
 
-def _of(dst: str, **sources: str) -> dict[str, str]:
-    return {"dst": dst, **sources}
-
-
-def _product(name: str, columns: int, dtype: str, quantity: str, figure: str) -> Probe:
-    """Return the probe of a product of 128 x 128 by 128 x `columns`."""
-    tiles = _factors(columns, dtype)
-    return Probe(name, "nc_matmul", T, tiles, {"accumulate": False}, quantity, (figure,))
-
-
-def _factors(columns: int, dtype: str) -> dict[str, str]:
-    sources = {"stationary": f"{dtype} 128 sbuf", "moving": f"{dtype} {columns} sbuf"}
-    return _of(f"float32 {columns} psum", **sources)
-
-
-def _cold_product(name: str, quantity: str, figure: str) -> Probe:
-    """Return the probe of products on a cold engine: several, or a sum of many."""
-    once, alternate = {"accumulate": False}, {"accumulate": quantity == SPAN}
-    tiles = _factors(512, "bfloat16")
-    return Probe(
-        name, "nc_matmul", T, tiles, once, quantity, (figure,), alternate=alternate, warm=False
-    )
-
-
-def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) -> Probe:
-    """Return the probe of a load of rows of `columns` float32."""
-    tiles = _of(f"float32 {columns} sbuf", src=f"float32 {columns} hbm")
-    queue = {"engine": "sync"} if mode == "hwdge" else {}
-    return Probe(name, "dma_copy", D, tiles, {"dge_mode": mode, **queue}, quantity, (figure,))
-
-
-def _dma_transpose(memory: str) -> Probe:
-    tiles = _of("bfloat16 128 sbuf", src=f"bfloat16 128 {memory}")
-    name, figure = f"dma_transpose_{memory}", f"dma.transpose_{memory}"
-    return Probe(name, "dma_transpose", D, tiles, {}, ARRIVAL, (figure,))
-
-
-def _probes(
-    engine: Engine,
-    name: str,
-    row: str,
-    tiles: str,
-    attributes: Mapping[str, Any] | None = None,
-    numbers: Mapping[str, float] | None = None,
-    alternate: Mapping[str, Any] | None = None,
-    **figures: str,
-) -> list[Probe]:
-    """Return a probe for each quantity whose figure is given.
-
-    `tiles` are those of the operands: "dst float32 512 sbuf, src float32 512 psum".
-    """
-    operands = dict(tile.split(" ", 1) for tile in tiles.split(", "))
-    more = numbers or {}, alternate or {}
-    return [
-        Probe(name, row, engine, operands, attributes or {}, quantity, (figure,), *more)
-        for quantity, figure in figures.items()
-    ]
-
-
-def _long_stream(
-    engine: Engine, row: str, source: str, attributes: Mapping[str, Any]
-) -> list[Probe]:
-    """Return the probe of a long stream, which determines the clock."""
-    name, tiles = f"{engine.value}_long", f"dst float32 4096 sbuf, {source} float32 4096 sbuf"
-    return _probes(engine, name, row, tiles, attributes, interval=f"{engine.value}.clock_mhz")
-
-
-_TILE = "float32 512 sbuf"
-PROBES: tuple[Probe, ...] = (
-    *_probes(
-        *(V, "vector_reduce", "tensor_reduce", f"dst float32 1 sbuf, data {_TILE}", _ADD),
-        interval="vector.interval_sbuf",
-        duration="vector.duration_sbuf",
-    ),
-    *_probes(
-        *(V, "vector_copy_psum", "tensor_copy", f"dst {_TILE}, src float32 512 psum"),
-        interval="vector.interval_psum",
-        duration="vector.duration_psum",
-    ),
-    *_long_stream(V, "tensor_copy", "src", {}),
-    *_probes(
-        *(V, "vector_short", "tensor_copy", "dst float32 1 sbuf, src float32 1 sbuf"),
-        interval="issue.least",
-    ),
-    *_probes(
-        *(V, "vector_dynamic", "tensor_copy", "dst float32 64 sbuf, src float32 64 sbuf dynamic"),
-        interval="issue.least_dynamic",
-    ),
-    *_probes(
-        *(V, "vector_pointer", "tensor_scalar"),
-        f"dst {_TILE}, data {_TILE}, operand0 float32 1 sbuf",
-        {"op0": "multiply"},
-        interval="vector.pointer",
-        duration="vector.pointer",
-    ),
-    *(
-        probe
-        for n, figure in ((128, "vector.scan"), (2048, "vector.scan_per_element"))
-        for probe in _probes(
-            *(V, f"vector_scan_{n}", "tensor_tensor_scan"),
-            f"dst float32 {n} sbuf, data0 float32 {n} sbuf, data1 float32 {n} sbuf",
-            {"op0": "multiply", "op1": "add"},
-            {"initial": 0.0},
-            interval=figure,
+def _probes(head: str, kernel: str) -> Iterator[Probe]:
+    """Yield a probe for each figure of an entry of the table."""
+    names, measured = head.split(": ")
+    name, *cold = names.split()
+    engine, call = kernel.split(" ", 1)
+    row_name, inside = call.removesuffix(")").split("(", 1)
+    tiles, values, alternate = [*inside.split("; "), "", ""][:3]
+    given, operands = _values(values), {operand.name for operand in ROWS[row_name].operands}
+    for quantity, figure in map(str.split, measured.split(", ")):
+        yield Probe(
+            *(name, row_name, Engine(engine)),
+            dict(map(_tile, tiles.split(", "))),
+            {key: value for key, value in given.items() if key not in operands},
+            *(quantity, (figure,)),
+            {key: value for key, value in given.items() if key in operands},
+            *(_values(alternate), not cold),
         )
-    ),
-    *_probes(
-        *(V, "vector_two_tiles", "tensor_tensor"),
-        "dst float32 2048 sbuf, data1 float32 2048 sbuf, data2 float32 2048 sbuf",
-        {"op": "add"},
-        interval="vector.two_tiles_per_element",
-    ),
-    *_probes(
-        *(V, "vector_scalar_tile", "scalar_tensor_tensor"),
-        "dst float32 2048 sbuf, data float32 2048 sbuf, operand1 float32 2048 sbuf",
-        {"op0": "multiply", "op1": "add"},
-        {"operand0": 2.0},
-        interval="vector.scalar_tile_per_element",
-    ),
-    *_probes(
-        *(V, "vector_read_out", "tensor_scalar_reduce"),
-        f"dst {_TILE}, data {_TILE}, reduce_res float32 1 sbuf",
-        {"op0": "multiply", "reduce_op": "add"},
-        {"operand0": 2.0},
-        interval="vector.accumulator_read",
-    ),
-    *_probes(
-        *(S, "scalar_copy", "activation", f"dst {_TILE}, data {_TILE}", _COPY),
-        interval="scalar.interval_sbuf",
-        duration="scalar.duration_sbuf",
-    ),
-    *_probes(
-        *(S, "scalar_copy_psum", "activation", f"dst {_TILE}, data float32 512 psum", _COPY),
-        interval="scalar.interval_psum",
-        duration="scalar.duration_psum",
-    ),
-    *_probes(
-        *(S, "scalar_exp", "activation", f"dst {_TILE}, data {_TILE}", _EXP),
-        interval="scalar.function",
-        duration="scalar.function",
-    ),
-    *_probes(
-        *(S, "scalar_read_out", "activation"),
-        f"dst {_TILE}, data {_TILE}, reduce_res float32 1 sbuf",
-        {"op": "copy", "reduce_op": "add", "reduce_cmd": "reset_reduce"},
-        interval="scalar.accumulator_read",
-    ),
-    *_long_stream(S, "activation", "data", _COPY),
-    *_probes(
-        *(S, "scalar_tables", "activation", f"dst {_TILE}, data {_TILE}", _EXP),
-        alternate={"op": "sin"},
-        interval="scalar.table_ns",
-    ),
-    *_probes(
-        *(G, "gpsimd_copy", "tensor_copy", f"dst {_TILE}, src {_TILE}"),
-        interval="gpsimd.interval",
-        duration="gpsimd.duration",
-    ),
-    *_long_stream(G, "tensor_copy", "src", {}),
-    *_probes(
-        *(G, "gpsimd_iota", "iota", "dst int32 512 sbuf", {"pattern": ((1, 512),)}, {"offset": 0}),
-        interval="gpsimd.start",
-    ),
-    *_probes(
-        *(G, "gpsimd_signal", "tensor_copy", f"dst {_TILE}, src {_TILE}"),
-        arrival="issue.semaphore_ns",
-    ),
-    _product("tensor_16", 512, "bfloat16", INTERVAL, "tensor.clock_mhz"),
-    _product("tensor_16_short", 256, "bfloat16", INTERVAL, "tensor.issue"),
-    _cold_product("tensor_cold", INTERVAL, "tensor.cold_rate"),
-    _cold_product("tensor_warming", SPAN, "tensor.warm_up_ns"),
-    _product("tensor_16", 512, "bfloat16", DURATION, "tensor.fill_ns"),
-    _product("tensor_32", 512, "float32", INTERVAL, "tensor.passes_32"),
-    _product("tensor_32_short", 128, "float32", INTERVAL, "tensor.load_32_ns"),
-    _transfer("dma_hwdge", 128, ARRIVAL, "dma.start_hwdge_ns", "hwdge"),
-    _transfer("dma_swdge", 128, ARRIVAL, "dma.start_swdge_ns", "swdge"),
-    _transfer("dma_prepared", 128, ARRIVAL, "dma.start_prepared_ns", "none"),
-    _transfer("dma_long", 4096, ARRIVAL, "dma.engine_rate", "hwdge"),
-    _transfer("dma_rows", 512, ARRIVAL, "dma.descriptor_ns", "hwdge"),
-    _dma_transpose("hbm"),
-    _dma_transpose("sbuf"),
-    _transfer("dma_trigger_hwdge", 16, INTERVAL, "dma.trigger_hwdge_ns", "hwdge"),
-    _transfer("dma_trigger_swdge", 16, INTERVAL, "dma.trigger_swdge_ns", "swdge"),
-)
+
+
+def _tile(text: str) -> tuple[str, str]:
+    name, tile = text.split(" ", 1)
+    return name, f"float32 {tile}" if tile[0].isdigit() else tile
+
+
+def _values(text: str) -> dict[str, Any]:
+    call = ast.parse(f"f({text})", mode="eval").body
+    assert isinstance(call, ast.Call)
+    return {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
+
+
+_ENTRIES = (entry.split("\n", 1) for entry in re.split(r"\n(?=\w)", _TABLE.strip()))
+PROBES = tuple(p for head, kernel in _ENTRIES for p in _probes(head, " ".join(kernel.split())))

@@ -1,11 +1,11 @@
-"""Statements: one function per rule of the grammar's sections 2 to 6, with the rule's name."""
+"""Statements: what makes a node of each rule of the grammar's sections 2 to 7, by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from nkic.base.diagnostics import CompileFailed, Label, refusal
 from nkic.base.source import Span
@@ -45,29 +45,17 @@ class BareGenerator(NamedTuple):
 Argument: TypeAlias = n.Expression | n.Keyword | BareGenerator
 
 
-def call(span: Span, func: n.Expression, arguments: CallArguments) -> n.Call:
-    return n.Call(span, func, arguments.args, arguments.keywords)
-
-
 def generator_argument(span: Span, elt: n.Expression, clauses: Clauses) -> BareGenerator:
     return BareGenerator(n.GeneratorExp(span, elt, clauses))
 
 
-def keyword_argument(span: Span, text: str, value: n.Expression) -> n.Keyword:
-    return n.Keyword(span, identifier(text), value)
-
-
-def keywords_argument(span: Span, value: n.Expression) -> n.Keyword:
-    return n.Keyword(span, None, value)
+def call(span: Span, func: n.Expression, arguments: CallArguments) -> n.Call:
+    return n.Call(span, func, arguments.args, arguments.keywords)
 
 
 def call_arguments(span: Span, *items: Argument | None) -> CallArguments:
     if len(items) == 1 and isinstance(items[0], BareGenerator):
         return CallArguments(span, (replace(items[0].node, span=span),), (), True)
-    return _ordered(span, items)
-
-
-def call_arguments_comma(span: Span, *items: Argument) -> CallArguments:
     return _ordered(span, items)
 
 
@@ -137,10 +125,6 @@ class ParsedParameter(NamedTuple):
     kind: str
     arg: n.Arg | None = None
     default: n.Expression | None = None
-
-
-def arg(span: Span, text: str, annotation: n.Expression | None = None) -> n.Arg:
-    return n.Arg(span, identifier(text), annotation)
 
 
 def _parameter(kind: str) -> Callable[..., ParsedParameter]:
@@ -260,10 +244,6 @@ Aliases: TypeAlias = tuple[n.Alias, ...]
 # ---- the file and its blocks ---------------------------------------------------------------
 
 
-def file(span: Span, body: Block | None) -> n.Module:
-    return n.Module(span, body or ())
-
-
 def statements(span: Span, *items: n.Statement | Block) -> Block:
     body: list[n.Statement] = []
     for item in items:
@@ -296,37 +276,8 @@ def ann_assign(
     return n.AnnAssign(span, target, annotation, value, simple)
 
 
-def type_alias(
-    span: Span, name: n.Name, params: tuple[n.TypeParam, ...] | None, value: n.Expression
-) -> n.TypeAlias:
-    return n.TypeAlias(span, name, params or (), value)
-
-
 def del_statement(span: Span, *targets: n.Expression) -> n.Delete:
     return n.Delete(span, tuple(as_deleted(target) for target in targets))
-
-
-def global_statement(span: Span, *names: str) -> n.Global:
-    return n.Global(span, tuple(map(identifier, names)))
-
-
-def nonlocal_statement(span: Span, *names: str) -> n.Nonlocal:
-    return n.Nonlocal(span, tuple(map(identifier, names)))
-
-
-# ---- imports -------------------------------------------------------------------------------
-
-
-def import_from(span: Span, module: str, names: Aliases) -> n.ImportFrom:
-    return n.ImportFrom(span, module, names, 0)
-
-
-def import_relative(span: Span, level: int, module: str, names: Aliases) -> n.ImportFrom:
-    return n.ImportFrom(span, module, names, level)
-
-
-def import_package(span: Span, level: int, names: Aliases) -> n.ImportFrom:
-    return n.ImportFrom(span, None, names, level)
 
 
 def alias(span: Span, text: str, asname: str | None) -> n.Alias:
@@ -334,18 +285,6 @@ def alias(span: Span, text: str, asname: str | None) -> n.Alias:
 
 
 dotted_alias = alias
-
-
-def dotted_name(span: Span, *names: str) -> str:
-    return ".".join(names)
-
-
-def dots(span: Span, *texts: str) -> int:
-    return len("".join(texts))
-
-
-def import_star(span: Span) -> Aliases:
-    return (n.Alias(span, "*"),)
 
 
 # ---- compound statements -------------------------------------------------------------------
@@ -368,10 +307,6 @@ def if_statement(
     return n.If(span, test, body, otherwise)
 
 
-def while_statement(span: Span, test: n.Expression, body: Block, orelse: Block | None) -> n.While:
-    return n.While(span, test, body, orelse or ())
-
-
 def for_statement(
     span: Span, target: n.Expression, iterable: n.Expression, body: Block, orelse: Block | None
 ) -> n.For:
@@ -380,12 +315,6 @@ def for_statement(
 
 def with_item(span: Span, context: n.Expression, target: n.Expression | None) -> n.WithItem:
     return n.WithItem(span, context, as_target(target) if target else None)
-
-
-def async_statement(
-    span: Span, statement: n.FunctionDef | n.For | n.With
-) -> n.FunctionDef | n.For | n.With:
-    return replace(statement, span=span, is_async=True)
 
 
 # ---- try -----------------------------------------------------------------------------------
@@ -413,25 +342,11 @@ def try_star(
     return n.Try(span, body, handlers, orelse or (), final or (), is_star=True)
 
 
-def try_finally(span: Span, body: Block, final: Block) -> n.Try:
-    return n.Try(span, body, (), (), final)
-
-
 def handler(span: Span, type: n.Expression, name: str | None, body: Block) -> n.ExceptHandler:
     return n.ExceptHandler(span, type, identifier(name) if name else None, body)
 
 
-def bare_handler(span: Span, body: Block) -> n.ExceptHandler:
-    return n.ExceptHandler(span, None, None, body)
-
-
 # ---- definitions ---------------------------------------------------------------------------
-
-
-def decorated(
-    span: Span, decorators: tuple[n.Expression, ...], definition: n.FunctionDef | n.ClassDef
-) -> n.FunctionDef | n.ClassDef:
-    return replace(definition, decorators=decorators)
 
 
 def function(
@@ -459,18 +374,6 @@ def class_definition(
         raise refusal("argument-order", message, arguments.span, help="name the base classes")
     bases, keywords = (arguments.args, arguments.keywords) if arguments else ((), ())
     return n.ClassDef(span, name.id, name.span, bases, keywords, body, type_params=params or ())
-
-
-def type_var(span: Span, name: str, bound: n.Expression | None) -> n.TypeVar:
-    return n.TypeVar(span, identifier(name), bound)
-
-
-def type_var_tuple(span: Span, name: str) -> n.TypeVarTuple:
-    return n.TypeVarTuple(span, identifier(name))
-
-
-def param_spec(span: Span, name: str) -> n.ParamSpec:
-    return n.ParamSpec(span, identifier(name))
 
 
 # ---- Patterns of `match`: section 7 of the grammar ----------------------------------------------
@@ -504,10 +407,6 @@ def match_capture(span: Span, text: str) -> n.MatchAs:
     return n.MatchAs(span, None, None if text == "_" else identifier(text))
 
 
-def match_star(span: Span, text: str) -> n.MatchStar:
-    return n.MatchStar(span, None if text == "_" else identifier(text))
-
-
 def match_value(span: Span, value: n.Expression) -> n.MatchValue:
     _check_literal(value)
     return n.MatchValue(span, value)
@@ -526,17 +425,9 @@ def open_patterns(span: Span, *patterns: n.Pattern) -> tuple[n.Pattern, ...]:
     return patterns
 
 
-def match_sequence(span: Span, patterns: tuple[n.Pattern, ...] = ()) -> n.MatchSequence:
-    return n.MatchSequence(span, patterns)
-
-
 def mapping_pair(span: Span, key: n.Expression, pattern: n.Pattern) -> Pair:
     _check_literal(key)
     return Pair(span, key, pattern)
-
-
-def mapping_rest(span: Span, text: str) -> Pair:
-    return Pair(span, None, None, identifier(text))
 
 
 def match_mapping(span: Span, *pairs: Pair) -> n.MatchMapping:
@@ -552,10 +443,6 @@ def match_mapping(span: Span, *pairs: Pair) -> n.MatchMapping:
     )
 
 
-def class_keyword(span: Span, text: str, pattern: n.Pattern) -> ByName:
-    return ByName(span, identifier(text), pattern)
-
-
 def match_class(span: Span, cls: n.Expression, *items: n.Pattern | ByName) -> n.MatchClass:
     named = [item for item in items if isinstance(item, ByName)]
     plain = [item for item in items if not isinstance(item, ByName)]
@@ -565,21 +452,6 @@ def match_class(span: Span, cls: n.Expression, *items: n.Pattern | ByName) -> n.
         raise _bad(message, late.span, "move it to the front, or give it a name")
     names = tuple(item.name for item in named)
     return n.MatchClass(span, cls, tuple(plain), names, tuple(item.pattern for item in named))
-
-
-# ---- literals ------------------------------------------------------------------------------
-
-
-def negative(span: Span, value: n.Constant) -> n.UnaryOp:
-    return n.UnaryOp(span, "-", value)
-
-
-def complex_sum(span: Span, real: n.Expression, imaginary: n.Constant) -> n.BinOp:
-    return _complex(span, real, "+", imaginary)
-
-
-def complex_difference(span: Span, real: n.Expression, imaginary: n.Constant) -> n.BinOp:
-    return _complex(span, real, "-", imaginary)
 
 
 def _complex(span: Span, real: n.Expression, op: str, imaginary: n.Constant) -> n.BinOp:
@@ -603,29 +475,61 @@ def _bad(message: str, span: Span, help: str) -> CompileFailed:
     return refusal("bad-match-pattern", message, span, help=help)
 
 
-# ---- The rules whose values are a node's fields, or all their parts, in order -------------------
+# ---- Rules that only put their parts into a node ------------------------------------------------
 
-expression_statement = n.Expr
-raise_statement = n.Raise
-return_statement = n.Return
-assert_statement = n.Assert
-pass_statement = n.Pass
-break_statement = n.Break
-continue_statement = n.Continue
-elif_block = Branch
-with_statement = n.With
-match_statement = n.Match
-case_block = n.MatchCase
-import_statement, match_or = of_all(n.Import), of_all(n.MatchOr)
-simple_line = imported = elifs = with_items = decorators = type_params = cases = parts
-handlers = star_handlers = parts
+RULES: dict[str, Callable[..., Any]] = {
+    "keyword_argument": lambda span, text, value: n.Keyword(span, identifier(text), value),
+    "keywords_argument": lambda span, value: n.Keyword(span, None, value),
+    "call_arguments_comma": lambda span, *items: _ordered(span, items),
+    "arg": lambda span, text, annotation=None: n.Arg(span, identifier(text), annotation),
+    "file": lambda span, body: n.Module(span, body or ()),
+    "type_alias": lambda span, name, params, value: n.TypeAlias(span, name, params or (), value),
+    "global_statement": lambda span, *names: n.Global(span, tuple(map(identifier, names))),
+    "nonlocal_statement": lambda span, *names: n.Nonlocal(span, tuple(map(identifier, names))),
+    "import_from": lambda span, module, names: n.ImportFrom(span, module, names, 0),
+    "import_relative": lambda span, level, module, names: n.ImportFrom(span, module, names, level),
+    "import_package": lambda span, level, names: n.ImportFrom(span, None, names, level),
+    "dotted_name": lambda span, *names: ".".join(names),
+    "dots": lambda span, *texts: len("".join(texts)),
+    "import_star": lambda span: (n.Alias(span, "*"),),
+    "while_statement": lambda span, test, body, orelse: n.While(span, test, body, orelse or ()),
+    "async_statement": lambda span, statement: replace(statement, span=span, is_async=True),
+    "try_finally": lambda span, body, final: n.Try(span, body, (), (), final),
+    "bare_handler": lambda span, body: n.ExceptHandler(span, None, None, body),
+    "decorated": lambda span, decorators, definition: replace(definition, decorators=decorators),
+    "type_var": lambda span, name, bound: n.TypeVar(span, identifier(name), bound),
+    "type_var_tuple": lambda span, name: n.TypeVarTuple(span, identifier(name)),
+    "param_spec": lambda span, name: n.ParamSpec(span, identifier(name)),
+    "match_star": lambda span, text: n.MatchStar(span, None if text == "_" else identifier(text)),
+    "match_sequence": lambda span, patterns=(): n.MatchSequence(span, patterns),
+    "mapping_rest": lambda span, text: Pair(span, None, None, identifier(text)),
+    "class_keyword": lambda span, text, pattern: ByName(span, identifier(text), pattern),
+    "negative": lambda span, value: n.UnaryOp(span, "-", value),
+    "complex_sum": lambda span, real, imaginary: _complex(span, real, "+", imaginary),
+    "complex_difference": lambda span, real, imaginary: _complex(span, real, "-", imaginary),
+    "expression_statement": n.Expr,
+    "raise_statement": n.Raise,
+    "return_statement": n.Return,
+    "assert_statement": n.Assert,
+    "pass_statement": n.Pass,
+    "break_statement": n.Break,
+    "continue_statement": n.Continue,
+    "elif_block": Branch,
+    "with_statement": n.With,
+    "match_statement": n.Match,
+    "case_block": n.MatchCase,
+    "import_statement": of_all(n.Import),
+    "match_or": of_all(n.MatchOr),
+    **dict.fromkeys(("simple_line", "imported", "elifs", "with_items", "decorators"), parts),
+    **dict.fromkeys(("type_params", "cases", "handlers", "star_handlers"), parts),
+}
 
 # ---- The parser ---------------------------------------------------------------------------------
 
 
 def by_rule(tables: Tables) -> Actions:
-    """Return a function for every rule of the grammar that needs one."""
-    functions = {**vars(expression_actions), **globals()}
+    """Return a function for every rule of the grammar that needs one: its namesake, or its row."""
+    functions = {**vars(expression_actions), **globals(), **expression_actions.RULES, **RULES}
     names = {rule.action for rule in tables.rules} - {"", "+"}
     return {name: functions[name] for name in sorted(names)}
 

@@ -1,4 +1,4 @@
-"""Expressions: one function per rule of the grammar's sections 8 to 11, with the rule's name."""
+"""Expressions: what makes a node of each rule of the grammar's sections 8 to 12, by its name."""
 
 from __future__ import annotations
 
@@ -148,14 +148,6 @@ def fstring(span: Span, start: str, *parts: tuple[Part, ...]) -> n.JoinedStr:
     return n.JoinedStr(span, tuple(part for group in parts for part in group))
 
 
-def cooked_text(span: Span, text: str) -> tuple[Part, ...]:
-    return (n.Constant(span, _unescaped(span, text)),)
-
-
-def raw_text(span: Span, text: str) -> tuple[Part, ...]:
-    return (n.Constant(span, text),)
-
-
 def fstring_field(
     span: Span,
     value: n.Expression,
@@ -300,10 +292,6 @@ def identifier(text: str) -> str:
 # ---- names and constants -------------------------------------------------------------------
 
 
-def name(span: Span, text: str) -> n.Name:
-    return n.Name(span, identifier(text))
-
-
 def number(span: Span, text: str) -> n.Constant:
     digits = text.replace("_", "").lower()
     if digits.startswith(("0x", "0o", "0b")):
@@ -329,16 +317,6 @@ none, true, false, ellipsis = (partial(n.Constant, value=v) for v in (None, True
 # ---- operators -----------------------------------------------------------------------------
 
 
-def conditional(
-    span: Span, body: n.Expression, test: n.Expression, orelse: n.Expression
-) -> n.IfExp:
-    return n.IfExp(span, test, body, orelse)
-
-
-def not_(span: Span, operand: n.Expression) -> n.UnaryOp:
-    return n.UnaryOp(span, "not", operand)
-
-
 def _binary(op: str) -> Callable[..., n.BinOp]:
     return lambda span, left, right: n.BinOp(span, left, op, right)
 
@@ -346,59 +324,12 @@ def _binary(op: str) -> Callable[..., n.BinOp]:
 bit_or, bit_xor, bit_and, power_of = map(_binary, ("|", "^", "&", "**"))
 
 
-def or_(span: Span, *values: n.Expression) -> n.BoolOp:
-    return n.BoolOp(span, "or", values)
-
-
-def and_(span: Span, *values: n.Expression) -> n.BoolOp:
-    return n.BoolOp(span, "and", values)
-
-
-def compare(
-    span: Span, left: n.Expression, pairs: tuple[tuple[str, ...], tuple[n.Expression, ...]]
-) -> n.Compare:
-    return n.Compare(span, left, *pairs)
-
-
-def comparisons(
-    span: Span, *parts: str | n.Expression
-) -> tuple[tuple[str | n.Expression, ...], tuple[str | n.Expression, ...]]:
-    return parts[::2], parts[1::2]
-
-
-def comparator(span: Span, first: str, second: str) -> str:
-    return f"{first} {second}"
-
-
-# ---- attributes and subscripts -------------------------------------------------------------
-
-
-def attribute(span: Span, value: n.Expression, attr: str) -> n.Attribute:
-    return n.Attribute(span, value, identifier(attr))
-
-
 # ---- displays ------------------------------------------------------------------------------
-
-
-def tuple_(span: Span, *items: n.Expression | None) -> n.Tuple:
-    return n.Tuple(span, present(items))
-
-
-def list_(span: Span, *items: n.Expression | None) -> n.List:
-    return n.List(span, present(items))
 
 
 def dict_(span: Span, *items: Item | None) -> n.Dict:
     pairs = [item for item in items if item is not None]
     return n.Dict(span, tuple(key for key, _ in pairs), tuple(value for _, value in pairs))
-
-
-def dict_pair(span: Span, key: n.Expression, value: n.Expression) -> Item:
-    return key, value
-
-
-def dict_unpacking(span: Span, value: n.Expression) -> Item:
-    return None, value
 
 
 # ---- comprehensions ------------------------------------------------------------------------
@@ -422,20 +353,37 @@ def async_clause(
     return n.Comprehension(span, as_target(target), iterable, ifs, is_async=True)
 
 
-# ---- The rules whose values are a node's fields, or all their parts, in order -------------------
+# ---- Rules that only put their parts into a node ------------------------------------------------
 
-walrus = n.NamedExpr
-lambda_ = n.Lambda
-binary = n.BinOp
-unary = n.UnaryOp
-await_ = n.Await
-yield_expression = n.Yield
-yield_from = n.YieldFrom
-slice_ = n.Slice
-list_comprehension = n.ListComp
-set_comprehension = n.SetComp
-subscript = n.Subscript
-starred = n.Starred
-generator = n.GeneratorExp
-set_ = of_all(n.Set)
-comprehension_clauses = parts
+RULES: dict[str, Callable[..., Any]] = {
+    "cooked_text": lambda span, text: (n.Constant(span, _unescaped(span, text)),),
+    "raw_text": lambda span, text: (n.Constant(span, text),),
+    "name": lambda span, text: n.Name(span, identifier(text)),
+    "conditional": lambda span, body, test, orelse: n.IfExp(span, test, body, orelse),
+    "not_": lambda span, operand: n.UnaryOp(span, "not", operand),
+    "or_": lambda span, *values: n.BoolOp(span, "or", values),
+    "and_": lambda span, *values: n.BoolOp(span, "and", values),
+    "compare": lambda span, left, pairs: n.Compare(span, left, *pairs),
+    "comparisons": lambda span, *parts: (parts[::2], parts[1::2]),
+    "comparator": lambda span, first, second: f"{first} {second}",
+    "attribute": lambda span, value, attr: n.Attribute(span, value, identifier(attr)),
+    "tuple_": lambda span, *items: n.Tuple(span, present(items)),
+    "list_": lambda span, *items: n.List(span, present(items)),
+    "dict_pair": lambda span, key, value: (key, value),
+    "dict_unpacking": lambda span, value: (None, value),
+    "walrus": n.NamedExpr,
+    "lambda_": n.Lambda,
+    "binary": n.BinOp,
+    "unary": n.UnaryOp,
+    "await_": n.Await,
+    "yield_expression": n.Yield,
+    "yield_from": n.YieldFrom,
+    "slice_": n.Slice,
+    "list_comprehension": n.ListComp,
+    "set_comprehension": n.SetComp,
+    "subscript": n.Subscript,
+    "starred": n.Starred,
+    "generator": n.GeneratorExp,
+    "set_": of_all(n.Set),
+    "comprehension_clauses": parts,
+}
