@@ -308,6 +308,7 @@ def test_message_file_that_cannot_be_written(tool: Demo) -> None:
         (["ok", "--ouput", "x"], "error[NKI0001]: no such option: `--ouput`"),
         ([], "error[NKI0002]: missing `ACTION`"),
         (["ok", "--color=red"], "error[NKI0003]: `--color`: "),
+        (["ok", "-Z"], "error[NKI0001]: no such option: `-Z`"),
         (["ok", "more"], "error[NKI0004]: unexpected extra argument (more)"),
         (["ok", "--output"], "error[NKI0004]: option '--output' requires an argument"),
         (["--explain", "internal-eror"], "error[NKI0008]: there is no diagnostic code"),

@@ -69,6 +69,8 @@ def test_the_reference_in_a_folder_is_no_candidate(
     ("words", "message"),
     [
         (("task.toml",), "no candidate is given"),
+        (("task.toml", "good.py", "-O2"), "the task says it: `optimise = 2`"),
+        (("task.toml", "good.py", "-x"), "`nkic evaluate --help` shows every option"),
         (("task.toml", "none.py"), "cannot read `none.py`"),
         (("none.toml", "good.py"), "cannot read `none.toml`"),
         (("task.toml", "good.py", "--secret", "many/empty"), "`many/empty` is empty"),

@@ -458,3 +458,8 @@ def test_a_watched_process_may_watch(monkeypatch: pytest.MonkeyPatch) -> None:
         os._exit(9)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # a watcher ends with its command
     assert (ended.reason, ended.code) == (watcher.Reason.ITSELF, 9)
+
+
+def test_a_folder_without_kernels_is_no_file(folder: Path, nkic: Run) -> None:
+    Path("empty").mkdir()
+    assert nkic("empty", "k.py").code == 0

@@ -43,19 +43,24 @@ def checked(*words: str) -> tuple[int, str]:
 @pytest.mark.slow  # starts nkic three times, as the action does
 def test_the_action_compares_with_the_base(folder: Path) -> None:
     Path("kernels").mkdir()
-    for name in ("same", "slower"):
+    for name in ("same", "slower", "broken"):
         Path(f"kernels/{name}.py").write_text(KERNEL, "utf-8")
+    Path("kernels/broken.py").write_text(KERNEL.replace("nl.multiply", "nl.multipy"), "utf-8")
     git("init", "-q")
     git("add", "kernels")
     git("commit", "-qm", "base")
     base = git("rev-parse", "HEAD")
     Path("kernels/slower.py").write_text(KERNEL.replace(ONE, 2 * ONE), "utf-8")
+    Path("kernels/broken.py").write_text(KERNEL, "utf-8")
     code, comment = checked("kernels", base, "cycles>+2%")
     assert code == 1
     assert re.search(r"(?m)^kernels/same.py +ok .* 3,747 \(\+0.0%\)$", comment)
     assert re.search(r"(?m)^kernels/slower.py +rejected .* 3,962 \(\+5.7%\)$", comment)
     assert "NKI1008" in comment and comment.count("```") == 4
     assert "the baseline is 3,747" in comment
+    assert re.search(r"(?m)^kernels/broken.py +ok .* 3,747$", comment)
+    assert "\nFiles that did not compile at the base: 1. Their times are not compared.\n" in comment
+    Path("kernels/broken.py").unlink()
     (log,) = json.loads(Path("out/nkic.sarif").read_text("utf-8"))["runs"]
     assert [result["ruleId"] for result in log["results"]] == ["NKI1008"]
     assert ElementTree.parse("out/nkic.xml").getroot().get("failures") == "1"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -101,6 +102,7 @@ class Tool(click.Command):
     a command line and its description, `old` is the spellings of earlier releases, and `commands`
     are the subcommands: the first word names one. Without one, the tool is the subcommand `plain`,
     and still takes the options of the others; if `plain` is empty, it is a command of its own.
+    `elsewhere` says what to write here for options and commands that others have.
     """
 
     def __init__(
@@ -115,11 +117,13 @@ class Tool(click.Command):
         old: Mapping[str, str] | None = None,
         commands: Mapping[str, Tool] | None = None,
         plain: str = "",
+        elsewhere: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(None, help=help, add_help_option=False)
         self.line, self.act, self.only, self.examples = line, act, only, examples
         self.without = without
         self.old, self.commands, self.plain = old or {}, commands or {}, plain
+        self.elsewhere = elsewhere or {}
         self.suite = self  # the tool that this is a subcommand of
         for command in self.commands.values():
             command.suite = self
@@ -142,6 +146,9 @@ class Tool(click.Command):
         if args and args[0] in self.commands:
             name = f"{info_name} {args[0]}"
             return self.commands[args[0]].make_context(name, args[1:], parent, **extra)
+        if args and args[0] in self.elsewhere and args[0][:1] != "-" and not Path(args[0]).exists():
+            text = f"{info_name} has no command `{args[0]}`"
+            raise UsageFailed([make("bad-usage", text, help=self.elsewhere[args[0]])])
         words, command, warnings = translated(str(info_name), args, self.old)
         if isinstance(extra.get("obj"), Session):
             extra["obj"].renamed += warnings
@@ -271,6 +278,8 @@ def diagnostic(error: click.ClickException, tool: str) -> Diagnostic:
 def _near(error: click.NoSuchOption, command: Tool, tool: str) -> str:
     """Return where an unknown option belongs: a subcommand, an option's value, or another name."""
     name, word = error.option_name, error.option_name.lstrip("-")
+    if name in command.elsewhere:
+        return command.elsewhere[name]
     for other, subcommand in command.suite.commands.items():
         if name in _names(subcommand):
             return f"it is an option of `{tool} {other}`"
@@ -281,6 +290,8 @@ def _near(error: click.NoSuchOption, command: Tool, tool: str) -> str:
         if row is not None and word in row.listed(tool):
             value = str(row.metavar).partition("=")[2].strip("]…,")
             return f"did you mean `{row.name} {word}{'=' * bool(value)}{value}`?"
+    if len(word) == 1:  # every letter is near every other
+        return f"did you mean `{other}`?" if (other := name.swapcase()) in _names(command) else ""
     return did_you_mean(name, _names(command))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from nkic.base.collector import without_collector
-from nkic.base.diagnostics import ArtifactFailed, Level, UsageFailed, make
+from nkic.base.diagnostics import Level, UsageFailed, make
 from nkic.base.text import clean
 from nkic.cli.common import Session
 from nkic.cli.common.options import given_options, refuse_by_table, rows
@@ -96,11 +96,5 @@ def _carried_out(act: Callable[[], Any], artifact: str | None, session: Session)
     """Set the limits of the process, act, and return the exit code. Raises `NkicError`."""
     session.warn_of_settings()
     session.set_limits()
-    try:
+    with inspecting.of_file(artifact):
         return act() or 0
-    except ArtifactFailed as refused:  # the reader sees bytes, not their path
-        if artifact is None:
-            raise
-        path = clean(artifact)
-        named = [replace(d, message=f"`{path}`: {d.message}") for d in refused.diagnostics]
-        raise ArtifactFailed(named) from refused

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,9 @@ from nkic.artifact.container import PREFIX
 from nkic.artifact.disassemble import diff
 from nkic.artifact.format import LIMITS
 from nkic.artifact.read import info, load, open_file
+from nkic.artifact.records import Executable
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, bad_value, make, suggestion
+from nkic.base.diagnostics import ArtifactFailed, UsageFailed, bad_value, make, suggestion
 from nkic.base.files import STANDARD
 from nkic.base.text import aligned, clean
 from nkic.cli.common import Session
@@ -125,14 +129,26 @@ def compare_files(line: CompareLine, session: Session) -> int:
     return reporting.judge(line.fail_if, session, before, after)
 
 
+@contextmanager
+def of_file(path: str | None) -> Iterator[None]:
+    """Name the file in errors of a block that reads it: the reader sees bytes, not their path."""
+    try:
+        yield
+    except ArtifactFailed as refused:
+        if path is None:
+            raise
+        named = [replace(d, message=f"`{clean(path)}`: {d.message}") for d in refused.diagnostics]
+        raise ArtifactFailed(named) from refused
+
+
 def equal_files(line: EqualLine) -> int:
     from nkic.simulate.field.decide import equal  # NumPy
 
-    first, second = (
-        load(open_file(path, signed_by=line.require_signature))
-        for path in (line.before, line.after)
-    )
-    answer = equal(first, second)
+    programs = list[Executable]()
+    for path in (line.before, line.after):
+        with of_file(path):
+            programs.append(load(open_file(path, signed_by=line.require_signature)))
+    answer = equal(programs[0], programs[1])
     record = {"schema": 1, **answer.as_json()}
     files.write(STANDARD, json.dumps(record, indent=1) + "\n" if line.json else answer.text)
     return 0 if answer else NOT_EQUAL

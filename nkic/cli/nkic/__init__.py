@@ -13,7 +13,16 @@ from nkic.cli.common import Session, Tool, run
 from nkic.cli.common.main import bind_lazily
 from nkic.cli.common.options import Given, given_options, refuse_by_table, rows
 from nkic.cli.common.tool import Act
-from nkic.cli.nkic.options import OLD, CommandLine, EvaluateLine, LspLine, ServeLine, TuneLine
+from nkic.cli.nkic.options import (
+    ELSEWHERE,
+    IN_TASK,
+    OLD,
+    CommandLine,
+    EvaluateLine,
+    LspLine,
+    ServeLine,
+    TuneLine,
+)
 
 EXAMPLES = (
     ("nkic kernel.py", "compile to kernel.neff, as the file's `# /// nkic` block says"),
@@ -110,16 +119,24 @@ command into the editor's settings. Needs the package pygls.
 """
 # A candidate's limits are its task's, an editor's are fixed, and neither has levels of warnings.
 OWN = {"limit", "warn", "allow", "deny"}
+OF_TUNE = {
+    **IN_TASK,
+    "-O": f"{IN_TASK['-O']}, or vary it: `--vary -O=0..2`",
+    "-o": "it is `--write FILE` here",
+}
 command = Tool(
     CommandLine,
     _compile,
     HELP,
     examples=EXAMPLES,
     old=OLD,
+    elsewhere=ELSEWHERE,
     commands={
-        "evaluate": Tool(EvaluateLine, _judging("evaluate"), EVALUATE, without=OWN),
-        "tune": Tool(TuneLine, _judging("tuned"), TUNE, without=OWN),
-        "serve": Tool(ServeLine, _judging("serve"), SERVE, without=OWN),
+        "evaluate": Tool(
+            EvaluateLine, _judging("evaluate"), EVALUATE, without=OWN, elsewhere=IN_TASK
+        ),
+        "tune": Tool(TuneLine, _judging("tuned"), TUNE, without=OWN, elsewhere=OF_TUNE),
+        "serve": Tool(ServeLine, _judging("serve"), SERVE, without=OWN, elsewhere=IN_TASK),
         "lsp": Tool(LspLine, _serve_editor, LSP, without=OWN),
     },
 )

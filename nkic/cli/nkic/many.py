@@ -111,7 +111,7 @@ def lines_for(line: CommandLine, found: Sequence[Found]) -> list[CommandLine]:
         own_rules = [rule for rule in line.fail_if.split(",") if "+" not in rule]
         alone = replace(alone, fail_if=",".join(own_rules) or None)
     if len(found) == 1 and found[0].named:
-        return [alone]
+        return [replace(alone, sources=(found[0].path,))]
     folder = _folder(line.output)
     own: list[CommandLine] = []
     writers: dict[str, str] = {}

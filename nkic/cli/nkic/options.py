@@ -476,3 +476,34 @@ class LspLine:
     """The words of `lsp`."""
 
     stdio: bool = option("--stdio", "Does nothing: some editors always give it.", group="Editor")
+
+
+def _here(now: str) -> str:
+    return f"it is `{now}` here"
+
+
+# What users of other compilers and of test runners type, and what it is here.
+ELSEWHERE = {
+    **dict.fromkeys(("-c", "--dry-run", "--check-only", "-n"), _here("--check")),
+    **dict.fromkeys(("-t", "-m", "--arch"), _here("--target NAME")),
+    **dict.fromkeys(("-f", "-y"), _here("--force")),
+    **dict.fromkeys(("-C", "--out-dir", "--outdir"), _here("-o FOLDER")),
+    **dict.fromkeys(("--release", "--optimize", "--opt-level"), _here("-O 2")),
+    **{"-I": _here("--include PATH"), "-S": _here("--emit asm=-"), "-E": _here("--emit ir=-")},
+    **{"-V": _here("--version"), "-g": _here("--embed-source"), "--std": _here("--nki VERSION")},
+    **{"--error-format": _here("--message-format NAME"), "--list": _here("--print kernels")},
+    **dict.fromkeys(("compile", "build"), "name the file alone: `nkic KERNEL.py`"),
+    "check": "it is an option: `nkic KERNEL.py --check`",
+    "run": "another command runs what this one writes: `nki-run KERNEL.neff`",
+    "test": "it is `nkic evaluate TASK.toml KERNEL.py`, or the plugin of pytest",
+    "help": "write `nkic --help`, or `nkic COMMAND --help`",
+}
+# What a task says for all of its candidates, so that they are compared.
+IN_TASK = {
+    "-O": "the task says it: `optimise = 2`",
+    "--target": 'the task says it: `target = "trn2"`',
+    "--nki": 'the task says it: `nki = "0.7"`',
+    **dict.fromkeys(("--arg", "--const", "--grid", "--lnc"), "the task's [[case]] says it"),
+    **dict.fromkeys(("--rtol", "--atol"), "the task's [outputs] says it"),
+    **dict.fromkeys(("-o", "--output"), _here("--jsonl FILE")),
+}
