@@ -5,7 +5,7 @@ in a `Session` and returns an exit code; its `main` is `return run(command, "nki
 """
 
 from nkic.cli.common.main import run
-from nkic.cli.common.session import Session
+from nkic.cli.common.session import Session, of_file
 from nkic.cli.common.tool import Tool
 
-__all__ = ["Session", "Tool", "run"]
+__all__ = ["Session", "Tool", "of_file", "run"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from nkic.base import files, levels
-from nkic.base.diagnostics import Diagnostic, Level, UsageFailed
+from nkic.base.diagnostics import ArtifactFailed, Diagnostic, Level, UsageFailed
 from nkic.base.levels import DEFAULT, SPEED_FAMILY, Settings
 from nkic.base.render import FORMATS, SARIF, from_root, render, summary
 from nkic.base.source import SourceFile, Sources
@@ -230,3 +231,15 @@ def _last_value(argv: Sequence[str], option: str) -> str | None:
         elif argument == option and index + 1 < len(argv):
             value = argv[index + 1]
     return value
+
+
+@contextmanager
+def of_file(path: str | None) -> Iterator[None]:
+    """Name the file in errors of a block that reads it: the reader sees bytes, not their path."""
+    try:
+        yield
+    except ArtifactFailed as refused:
+        if path is None:
+            raise
+        named = [replace(d, message=f"`{clean(path)}`: {d.message}") for d in refused.diagnostics]
+        raise ArtifactFailed(named) from refused

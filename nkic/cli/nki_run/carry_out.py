@@ -9,7 +9,7 @@ from typing import Any
 from nkic.base.collector import without_collector
 from nkic.base.diagnostics import Level, UsageFailed, make
 from nkic.base.text import clean
-from nkic.cli.common import Session
+from nkic.cli.common import Session, of_file
 from nkic.cli.common.options import given_options, refuse_by_table, rows
 from nkic.cli.nki_run import inspecting
 from nkic.cli.nki_run.options import (
@@ -96,5 +96,5 @@ def _carried_out(act: Callable[[], Any], artifact: str | None, session: Session)
     """Set the limits of the process, act, and return the exit code. Raises `NkicError`."""
     session.warn_of_settings()
     session.set_limits()
-    with inspecting.of_file(artifact):
+    with of_file(artifact):
         return act() or 0

@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +16,10 @@ from nkic.artifact.format import LIMITS
 from nkic.artifact.read import info, load, open_file
 from nkic.artifact.records import Executable
 from nkic.base import files
-from nkic.base.diagnostics import ArtifactFailed, UsageFailed, bad_value, make, suggestion
+from nkic.base.diagnostics import UsageFailed, bad_value, make, suggestion
 from nkic.base.files import STANDARD
 from nkic.base.text import aligned, clean
-from nkic.cli.common import Session
+from nkic.cli.common import Session, of_file
 from nkic.cli.nki_run import reporting
 from nkic.cli.nki_run.options import CalibrateLine, CompareLine, EqualLine, InspectLine
 from nkic.machine import targets as describe_machine
@@ -127,18 +124,6 @@ def compare_files(line: CompareLine, session: Session) -> int:
         files.write(path, comparison.markdown)
         session.artifact("md", path)
     return reporting.judge(line.fail_if, session, before, after)
-
-
-@contextmanager
-def of_file(path: str | None) -> Iterator[None]:
-    """Name the file in errors of a block that reads it: the reader sees bytes, not their path."""
-    try:
-        yield
-    except ArtifactFailed as refused:
-        if path is None:
-            raise
-        named = [replace(d, message=f"`{clean(path)}`: {d.message}") for d in refused.diagnostics]
-        raise ArtifactFailed(named) from refused
 
 
 def equal_files(line: EqualLine) -> int:
