@@ -311,7 +311,9 @@ def at_once(subject: Subject) -> Iterator[Question]:
             if NEGATED in found[1].values():
                 calls[lines] += "; multiply the operand by -1 first, or let tensor_reduce `negate`"
     for (before, behind), timings in events.items():
-        text = f"do at once what {before.short} and {behind.short} do: {calls[before, behind]}"
+        both = f"{before.short} and {behind.short} do"
+        what = f"{before.short} does in two instructions" if before == behind else both
+        text = f"do at once what {what}: {calls[before, behind]}"
         name = f"join:{before}:{behind.number}"
         yield subject.timed(name, text, timings, before, estimated=True)
 
