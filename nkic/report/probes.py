@@ -212,7 +212,7 @@ def _probes(head: str, kernel: str) -> Iterator[Probe]:
 
 def _tile(text: str) -> tuple[str, str]:
     name, tile = text.split(" ", 1)
-    return name, f"float32 {tile}" if tile[0].isdigit() else tile
+    return name, tile if tile.partition(" ")[0] in DTYPES else f"float32 {tile}"
 
 
 def _values(text: str) -> dict[str, Any]:

@@ -12,13 +12,12 @@ import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
 from nkic import __version__
-from nkic.base import levels
+from nkic.base import files, levels
 from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, did_you_mean, make
 from nkic.cli.common import streams
 from nkic.cli.common.options import Option, Shared, filled, parameters, refuse_losses
@@ -146,9 +145,10 @@ class Tool(click.Command):
         if args and args[0] in self.commands:
             name = f"{info_name} {args[0]}"
             return self.commands[args[0]].make_context(name, args[1:], parent, **extra)
-        if args and args[0] in self.elsewhere and args[0][:1] != "-" and not Path(args[0]).exists():
-            text = f"{info_name} has no command `{args[0]}`"
-            raise UsageFailed([make("bad-usage", text, help=self.elsewhere[args[0]])])
+        word = args[0] if args and args[0] in self.elsewhere and args[0][:1] != "-" else ""
+        if word and not files.is_file(word) and not files.is_folder(word):
+            text = f"{info_name} has no command `{word}`"
+            raise UsageFailed([make("bad-usage", text, help=self.elsewhere[word])])
         words, command, warnings = translated(str(info_name), args, self.old)
         if isinstance(extra.get("obj"), Session):
             extra["obj"].renamed += warnings

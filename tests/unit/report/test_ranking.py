@@ -67,7 +67,7 @@ def test_runs_are_ranked_from_python() -> None:
     assert text.splitlines()[-1].endswith("slower")
     (only,) = nkic.rank([*runs.values()][:1])
     assert (only.name, only.words) == ("run 0", "fastest")
-    with pytest.raises(ValueError, match="no runs"):
+    with pytest.raises(nkic.RunError, match="runs is empty"):
         nkic.rank([])
 
 
