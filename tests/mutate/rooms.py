@@ -142,6 +142,31 @@ ROOMS = {
         ("language/beta1/*.py",),
         tuple(f"{U}language/test_beta1{part}.py" for part in ("", "_api", "_repeated")),
     ),
+    "check": Room(
+        ("compiler/check.py", "compiler/check_memory.py"),
+        (*(f"{U}compiler/test_{n}.py" for n in ("check_warnings", "unwritten", "bound", "fixes",
+                                                "iterations", "pipeline")),
+         f"{U}simulate/test_definedness.py", "tests/test_files.py"),
+    ),
+    "semantics": Room(
+        ("simulate/semantics/*.py",),
+        (f"{U}simulate/semantics", f"{U}simulate/test_accumulate.py",
+         f"{U}simulate/numerics", "tests/property/test_instructions.py"),
+    ),
+    "spill": Room(
+        ("compiler/spill.py",),
+        (f"{U}compiler/test_spill.py", f"{U}prove/test_prove_spilled.py",
+         "tests/property/test_stage_pages.py"),
+    ),
+    "clock": Room(
+        ("simulate/machine.py", "simulate/streams.py"),
+        (*(f"{U}simulate/test_{n}.py" for n in ("clock", "machine", "cores", "psum", "exclusive",
+                                                "bands")), f"{U}test_exact.py"),
+    ),
+    "search": Room(
+        ("compiler/search.py",),
+        (f"{U}compiler/test_search.py", f"{U}compiler/test_pipeline.py"),
+    ),
     "field": Room(
         ("simulate/field/*.py",),
         tuple(f"tests/equal/test_{n}.py" for n in ("field", "pairs", "proofs", "drawn", "limits",

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from heapq import heappush
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ import pytest
 from nkic import api
 from nkic.api import CompileError
 from nkic.base.source import SourceFile
-from nkic.compiler.spill import Spilled, spill
+from nkic.compiler.allocate import Space
+from nkic.compiler.spill import Spilled, Walk, _Tile, spill
 from nkic.machine.targets import Buffer, Engine
 from nkic.program.program import AccessPattern, Body, Instruction, Loop, Program, instructions
 from nkic.prove import prove_spilled
@@ -151,11 +154,26 @@ def test_a_transfer_in_a_no_reorder_region_belongs_to_it() -> None:
     assert {one.pinned for one in code(made.program)} == {1}
 
 
+def test_a_transfer_between_regions_belongs_to_that_of_both_neighbours() -> None:
+    """The store lies between regions 1 and 2, the load within 3."""
+    lines = [fill(0, 0), double(1, 1, 0), fill(2, 2), double(3, 3, 2), stored(4, 3), stored(5, 1)]
+    regions = (1, 1, 2, 2, 3, 3)
+    made = spilled(text(*(f"{line} pinned {n}" for line, n in zip(lines, regions, strict=True))))
+    assert [one.pinned for one in code(made.program)] == [1, 1, 0, 2, 2, 3, 3, 3]
+
+
 def test_what_the_kernel_ordered_stays_ordered() -> None:
     lines = [fill(0, 0), double(1, 1, 0), fill(2, 2), double(3, 3, 2), stored(4, 3), stored(5, 1)]
     made = spilled(text(*lines[:5], f"{lines[5]} after (4,)"))
     one = code(made.program)[-1]
     assert (one.number, one.after) == (7, (5,))
+
+
+def test_what_comes_after_an_instruction_does_not_come_after_its_copy() -> None:
+    lines = [fill(0, 0, 3.0), loaded(1, 1), double(2, 2, 1), stored(3, 2), double(4, 3, 0)]
+    made = spilled(text(*lines, f"{stored(5, 3)} after (0,)"), share=0.8)
+    numbers = [one.number for one in code(made.program) if one.row.name == "memset"]
+    assert len(numbers) == 2 and code(made.program)[-1].after == (numbers[0],)
 
 
 def test_a_loop_is_one_item() -> None:
@@ -194,6 +212,29 @@ def test_what_moves_less_leaves_first() -> None:
     lines = [loaded(0, 0), fill(1, 2), double(2, 1, 2), double(3, 3, 2), stored(4, 3)]
     made = spilled(text(*lines, stored(5, 0), stored(6, 1)), share=3.01 * 80_000 / 212_728)
     assert {one.tensor.name for one in made.away[0]} == {"t0"}
+
+
+def test_the_victim_frees_most_for_longest_and_moves_least() -> None:
+    """By plain search: bytes of those lacking, times the items until its use, halved if stored."""
+    random, space = Random(0), Space(Buffer.SBUF, 0, 1)
+    tensors = text().tensors
+    for _ in range(400):
+        index, lacking = random.randrange(12), random.randrange(1, 9)
+        walk = Walk((), space, 0, frozenset(), lambda tensor, buffer: tensor, lambda *_: False)
+        worths = {}
+        for tensor in tensors[:TILES]:
+            tile = _Tile(tensor, random.randrange(1, 9), [random.randrange(24)], in_sbuf=tensor)
+            tile.changed = random.random() < 0.5
+            walk.tiles[tensor.number] = tile
+            heappush(walk.heaps[tile.size, tile.changed], (-tile.next_use, tensor.number))
+            if tile.next_use > index:
+                share = min(1.0, lacking / tile.size) / (1 + tile.changed)
+                worths[tensor] = (tile.next_use - index) * share
+        found = walk._victim(index, lacking)
+        if found is None:
+            assert not worths
+        else:
+            assert worths[found.tensor] == max(worths.values())
 
 
 def test_no_more_leaves_than_is_lacking() -> None:
