@@ -375,6 +375,22 @@ def test_a_single_element_is_tried_on_both_sides(body: str) -> None:
         assert answer(body, "out = nl.copy(x)", ONE, ONE, seed).verdict != "equal", seed
 
 
+TIES = {
+    "greater": ("nl.greater(nl.relu(x), 0.0{})", "nl.greater_equal(nl.relu(x), 0.0{})"),
+    "less": ("nl.less(nl.minimum(x, 1e6), 1e6{})", "nl.less_equal(nl.minimum(x, 1e6), 1e6{})"),
+    "equal": ("nl.equal(nl.maximum(x, w), x{})", "nl.equal(x, w{})"),
+    "not_equal": ("nl.not_equal(nl.maximum(x, w), x{})", "nl.not_equal(x, w{})"),
+}
+
+
+@pytest.mark.parametrize("name", TIES)
+def test_a_choice_may_equal_what_it_was_chosen_from(name: str) -> None:
+    one, other = (f"out = {body.format(', dtype=nl.float32')}" for body in TIES[name])
+    for seed in range(10):
+        assert answer(one, other, ONE, ONE, seed).verdict != "equal", seed
+        assert answer(one, one, ONE, ONE, seed).bits > 0
+
+
 def test_one_element_of_many_that_is_bounded_alone() -> None:
     """All others are tried on both sides of the bound; it is found, or named."""
     last = """

@@ -423,14 +423,35 @@ def _greater(a: Elements, b: Elements, place: int, or_same: bool = False) -> Ele
     if not order.is_free:
         return found
     off = reduced(a.residues - b.residues)
+    back = reduced(-off)
     upper = off[TOP] > PRIMES[TOP] // 2
-    one = hashed("greater", np.where(upper, reduced(-off), off))
+    one = hashed("greater", np.where(upper, back, off))
     free = np.where(upper, one, reduced(1 - one))
+    ties = hashed("greater", off) if not or_same else reduced(1 - hashed("greater", back))
+    free = np.where(_may_tie(a, b), ties, free)
     return found._replace(residues=np.where(counts, free, found.residues))
 
 
+def _may_tie(a: Elements, b: Elements) -> Mask:
+    """Return where one of two elements may be a choice, which equals what it was chosen from."""
+    return np.asarray((a.loose > 0) | (b.loose > 0))
+
+
 def _compared(is_same: bool) -> Binary:
-    return lambda a, b, place: truth(_same(a, b) == is_same, place, a, b)
+    """Return whether a = b: without an order a random function of ±(a - b) if they may tie."""
+
+    def compared(a: Elements, b: Elements, place: int) -> Elements:
+        same = _same(a, b)
+        found = truth(same == is_same, place, a, b)
+        if not ORDER.get().is_free:
+            return found
+        counts = found.varies & ~same & ~np.isinf(a.value) & ~np.isinf(b.value) & _may_tie(a, b)
+        off = reduced(a.residues - b.residues)
+        one = hashed("equal", np.where(off[TOP] > PRIMES[TOP] // 2, reduced(-off), off))
+        free = one if is_same else reduced(1 - one)
+        return found._replace(residues=np.where(counts, free, found.residues))
+
+    return compared
 
 
 def _combined(name: str, combine: Callable[[Mask, Mask], Mask]) -> Binary:
