@@ -85,7 +85,7 @@ def _cause(called: Called, comparing: Callable[[Mapping[str, Any]], list[Compari
 
 
 Runs = Annotated[
-    Mapping[str, Called | Result] | Sequence[Called | Result],
+    Mapping[Any, Called | Result] | Sequence[Called | Result],
     Values("results of nkic.run or nkic.call, in a sequence or by name"),
 ]
 
@@ -98,12 +98,13 @@ def rank(runs: Runs) -> Ranking:
     device, and the place of the fastest run that it cannot be told from: errors of figures that two
     runs share cancel. `print` shows a table.
     """
+    named: Mapping[Any, Called | Result]
     named = runs if isinstance(runs, Mapping) else {f"run {i}": r for i, r in enumerate(runs)}
     with raising(RunError):
         if not named:
             refuse("nkic.rank(): runs is empty", "pass the results of nkic.run or nkic.call")
     results = {n: r.result if isinstance(r, Called) else r for n, r in named.items()}
-    return ranked([Timed.of(name, result.run) for name, result in results.items()])
+    return ranked([Timed.of(str(name), result.run) for name, result in results.items()])
 
 
 @public(RunError)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Annotated, Any, Unpack
+from operator import index
+from typing import Annotated, Any, SupportsIndex, Unpack
 
 import numpy as np
 
@@ -296,12 +297,12 @@ def compile(
 def request_options_of(call_options: Compiling) -> RequestOptions:
     """Return the options of a call other than its arguments. Raises `UsageFailed`."""
     grid = call_options.get("grid")
-    sizes = (grid,) if isinstance(grid, int) else grid
+    sizes = (grid,) if isinstance(grid, SupportsIndex) else grid
     return request_options(
         {**call_options, "nki": call_options.get("nki") or options.CALLS.nki},
-        grid=tuple(sizes) if sizes is not None else None,
+        grid=tuple(map(index, sizes)) if sizes is not None else None,
         spread=call_options.get("spread"),
-        schedule=tuple(call_options.get("schedule", ())),
+        schedule=tuple(call_options.get("schedule") or ()),
         dge=call_options.get("dge"),
     )
 

@@ -277,9 +277,9 @@ def _misuse(
     signature, hints, options = _parameters(function)
     if options is not None:
         for name in named:
-            if name in signature.parameters:
+            if name in signature.parameters and name != "call_options":
                 continue
-            if name in without:
+            if name in without and named[name] is not None:
                 return TypeError(f"{called} has no option {name!r}: it is about one run")
             if name not in options:
                 help = did_you_mean(name, options) or f"options are {', '.join(options)}"
@@ -314,7 +314,10 @@ def takes(hint: Any, value: Any) -> bool:
         if hint is float:
             return isinstance(value, SupportsFloat)
         if origin is Mapping and isinstance(value, Mapping):
-            return all(takes(args[0], key) and takes(args[1], value[key]) for key in value)
+            values = value if args[1] is not Any else ()  # reading one may be work, or fail
+            return all(takes(args[0], key) for key in value) and all(
+                takes(args[1], value[key]) for key in values
+            )
         if origin is Sequence and isinstance(value, Sequence):
             return not isinstance(value, str | bytes) and all(takes(args[0], v) for v in value)
         return isinstance(value, origin or hint)
@@ -335,8 +338,8 @@ def _words(hint: Any) -> str:
         return " or ".join([*words, *["None"] * (NoneType in args)])
     kind = origin or hint
     if kind in _WORDS:
-        of = f" of {_words(args[-1])}" if args and args[-1] is not Any and kind is Sequence else ""
-        return _WORDS[kind] + of
+        is_told = args and args[-1] is not Any and kind is Sequence
+        return _WORDS[kind] + (f" (each item {_words(args[-1])})" if is_told else "")
     name = "function" if kind is Callable else kind.__name__
     return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 

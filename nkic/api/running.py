@@ -18,7 +18,7 @@ from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.artifact import Artifact, Compiled, table
 from nkic.api.errors import RunError, raising, refuse
 from nkic.api.loading import with_cells
-from nkic.api.options import Count, FilePath, Fill, Running, Seed, Values
+from nkic.api.options import Count, FilePath, Fill, Running, Values
 from nkic.artifact.arrays import Offer
 from nkic.artifact.disassemble import source_place
 from nkic.artifact.records import Executable
@@ -322,7 +322,7 @@ def fuzz_order(
     inputs: Inputs = None,
     *,
     orders: Count = 16,
-    seed: Seed = 0,
+    seed: int = 0,
     fill: Fill | None = None,
     cast: bool = False,
     **call_options: Unpack[Running],

@@ -277,7 +277,7 @@ class Machine(EventLoop):
         if self.options.watch is not None or self.options.timeout_s is not None:
             ticks = [self._count_iteration]
         if self.options.timeout_s is not None:
-            self.deadline = time.monotonic() + self.options.timeout_s
+            self.deadline = time.monotonic() + float(self.options.timeout_s)
         self.begins = [(*ticks, *_overridden(rank.hooks, "begin")) for rank in self.ranks]
         self.ends = [_overridden(rank.hooks[::-1], "end") for rank in self.ranks]
         self.before = self._begin

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections import UserDict
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -153,7 +155,10 @@ untyped: Any = api  # the calls below pass values of wrong types
             "limits is {'steps': 0}, but must be a mapping",
         ),
         (lambda: untyped.call_ranks(k.scaled, []), "no arguments of ranks"),
-        (lambda: untyped.call_ranks(k.scaled, [X, X]), "inputs is a list, but must be a sequence"),
+        (
+            lambda: untyped.call_ranks(k.scaled, [X, X]),
+            r"inputs is a list, but must be a sequence \(each item a sequence of arguments or a",
+        ),
         (lambda: untyped.compile(k.scaled, max_errors=0), "max_errors is 0, but must be an int"),
         (lambda: untyped.compile(k.scaled, optimise=3), "`optimise` is 3; it must be 0, 1 or 2"),
         (lambda: untyped.compile(k.scaled, inputs=3), "inputs is 3, but must be a mapping"),
@@ -244,6 +249,45 @@ def test_what_a_public_function_does_not_take(
             for value in WRONG:
                 refused(**{**given, parameter: value})
             assert parameter in refused(**{**given, parameter: Silent()})
+
+
+def test_no_name_of_a_parameter_is_an_option() -> None:
+    for function, args in ((untyped.call, (k.scaled, (X,))), (untyped.compile, (k.scaled,))):
+        with pytest.raises(TypeError, match="has no option 'call_options'"):
+            function(*args, call_options={"lnc": 2})
+
+
+class Counted(UserDict[str, Any]):
+    """Arrays by name, each of which is work to read, and may fail."""
+
+    read = 0
+
+    def __getitem__(self, key: str) -> Any:
+        self.read += 1
+        if key not in self.data:
+            raise OSError("the disk failed")
+        return self.data[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["x"])
+
+
+def test_arrays_are_read_once_and_their_own_errors_stay() -> None:
+    artifact = api.compile(k.scaled, inputs={"x": X})
+    arrays = Counted(x=X)
+    api.run(artifact, arrays)
+    assert arrays.read == 1
+    with pytest.raises(OSError, match="the disk failed"):
+        api.run(artifact, Counted())
+
+
+def test_values_of_other_types_that_mean_the_same() -> None:
+    artifact = api.compile(k.scaled, inputs={"x": X})
+    assert untyped.call(k.scaled, (X,), grid=np.int32(2)).artifact.data
+    api.fuzz_order(artifact, {"x": X}, orders=1, seed=-1, dump=None)
+    ranked = api.rank({128: api.run(artifact, {"x": X})})
+    assert " 128 " in str(ranked)
+    untyped.run(artifact, {"x": X}, timeout=Decimal(60))
 
 
 def test_the_evaluation_of_a_call_has_limits() -> None:
