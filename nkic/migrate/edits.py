@@ -642,9 +642,11 @@ class _Text:
             if not found:
                 continue
             isa, lines = _prefix(self.of(call.func.span)), []
-            if NEGATED in found[1].values():
+            if NEGATED in found[1].values() and re.match(r"[A-Za-z_]", given["operand0"]):
                 given[NEGATED] = self._fresh("negated")
                 lines = negating(given, isa)
+            elif NEGATED in found[1].values():
+                given[NEGATED] = f"-({given['operand0']})"
             lines.append(joining(found, given, then, isa))
             yield self.replaced(
                 [self._as_one(call, after, lines), *self._unused(given["dst"], call)]

@@ -526,6 +526,8 @@ class _Questions(Subject):
                 row, facts = event.record.row, self.facts(event, engine)
                 if row is None or [*violations(row, facts)]:
                     return None
+                if row.warn is not None and row.warn(facts, self.trace.executable.cores):
+                    return None  # it computes something else there
                 known[id(event.record)] = timing(row, facts, engine)
             if (core, engine) not in index:
                 index[core, engine] = len(streams)

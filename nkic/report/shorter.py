@@ -14,6 +14,7 @@ from typing import NamedTuple
 from nkic.artifact.events import Change, Event, Trace
 from nkic.artifact.records import InstructionRecord, OperandRecord, PatternRecord, StreamRecord
 from nkic.base.text import size, whole_number
+from nkic.machine.instructions import ROWS
 from nkic.machine.instructions.combined import (
     ACTIVATION,
     NEGATED,
@@ -30,6 +31,7 @@ from nkic.machine.instructions.combined import (
     may_add_up,
 )
 from nkic.machine.operands import Depends, Facts
+from nkic.machine.rules import violations
 from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Engine
 from nkic.machine.timing import Timing, timing
 from nkic.report.costs import HBM, Accounts, Edge, LiveRange, edges, peak
@@ -303,19 +305,34 @@ def at_once(subject: Subject) -> Iterator[Question]:
         names = [n for n, pattern in read.items() if n != "dst" and pattern == made["dst"]]
         after = {**subject.facts(reader).operands, **then}
         found = joined(row.name, given, next_row.name, after, names[0]) if len(names) == 1 else None
-        if found is not None:
+        if found is not None and _is_legal(subject.facts(maker), subject.facts(reader), found):
             lines = subject.line(maker), subject.line(reader)
             events[lines][first] = FREE
             kept = {"dst": "…"} | ({"op": "…"} if next_row.name == ACTIVATION else {})
             calls[lines] = f"`{joining(found, {}, kept, 'nisa')}`"
-            if NEGATED in found[1].values():
+            if NEGATED in found[1].values() and "operand0" in made:
                 calls[lines] += "; multiply the operand by -1 first, or let tensor_reduce `negate`"
+            elif NEGATED in found[1].values():
+                calls[lines] += "; the constant has the other sign there"
     for (before, behind), timings in events.items():
         both = f"{before.short} and {behind.short} do"
         what = f"{before.short} does in two instructions" if before == behind else both
         text = f"do at once what {what}: {calls[before, behind]}"
         name = f"join:{before}:{behind.number}"
         yield subject.timed(name, text, timings, before, estimated=True)
+
+
+def _is_legal(first: Facts, then: Facts, found: tuple[str, Mapping[str, str]]) -> bool:
+    """Whether one instruction may do what two do: between them, integers are cut off."""
+    row, taken = ROWS[found[0]], found[1]
+    made, values = {**first.operands, **first.attributes}, {**then.operands, **then.attributes}
+    for key, value in taken.items():
+        name = value.removeprefix("then ").removeprefix("-")
+        values[key] = (values if value.startswith("then ") else made)[name]
+    attributes = {each.name: values.get(each.name, each.default) for each in row.attributes}
+    operands = {name: values.get(name) for name in row.operand_index}
+    joint = Facts(then.target, operands, attributes)
+    return first.tile("dst").dtype.kind == "float" and not [*violations(row, joint)]
 
 
 def _read_once(subject: Subject) -> Iterator[tuple[int, int]]:

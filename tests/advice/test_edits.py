@@ -270,6 +270,10 @@ JOINED = {
         "isa.activation(dst=e, op=nl.exp, data=t, bias=negated)",
     ],
     (
+        "isa.tensor_scalar(dst=c, data=t, op0=nl.subtract, operand0=1.5, op1=None)",
+        "isa.activation(dst=e, op=nl.exp, data=c, bias=None, scale=1.0)",
+    ): ["isa.activation(dst=e, op=nl.exp, data=t, bias=-(1.5), scale=1.0)"],
+    (
         "isa.tensor_scalar(dst=c, data=t, op0=nl.subtract, operand0=m)",
         "isa.tensor_scalar(dst=e, data=c, op0=nl.multiply, operand0=r)",
     ): [

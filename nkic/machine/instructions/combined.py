@@ -86,16 +86,21 @@ def joined(
     `made` and `then` are the keywords of both, as values or as a kernel has them.
     """
 
+    made, then = (
+        {name: value for name, value in given.items() if str(value) not in ("None", "False")}
+        for given in (made, then)
+    )
+
     def operator(given: Attributes, name: str) -> str:
-        return str(given.get(name) or "").rpartition(".")[2]
+        return str(given.get(name, "")).rpartition(".")[2]
 
     op0, op1, op = operator(made, "op0"), operator(made, "op1"), operator(then, "op")
-    if first != WITH_SCALARS or made.get("reverse0") or then.get("reverse0"):
+    if first != WITH_SCALARS or "reverse0" in made or "reverse0" in then:
         return None
     if reads != "data" and second != PAIRWISE:
         return None
     if second == ACTIVATION:
-        is_plain = then.get("bias") is None and then.get("scale", 1.0) == 1.0
+        is_plain = "bias" not in then and str(then.get("scale", 1)) in ("1", "1.0")
         found = FOLDED.get((op0, op1)) if is_plain else None
         return (ACTIVATION, {"data": "data"} | found) if found is not None else None
     taken = {"data": "data", "op0": "op0", "operand0": "operand0"}

@@ -482,3 +482,50 @@ def test_engines_are_those_that_can_trigger() -> None:
     result, _ = ran(SCALAR, tuple(MATRICES.items()))
     by = {event.triggered_by for event in recorded(result).trace.events if event.trigger}
     assert by == {Engine.SYNC, Engine.SCALAR}
+
+
+INTEGERS = """\
+def sums(x):
+    rows, d = x.shape
+    out = nl.ndarray((rows, d), dtype=x.dtype, buffer=nl.shared_hbm)
+    for i in range(0, rows, 128):
+        t = nl.ndarray((128, d), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=x[i : i + 128, :])
+        e = nl.ndarray((128, d), dtype=nl.int32, buffer=nl.sbuf)
+        nisa.tensor_tensor(dst=e, data1=t, data2=t, op=nl.add)
+        nisa.tensor_tensor(dst=e, data1=e, data2=t, op=nl.subtract)
+        nisa.dma_copy(dst=out[i : i + 128, :], src=e)
+    return out
+"""
+
+
+def test_only_gpsimd_adds_large_integers() -> None:
+    """On vector, sums from 2**24 on are rounded."""
+    _, verdict = ran(INTEGERS, (("x", "int32[512,2048]"),))
+    assert verdict.busy["POOL"] > 0.6 and not told(verdict, "engine-vector")
+
+
+JOIN = "nisa.activation(dst=e, op=nl.exp, data=less)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "less = nl.ndarray((128, d), dtype=nl.float32",
+            "less = nl.ndarray((128, d), dtype=nl.int32",
+        ),
+        (JOIN, "nisa.tensor_tensor(dst=e, data1=less, data2=t, op=nl.power)"),
+    ],
+    ids=["cut off between the two", "not an operator of it"],
+)
+def test_two_that_no_instruction_joins(old: str, new: str) -> None:
+    _, verdict = ran(TWICE.replace(old, new), (("x", "bfloat16[1024,2048]"),))
+    assert old in TWICE and not told(verdict, "join:")
+
+
+def test_a_constant_is_not_multiplied_first() -> None:
+    text = TWICE.replace("operand0=most", "operand0=1.5")
+    _, verdict = ran(text, (("x", "bfloat16[1024,2048]"),))
+    (answer,) = told(verdict, "join:")
+    assert answer.text.endswith("; the constant has the other sign there")
