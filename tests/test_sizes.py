@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (608, 4),
-    "base": (3_806, 17),
+    "base": (3_814, 17),
     "machine": (9_475, 27),
     "source": (5_927, 14),
     "program": (1_713, 5),
@@ -33,10 +33,10 @@ BUDGET = {
     "report": (6_754, 19),
     "migrate": (6_891, 18),
     "api": (3_389, 12),
-    "judge": (3_276, 10),
+    "judge": (3_280, 10),
     "serve": (1_943, 7),
     "nki": (2_385, 11),
-    "cli": (6_698, 28),
+    "cli": (6_702, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

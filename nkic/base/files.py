@@ -203,21 +203,21 @@ def in_folder(folder: str | Path, pattern: str, home: str | Path) -> Iterator[Pa
 
 
 @contextmanager
-def replacing(path: str, *, part: str = "") -> Iterator[BinaryIO]:
+def replacing(path: str, *, parts: Iterable[str] = ()) -> Iterator[BinaryIO]:
     """Return a stream that replaces the file `path` when the block succeeds.
 
     Data are written to a temporary file in the same folder, so that readers see the old contents or
     the new; if the block fails or is interrupted, `path` is unchanged, and the temporary file is
-    removed, or renamed to `part` if that is given and something was written. A symbolic link is
-    kept. Devices and pipes receive all bytes at the end, because formats that seek while writing,
-    such as zip, cannot do so there.
+    removed, or renamed to the first of `parts` that is not there, if something was written. A
+    symbolic link is kept. Devices and pipes receive all bytes at the end, because formats that seek
+    while writing, such as zip, cannot do so there.
     """
     with _refusals(path):
         target = _target(path)
         if target.is_dir():
             raise IsADirectoryError(None, "it is a folder")
         special = target.exists() and not target.is_file()
-        with _at_the_end(target) if special else in_place_of(target, part) as stream:
+        with _at_the_end(target) if special else in_place_of(target, parts) as stream:
             yield stream
 
 
@@ -269,7 +269,7 @@ def _at_the_end(target: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def in_place_of(target: Path, part: str = "") -> Iterator[BinaryIO]:
+def in_place_of(target: Path, parts: Iterable[str] = ()) -> Iterator[BinaryIO]:
     """The same for a path that is not resolved: a link is replaced, too."""
     # The random name appears in no result; mode x applies the umask's permissions.
     temporary = target.with_name(f".nkic-{os.urandom(6).hex()}.tmp")
@@ -279,11 +279,19 @@ def in_place_of(target: Path, part: str = "") -> Iterator[BinaryIO]:
         temporary.replace(target)
     except BaseException:
         with suppress(OSError):
-            if part and temporary.stat().st_size:
-                temporary.replace(part)
-            else:
+            if not temporary.stat().st_size or not _moved(temporary, parts):
                 temporary.unlink()
         raise
+
+
+def _moved(temporary: Path, names: Iterable[str]) -> bool:
+    """Rename a file to the first name that is free, even if another process tries the same."""
+    for name in names:
+        with suppress(FileExistsError):
+            Path(name).open("xb").close()
+            temporary.replace(name)
+            return True
+    return False
 
 
 @contextmanager

@@ -189,6 +189,7 @@ class Results:
 # --------------------------------------------------------------------------------------------------
 
 MAX_BYTES = 64 << 20  # size of a candidate's file
+UNKNOWN_DOMAIN = "domain"  # a flag
 HIDDEN = "hidden seed"
 
 
@@ -321,7 +322,7 @@ class Judge:
                 limits, proof = _domain(self, artifact, process)
                 return replace(found, domain=limits, proof=proof)
             except Ended as ended:
-                flag = Flag("domain", f"its domain is not known: {ended}")
+                flag = Flag(UNKNOWN_DOMAIN, f"its domain is not known: {ended}")
                 return replace(found, flags=(*found.flags, flag))
 
     def known(self, candidate: Candidate) -> Evaluation | None:
@@ -331,8 +332,11 @@ class Judge:
         return self.results.get(self.key(candidate)) if self.results is not None else None
 
     def keep(self, candidate: Candidate, found: Evaluation) -> None:
-        """Add an evaluation to `results`, unless a limit ended it: elsewhere it may pass."""
-        if self.results is not None and not found.ended:
+        """Add an evaluation to `results`, unless a limit ended it, or the search of its domain:
+        elsewhere it may pass.
+        """
+        is_whole = not found.ended and all(flag.name != UNKNOWN_DOMAIN for flag in found.flags)
+        if self.results is not None and is_whole:
             self.results.put(self.key(candidate), found)
 
     def key(self, candidate: Candidate) -> str:

@@ -135,8 +135,8 @@ def test_an_interrupt_keeps_what_was_judged(folder: Path, number: signal.Signals
     Path("out").symlink_to("many/real")  # to what may be another disk
     real = (folder / "many").resolve()
     # The second may be a candidate, or what an earlier run kept.
-    part, others = real / "real.part4", [real / "real.part", real / "real.part3"]
-    for other in others:
+    part, others = real / "real.part5", [real / f"real.part{i}" for i in ("", 3, 4)]
+    for other in others[:2]:
         other.write_text("of a run before\n")
     (real / "real.part2").mkdir()
     words = ("task.toml", "good.py", "endless.py", "--jsonl", "out", "--no-families", "-v")
@@ -150,6 +150,7 @@ def test_an_interrupt_keeps_what_was_judged(folder: Path, number: signal.Signals
     with process:
         assert process.stderr is not None
         assert process.stderr.readline() == "good.py: correct\n"
+        others[2].write_text("of a run before\n")  # of a run beside it
         process.send_signal(number)
         said = process.stderr.read()
         assert process.wait(60) == 128 + number

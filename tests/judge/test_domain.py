@@ -9,8 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from nkic.api import Artifact
 from nkic.base.diagnostics import UsageFailed
-from nkic.judge import Candidate, Evaluation, Judge, read_task
+from nkic.judge import Candidate, Evaluation, Judge, Results, read_task
+from nkic.judge.process import Process, end_those_of
 from nkic.judge.schemas import evaluation_schema
 from tests.judge.test_cheats import GOOD, HEAD, OUT, REFERENCE
 
@@ -38,6 +40,25 @@ def judged(folder: Path, text: str) -> Evaluation:
     (folder / "reference.py").write_text(REFERENCE)
     judge = Judge(read_task(folder / "task.toml"), domain=True, orders=0, sensitivity=False)
     return judge.evaluate(Candidate.of_text(text))
+
+
+def test_what_ended_before_the_domain_was_known_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the user had interrupted it then."""
+
+    def ended(judge: Judge, artifact: Artifact, process: Process) -> Any:
+        end_those_of({process.thread})
+        return process.ask("run")
+
+    (tmp_path / "task.toml").write_text(TASK)
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    results, task = Results(str(tmp_path / "results")), read_task(tmp_path / "task.toml")
+    judge = Judge(task, domain=True, orders=0, sensitivity=False, results=results)
+    monkeypatch.setattr("nkic.judge.judge._domain", ended)
+    found = judge.evaluate(Candidate.of_text(PLAIN))
+    assert found.correct and [flag.name for flag in found.flags] == ["domain"]
+    assert judge.known(Candidate.of_text(PLAIN)) is None
 
 
 def test_a_dropped_maximum_is_right_within_88(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     sources = [source for path in line.candidates for source in _sources(path, reference)]
     in_folders = [("a candidate", source) for source in sources if isinstance(source, str)]
     also_read = [("the reference", str(reference)), *in_folders]
-    part = _part(line.jsonl)
+    part = next((name for name in _parts(line.jsonl) if not os.path.lexists(name)), "")
     refuse_losses(line, session, also_read, [("--jsonl", part)] if part else [])
     judge = Judge(
         task,
@@ -67,7 +67,7 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
     found, records = list[Evaluation](), list[Any]()
     right = 0
     # The lines are kept before the pool is closed, which may take longer than an interrupt waits.
-    with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, part, session) as write:
+    with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, session) as write:
         for evaluation in judge.evaluate_all(map(read, sources), pool=pool):
             if suite and line.traces is not None:
                 records += schemas.traces_of(suite, evaluation, now)
@@ -128,26 +128,29 @@ def pool_of(cluster: str | None, jobs: int) -> Pool:
     return ClusterPool(cluster)
 
 
-def _part(path: str | None) -> str:
-    """Return where lines of an interrupted run are kept: beside the file, if that keeps any, and
-    beside those of earlier runs.
+def _parts(path: str | None) -> Iterator[str]:
+    """Yield where lines of an interrupted run may be kept: beside the file, if that keeps any. The
+    first that is not there is taken; others are of earlier runs.
     """
-    if path is None or path == STANDARD or not files.keeps(path):
-        return ""
-    part = f"{files.real(path) if Path(path).is_symlink() else path}.part"
-    names = chain([part], (f"{part}{number}" for number in count(2)))
-    return next(name for name in names if not os.path.lexists(name))
+    if path is not None and path != STANDARD and files.keeps(path):
+        part = f"{files.real(path) if Path(path).is_symlink() else path}.part"
+        yield from chain([part], (f"{part}{number}" for number in count(2)))
 
 
 @contextmanager
-def _jsonl(path: str | None, part: str, session: Session) -> Iterator[Callable[[str], object]]:
+def _jsonl(path: str | None, session: Session) -> Iterator[Callable[[str], object]]:
     """Give what writes a line to the file of JSON lines. The file is whole, or as it was: lines of
     a run that does not reach its end are kept beside it.
     """
     if path is None or path == STANDARD:
         yield str if path is None else partial(files.write, STANDARD)
         return
-    lines = 0
+    lines, tried = 0, list[str]()
+
+    def parts() -> Iterator[str]:
+        for name in _parts(path):
+            tried.append(name)
+            yield name
 
     def write(line: str) -> None:
         nonlocal lines
@@ -155,10 +158,11 @@ def _jsonl(path: str | None, part: str, session: Session) -> Iterator[Callable[[
         lines += 1
 
     try:
-        with files.replacing(path, part=part) as stream:
+        with files.replacing(path, parts=parts()) as stream:
             yield write
     except BaseException:
-        if lines and part:
+        if lines and tried:
+            part = tried[-1]
             text = f"`{path}` is not written: what was done is in `{part}`"
             session.tell("part", f"{text}, {plural(lines, 'line')}", path=part, lines=lines)
         raise

@@ -210,3 +210,19 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageFailed) as raised:
         files.read_bytes("-")
     assert refused(raised).message == "cannot read standard input: it is closed"
+
+
+def test_what_is_kept_of_a_run_replaces_nothing(tmp_path: Path) -> None:
+    """Not even what another process kept in the meantime."""
+    names = [str(tmp_path / name) for name in ("part", "part2", "part3")]
+    Path(names[0]).symlink_to("nowhere")
+    with (
+        pytest.raises(KeyError),
+        files.replacing(str(tmp_path / "out"), parts=names) as first,
+        files.replacing(str(tmp_path / "out"), parts=names) as second,
+    ):
+        first.write(b"first")
+        second.write(b"second")
+        raise KeyError
+    assert [Path(name).read_bytes() for name in names[1:]] == [b"second", b"first"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["part", "part2", "part3"]
