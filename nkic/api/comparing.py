@@ -4,7 +4,7 @@ several runs, and of two kernels as functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import Annotated, Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def _cause(called: Called, comparing: Callable[[Mapping[str, Any]], list[Compari
 
 
 Runs = Annotated[
-    Mapping[Any, Called | Result] | Sequence[Called | Result],
+    Mapping[Any, Called | Result] | Sequence[Called | Result] | ValuesView[Called | Result],
     Values("results of nkic.run or nkic.call, in a sequence or by name"),
 ]
 

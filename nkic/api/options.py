@@ -5,7 +5,7 @@ An option's type says, beside its kind, which of its values are refused, and in 
 
 import inspect
 import os
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from operator import index
@@ -318,7 +318,7 @@ def takes(hint: Any, value: Any) -> bool:
             return all(takes(args[0], key) for key in value) and all(
                 takes(args[1], value[key]) for key in values
             )
-        if origin is Sequence and isinstance(value, Sequence):
+        if origin is Sequence and isinstance(value, Sequence | Set):
             return not isinstance(value, str | bytes) and all(takes(args[0], v) for v in value)
         return isinstance(value, origin or hint)
     except Exception:  # of the value's own methods

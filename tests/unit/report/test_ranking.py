@@ -65,6 +65,7 @@ def test_runs_are_ranked_from_python() -> None:
     text = str(nkic.rank(runs))
     assert [line.split()[:2] for line in text.splitlines()[1:]] == [["1", "512"], ["2", "2048"]]
     assert text.splitlines()[-1].endswith("slower")
+    assert [band.name for band in nkic.rank(runs.values())] == ["run 1", "run 0"]
     (only,) = nkic.rank([*runs.values()][:1])
     assert (only.name, only.words) == ("run 0", "fastest")
     with pytest.raises(nkic.RunError, match="runs is empty"):
