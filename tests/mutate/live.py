@@ -85,8 +85,10 @@ def _own(code: CodeType) -> tuple[object, ...]:
 
 def _walk(real: CodeType, plain: CodeType, changed: CodeType) -> Iterator[Pair]:
     yield Pair(real, changed, _own(plain) != _own(changed))
-    for parts in zip(_parts(real), _parts(plain), _parts(changed), strict=True):
-        yield from _walk(*parts)
+    parts = [_parts(code) for code in (real, plain, changed)]
+    if len(parts[1]) == len(parts[2]):  # else the change took a function or a comprehension away
+        for inner in zip(*parts, strict=True):
+            yield from _walk(*inner)
 
 
 def pairs(path: str, text: str) -> list[Pair]:
