@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import keyword
 import re
-from collections import Counter
+import tokenize
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -272,6 +275,38 @@ def escaped(text: object) -> str:
     return escape(clean(str(text), keep="\t"))
 
 
+NO_TEXT = "The lines have no text: run with --source FILE, or compile with --embed-source."
+KINDS = {tokenize.COMMENT: "comment", tokenize.NUMBER: "number", tokenize.STRING: "text"} | {
+    getattr(tokenize, f"FSTRING_{part}", -1): "text" for part in ("START", "MIDDLE", "END")
+}  # from Python 3.12 on
+
+
+def coloured(source: SourceFile) -> list[str]:
+    """Return the lines of a source as HTML, with the kinds of words that Python distinguishes.
+
+    Nothing is marked behind what Python cannot split into words.
+    """
+    marks: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    lines = iter([f"{line}\n" for line in source.lines])
+    with suppress(tokenize.TokenError, SyntaxError, ValueError):
+        for token in tokenize.generate_tokens(lambda: next(lines, "")):
+            kind = "word" if keyword.iskeyword(token.string) else KINDS.get(token.type, "")
+            (first, start), (last, end) = token.start, token.end
+            for number in range(first, last + 1) if kind else ():
+                begin, stop = start if number == first else 0, end if number == last else -1
+                marks[number].append((begin, stop, kind))
+    return [_marked(line, marks[number]) for number, line in enumerate(source.lines, 1)]
+
+
+def _marked(line: str, marks: Iterable[tuple[int, int, str]]) -> str:
+    parts, at = [], 0
+    for begin, stop, kind in marks:
+        begin, stop = max(begin, at), len(line) if stop < 0 else stop
+        parts += [escaped(line[at:begin]), f'<i class="{kind}">{escaped(line[begin:stop])}</i>']
+        at = stop
+    return "".join([*parts, escaped(line[at:])])
+
+
 class Links:
     """The lines that the page shows, and links to them."""
 
@@ -401,17 +436,18 @@ class Parts:
     def _file(self, path: str, numbers: Iterable[int], source: SourceFile | None) -> str:
         titles = (*lanes.HEAD, "line", "source")
         head = "".join(f'<th scope="col">{cell}</th>' for cell in titles)
-        rows = "".join(self._row(Line(path, number), source) for number in numbers)
+        code = coloured(source) if source is not None else []
+        rows = "".join(self._row(Line(path, n), *code[n - 1 : n]) for n in numbers)
+        hint = "" if source is not None else f"<p class='hint'>{NO_TEXT}</p>"
         return (
-            f"<h3>{escaped(path)}</h3><div class='source' tabindex='0' role='region' "
+            f"<h3>{escaped(path)}</h3>{hint}<div class='source' tabindex='0' role='region' "
             f"aria-label='Source of {escaped(path)}'><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{rows}</tbody></table></div>"
         )
 
-    def _row(self, line: Line, source: SourceFile | None) -> str:
+    def _row(self, line: Line, text: str = "") -> str:
         accounts = self.insight.accounts
         cost = accounts.by_line.get(line)
-        text = escaped(source.line(line.number)) if source is not None else ""
         code = f'<td class="code">{text}</td>'
         if cost is None:
             empty = "<td></td>" * len(lanes.HEAD)

@@ -24,6 +24,7 @@ from nkic.machine.targets import TRN2
 from nkic.report import page, run_report
 from nkic.report.critical import Spent, trusted
 from nkic.report.lanes import markdown
+from nkic.report.page import coloured
 from nkic.report.page import page as page_page
 from nkic.report.run_report import InputRow, RunReport
 from nkic.report.verdict import insight
@@ -208,6 +209,38 @@ def test_reports_say_how_far_to_trust_them_and_how_to_repeat_them() -> None:
     for words in said:
         assert words in on_page and words in in_markdown, words
     assert page_page(found, run, {}, None, command) == page_page(found, run, {}, None, command)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            'for i in range(8):  # <b>\n    x = """a\nb"""',
+            [
+                '<i class="word">for</i> i <i class="word">in</i> range(<i class="number">8</i>):'
+                '  <i class="comment"># &lt;b&gt;</i>',
+                '    x = <i class="text">&quot;&quot;&quot;a</i>',
+                '<i class="text">b&quot;&quot;&quot;</i>',
+            ],
+        ),
+        (
+            "if x < 2:\r\n    (<y",
+            ['<i class="word">if</i> x &lt; <i class="number">2</i>:', "    (&lt;y"],
+        ),
+        ('s = """<', ["s = &quot;&quot;&quot;&lt;"]),
+        ("a = \x00<", ["a = \\x00&lt;"]),
+    ],
+)
+def test_words_of_the_source_have_colours(text: str, lines: list[str]) -> None:
+    """Also of texts that are not Python: without colours, but whole and escaped."""
+    assert coloured(SourceFile("k.py", text)) == lines
+
+
+def test_lines_without_text_say_how_to_give_it() -> None:
+    kept = recorded(run(naive()))
+    without = page_page(insight(kept.trace, kept.again), reported(), {})
+    assert without.count("run with --source FILE") == 1
+    assert "run with --source FILE" not in made()
 
 
 def test_hostile_command_lines_stay_text() -> None:
