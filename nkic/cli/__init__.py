@@ -49,6 +49,8 @@ def _start(tool: str, module: str) -> int:
         command = import_module(module)
     code: int = command.main()
     if watcher.page() is not None:  # a forked worker, which nothing else runs in
+        if (used := sys.modules.get("multiprocessing.util")) is not None:
+            used._run_finalizers()  # its folder of sockets goes
         os._exit(code)  # the streams are flushed; freeing every object takes 100 ms
     return code
 

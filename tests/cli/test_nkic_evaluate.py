@@ -160,6 +160,19 @@ def test_an_interrupt_keeps_what_was_judged(folder: Path, number: signal.Signals
     assert not [*Path().rglob(".nkic-*")]
 
 
+def test_no_folder_of_processes_is_left(folder: Path, tmp_path: Path) -> None:
+    left = tmp_path / "temporary"
+    left.mkdir()
+    start = "import sys; from nkic.cli import start_nkic; sys.exit(start_nkic())"
+    ended = subprocess.run(
+        [sys.executable, "-c", start, "evaluate", "task.toml", "good.py", "--no-families"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(left)},
+        capture_output=True,
+        timeout=100,
+    )
+    assert ended.returncode == 0 and [*left.iterdir()] == []
+
+
 @pytest.mark.parametrize("option", ["--results", "--message-file"])
 def test_what_is_kept_of_a_run_replaces_nothing_else_of_it(
     option: str, folder: Path, capfd: pytest.CaptureFixture[str]
