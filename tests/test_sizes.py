@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (608, 4),
-    "base": (3_814, 17),
+    "base": (3_830, 17),
     "machine": (9_475, 27),
     "source": (5_927, 14),
     "program": (1_713, 5),

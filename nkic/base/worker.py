@@ -9,10 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from multiprocessing import resource_tracker, spawn
+from multiprocessing import resource_tracker, spawn, util
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -68,8 +69,23 @@ class _SafePath:
 SAFE_PATH = _SafePath()
 
 
+SHORT, LONGEST = "/tmp", 72  # bytes: the path of a socket in a folder of it has at most 107
+
+
+def _make_folder() -> None:
+    """Make the folder for sockets of processes, with a short path however long TMPDIR is."""
+    before = tempfile.tempdir
+    try:
+        if len(os.fsencode(tempfile.gettempdir())) > LONGEST:
+            tempfile.tempdir = SHORT
+        util.get_temp_dir()
+    finally:
+        tempfile.tempdir = before
+
+
 def started(serve: Callable[..., None], *given: Any) -> tuple[Any, Any]:
     """Start a process that runs `serve(connection, *given)`; return it and our end."""
+    _make_folder()
     connection, its_end = FORKED.Pipe()
     process = FORKED.Process(target=serve, args=(its_end, *given), name=OURS, daemon=True)
     with SAFE_PATH:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -160,17 +161,24 @@ def test_an_interrupt_keeps_what_was_judged(folder: Path, number: signal.Signals
     assert not [*Path().rglob(".nkic-*")]
 
 
-def test_no_folder_of_processes_is_left(folder: Path, tmp_path: Path) -> None:
-    left = tmp_path / "temporary"
-    left.mkdir()
+@pytest.mark.parametrize("name", ["t", "temporary" * 10])
+def test_no_folder_of_processes_is_left(folder: Path, name: str) -> None:
+    """Nor does a long path of the temporary folder matter, in which no socket can be."""
+    with tempfile.TemporaryDirectory() as around:
+        left = Path(around, name)
+        left.mkdir()
+        assert _judged_with(left) == 0 and [*left.iterdir()] == []
+
+
+def _judged_with(temporary: Path) -> int:
     start = "import sys; from nkic.cli import start_nkic; sys.exit(start_nkic())"
     ended = subprocess.run(
         [sys.executable, "-c", start, "evaluate", "task.toml", "good.py", "--no-families"],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(left)},
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
         capture_output=True,
         timeout=100,
     )
-    assert ended.returncode == 0 and [*left.iterdir()] == []
+    return ended.returncode
 
 
 @pytest.mark.parametrize("option", ["--results", "--message-file"])
