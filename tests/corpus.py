@@ -133,6 +133,13 @@ def pairs(text: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in text.split())
 
 
+def forked() -> int:
+    """Return the process of a fork; in the fork, which has a limit, 0."""
+    if not (child := os.fork()):
+        resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+    return child
+
+
 def printed(tool: str, *words: str, hide: str = "\0") -> Entry:
     """Return what a command prints, and its exit code, without the folder `hide`.
 
@@ -141,8 +148,7 @@ def printed(tool: str, *words: str, hide: str = "\0") -> Entry:
     (script,) = entry_points(group="console_scripts", name=tool)
     start, code = script.load(), 70
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        if not (child := os.fork()):
-            resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+        if not (child := forked()):
             with contextlib.suppress(BaseException):
                 os.dup2(out.fileno(), 1)
                 os.dup2(err.fileno(), 2)
@@ -237,8 +243,7 @@ def run(neff: Path, folder: str) -> Entry:
 def apart(work: Callable[..., Entry], *given: Any) -> Entry:
     """Return the result of a function that runs in a fork, since it changes the process."""
     with tempfile.TemporaryFile() as results:
-        if not (child := os.fork()):
-            resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
+        if not (child := forked()):
             try:
                 found = work(*given)
             except BaseException as error:

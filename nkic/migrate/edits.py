@@ -51,12 +51,8 @@ def edited(source: SourceFile, answer: Answer) -> Iterator[str]:
         yield from dict.fromkeys(
             [*text.declared_inside(lines, 0), *text.declared_inside(lines, -1)]
         )
-    elif kind == "fuse":
-        first, _, second = numbers.partition(":")
-        yield from text.fused(int(first), int(second))
-    elif kind == "join":
-        first, _, second = numbers.partition(":")
-        yield from text.joined(int(first), int(second))
+    elif kind in ("fuse", "join"):
+        yield from (text.fused if kind == "fuse" else text.joined)(*map(int, numbers.split(":")))
     elif kind == "accumulate":
         yield from text.summed(int(numbers))
     elif kind == "whole-rows":
@@ -621,19 +617,19 @@ class _Text:
         """Let the activation of one line also add up what the next statement reduces, or the next
         after declarations.
         """
-        for call, reduce in self._in_a_row(first, second):
+        for call, reduce, declared in self._in_a_row(first, second):
             given, reduced = self._keywords(call), self._keywords(reduce)
             needed = {"dst", "op"} | ({"data"} if self._name(call) == ACTIVATION else {"data1"})
             if needed <= given.keys() and "dst" in reduced:
                 isa, ops = (self.of(call.func.span), given["op"])
                 new = adding_up(given, reduced["dst"], _prefix(isa), _prefix(ops))
-                yield self.replaced([self._as_one(call, reduce, [new])])
+                yield self.replaced([self._as_one(call, reduce, [*declared, new])])
 
     def joined(self, first: int, second: int) -> Iterator[str]:
         """Let one instruction do what two in a row do, of which the second reads the result of the
         first.
         """
-        for call, after in self._in_a_row(first, second):
+        for call, after, declared in self._in_a_row(first, second):
             given, then = self._keywords(call), self._keywords(after)
             reads = [name for name in then if name != "dst" and then[name] == given.get("dst")]
             found = len(reads) == 1 and joined(
@@ -647,36 +643,34 @@ class _Text:
                 lines = negating(given, isa)
             elif NEGATED in found[1].values():
                 given[NEGATED] = f"-({given['operand0']})"
-            lines.append(joining(found, given, then, isa))
+            lines = [*declared, *lines, joining(found, given, then, isa)]
             yield self.replaced(
                 [self._as_one(call, after, lines), *self._unused(given["dst"], call)]
             )
 
-    def _in_a_row(self, first: int, second: int) -> Iterator[tuple[nodes.Call, nodes.Call]]:
-        """Yield the calls of two lines, if only declarations are between them, and no comments."""
+    def _in_a_row(
+        self, first: int, second: int
+    ) -> Iterator[tuple[nodes.Call, nodes.Call, list[str]]]:
+        """Yield the calls of two lines, if only declarations are between them, and no comments; and
+        the declarations.
+        """
         makers, readers = self._statements(first), self._statements(second)
         if len(makers) != 1 or len(readers) != 1:
             return
-        between = self._between(makers[0][1], readers[0][1])
+        calls = call, after = makers[0][1], readers[0][1]
+        between = Span(call.span.path, *call.span[3:], *after.span[1:3])
+        assigned = [n for n in self.all if isinstance(n, nodes.Assign) and between.covers(n.span)]
+        declared = [self.of(n.span) for n in assigned if self._is_declaration(n)]
         left = functools.reduce(
-            lambda text, each: text.replace(each, "", 1), self._declared(between), self.of(between)
+            lambda text, each: text.replace(each, "", 1), declared, self.of(between)
         )
-        calls = makers[0][1], readers[0][1]
-        is_plain = not left.strip() and not any("#" in self.of(call.span) for call in calls)
-        is_beside = calls[0].span.column == calls[1].span.column  # no `if` or loop ends between
+        is_plain = not left.strip() and not any("#" in self.of(each.span) for each in calls)
+        is_beside = call.span.column == after.span.column  # no `if` or loop ends between
         if is_plain and is_beside:
-            yield calls
+            yield call, after, declared
 
-    def _between(self, call: nodes.Call, after: nodes.Call) -> Span:
-        return Span(call.span.path, *call.span[3:], *after.span[1:3])
-
-    def _declared(self, between: Span) -> list[str]:
-        declared = [n for n in self.all if isinstance(n, nodes.Assign) and between.covers(n.span)]
-        return [self.of(n.span) for n in declared if self._is_declaration(n)]
-
-    def _as_one(self, call: nodes.Call, after: nodes.Call, new: Sequence[str]) -> Edit:
-        """Return new lines in place of two calls, behind what was between them."""
-        lines = [*self._declared(self._between(call, after)), *new]
+    def _as_one(self, call: nodes.Call, after: nodes.Call, lines: Sequence[str]) -> Edit:
+        """Return lines in place of two calls and of what is between them."""
         return call.span.to(after.span), f"\n{self._indent(call.span)}".join(lines)
 
     def _unused(self, tile: str, call: nodes.Call) -> Iterator[Edit]:
@@ -684,12 +678,13 @@ class _Text:
         call and the next one use.
         """
         function = self._around(call.span, nodes.FunctionDef)
-        uses = sum(_name(n) == tile for n in walk(function)) if function is not None else 0
+        if function is None or sum(_name(n) == tile for n in walk(function)) != 3:
+            return
         for each in self._assignments():
-            if function is not None and function.span.covers(each.span) and each.span < call.span:
-                is_plain = self._is_declaration(each) and self._is_alone(each)
-                if _name(each.targets[0]) == tile and uses == 3 and is_plain:
-                    yield self._line(each.span), ""
+            is_own = _name(each.targets[0]) == tile and function.span.covers(each.span)
+            is_plain = self._is_declaration(each) and self._is_alone(each)
+            if is_own and each.span < call.span and is_plain:
+                yield self._line(each.span), ""
 
     def _is_declaration(self, statement: nodes.Assign) -> bool:
         value = statement.value

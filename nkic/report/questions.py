@@ -399,7 +399,7 @@ class _Questions(Subject):
         row, engine = event.record.row, self.engine(event)
         if row is None or row.operations is None:
             return None
-        facts = self.trace.executable.facts(event.record, self.accounts.target, engine)
+        facts = self.facts(event)
         narrow = {
             name: value._replace(dtype=DTYPES["bfloat16"])
             for name, value in facts.operands.items()
@@ -416,9 +416,8 @@ class _Questions(Subject):
         waits = self._waits_for_memory()
         if not waits:
             return
-        dependences, by_slots = edges(self.trace, self.accounts.uses), self.by_slots()
         tensors: dict[Line, set[int]] = defaultdict(set)
-        for edge in dependences:
+        for edge in self.dependences:
             if edge.relation is Relation.MEMORY:
                 tensors[self._declared(edge.tensor)].add(edge.tensor)
         sets: dict[tuple[Line, ...], int] = {(line,): weight for line, weight in waits.items()}
@@ -432,7 +431,7 @@ class _Questions(Subject):
                 continue
             others = [
                 edge
-                for edge in dependences
+                for edge in self.dependences
                 if edge.relation is not Relation.MEMORY or self._declared(edge.tensor) not in lines
             ]
             first = sorted({self._name(tensor) for tensor in given})
@@ -446,12 +445,12 @@ class _Questions(Subject):
                     f"declare {names} ({_listed_lines(lines)}) inside the loop, so that each "
                     "iteration has a tile of its own, and need not wait for the one before"
                 )
-            change = wired(others, by_slots)
+            change = wired(others, self.by_slots)
             yield Question(f"buffers:{places}", text, change, True, weight, lines[0], self.original)
-        data = [edge for edge in dependences if edge.relation is not Relation.MEMORY]
+        data = [edge for edge in self.dependences if edge.relation is not Relation.MEMORY]
         text = "if nothing waited for free memory"
         weight = sum(waits.values())
-        change = wired(data, by_slots)
+        change = wired(data, self.by_slots)
         yield Question("free-memory", text, change, False, weight, None, self.original)
 
     def _has_room(self, tensors: set[int]) -> bool:
@@ -492,15 +491,16 @@ class _Questions(Subject):
 
     def elsewhere(self) -> Iterator[Question]:
         """Ask about running a line's instructions on another engine than the busiest one."""
-        busy: dict[Engine, int] = defaultdict(int)
-        by_line: dict[Line, list[int]] = defaultdict(list)
-        for event in self.trace.events:
-            if event.record.row is not None and (engine := self.engine(event)) is not Engine.DMA:
-                busy[engine] += event.free - event.start
-        busiest = max(busy, key=lambda each: busy[each], default=None)
-        cores = max(1, self.trace.executable.cores)
-        if busiest is None or busy[busiest] < BUSY * self.trace.end * cores:
+        costs, cores = self.accounts.by_line.values(), max(1, self.trace.executable.cores)
+        busy: dict[Engine, int] = {
+            engine: sum(cost.busy.get(name, 0) for cost in costs)
+            for engine, name in SHORT_NAMES.items()
+            if engine is not Engine.DMA
+        }
+        busiest = max(busy, key=lambda each: busy[each])
+        if busy[busiest] < BUSY * self.trace.end * cores:
             return
+        by_line: dict[Line, list[int]] = defaultdict(list)
         for number, event in enumerate(self.trace.events):
             row = event.record.row
             if row is not None and self.engine(event) is busiest and "engine" in row.parameters:
@@ -524,7 +524,7 @@ class _Questions(Subject):
             event, core = events[number], self.stream(events[number]).core
             if id(event.record) not in known:
                 row, facts = event.record.row, self.facts(event, engine)
-                if row is None or [*violations(row, facts)]:
+                if row is None or violations(row, facts):
                     return None
                 if row.warn is not None and row.warn(facts, self.trace.executable.cores):
                     return None  # it computes something else there
@@ -535,7 +535,7 @@ class _Questions(Subject):
             times[number], moved[number] = known[id(event.record)], index[core, engine]
             events[number] = event._replace(stream=moved[number])
         trace = replace(self.trace, events=tuple(events), streams=tuple(streams))
-        wires = wired(edges(trace, self.accounts.uses), self.by_slots())
+        wires = wired(edges(trace, self.accounts.uses), self.by_slots)
         retimed = timed_change(times).retimed
         return replace(wires, retimed=retimed, moved=moved, streams=streams)
 

@@ -152,6 +152,11 @@ class Subject:
             }
         return self._iterations[index]
 
+    @cached_property
+    def dependences(self) -> list[Edge]:
+        return edges(self.trace, self.accounts.uses)
+
+    @cached_property
     def by_slots(self) -> list[tuple[int, int]]:
         """Return the edges of empty slots: the order of loop iterations, as in the program."""
         events = self.trace.events
@@ -165,7 +170,7 @@ class Subject:
     @cached_property
     def original(self) -> Change:
         """The run as it was, by its dependences instead of its semaphores."""
-        return wired(edges(self.trace, self.accounts.uses), self.by_slots())
+        return wired(self.dependences, self.by_slots)
 
 
 def wired(dependences: Iterable[Edge], by_slots: list[tuple[int, int]]) -> Change:
@@ -303,9 +308,12 @@ def at_once(subject: Subject) -> Iterator[Question]:
         assert row is not None and next_row is not None
         (made, given), (read, then) = named(subject, maker), named(subject, reader)
         names = [n for n, pattern in read.items() if n != "dst" and pattern == made["dst"]]
-        after = {**subject.facts(reader).operands, **then}
-        found = joined(row.name, given, next_row.name, after, names[0]) if len(names) == 1 else None
-        if found is not None and _is_legal(subject.facts(maker), subject.facts(reader), found):
+        if len(names) != 1:
+            continue
+        facts = subject.facts(reader)
+        after = {**facts.operands, **then}
+        found = joined(row.name, given, next_row.name, after, names[0])
+        if found is not None and _is_legal(subject.facts(maker), facts, found):
             lines = subject.line(maker), subject.line(reader)
             events[lines][first] = FREE
             kept = {"dst": "…"} | ({"op": "…"} if next_row.name == ACTIVATION else {})
@@ -332,7 +340,7 @@ def _is_legal(first: Facts, then: Facts, found: tuple[str, Mapping[str, str]]) -
     attributes = {each.name: values.get(each.name, each.default) for each in row.attributes}
     operands = {name: values.get(name) for name in row.operand_index}
     joint = Facts(then.target, operands, attributes)
-    return first.tile("dst").dtype.kind == "float" and not [*violations(row, joint)]
+    return first.tile("dst").dtype.kind == "float" and not violations(row, joint)
 
 
 def _read_once(subject: Subject) -> Iterator[tuple[int, int]]:
