@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -182,3 +183,29 @@ def test_files_keep_the_limits() -> None:
         if functions(trees.nodes(path), LONGEST_FUNCTION):  # few files need their lines counted
             long_functions += [(name, *f) for f in lengths(text) if f[2] > LONGEST_FUNCTION]
     assert (long_files, long_lines, long_functions) == ([], [], [])
+
+
+def modules_of(words: str) -> list[Path]:
+    """Return the modules that a row of docs/sizes.md names: `a/{b,c}.py` `d/*.py`."""
+    found = []
+    for pattern in re.findall(r"`([^`]+)`", words):
+        before, _, rest = pattern.partition("{")
+        names, _, after = rest.partition("}")
+        for name in names.split(","):
+            paths = [*ROOT.glob(f"{before}{name}{after}")]
+            assert paths, f"docs/sizes.md names {before}{name}{after}, which does not exist"
+            found += paths
+    return found
+
+
+def test_the_page_says_what_the_lines_buy() -> None:
+    page = (PROJECT / "docs/sizes.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| (`[^|]+) \| ([\d,]+) \|", page, re.MULTILINE)
+    named = []
+    for capability, words, stated in rows:
+        modules = modules_of(words)
+        named += modules
+        lines = sum(len(path.read_text("utf-8").splitlines()) for path in modules)
+        said = int(stated.replace(",", ""))
+        assert abs(said - lines) <= lines / 10, f"{capability}: {lines} lines"
+    assert sorted(named) == PACKAGE
