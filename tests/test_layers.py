@@ -60,8 +60,8 @@ ALLOWED = {
     "api": f"{DATA} artifact source interpret language specialise simulate report report.figures"
     " compiler.compiled compiler.loader compiler.request compiler.pipeline",
     "judge": "base machine source artifact simulate report specialise api",
-    "serve": f"{DATA} source language specialise compiler.compiled compiler.loader"
-    " compiler.request compiler.pipeline",
+    "serve": f"{DATA} source language specialise compiler.allocate compiler.compiled"
+    " compiler.loader compiler.request compiler.pipeline compiler.semaphores",
     "serve.app": "base judge serve",
     "nki": "base machine language specialise compiler.request api",
     "pytest_plugin": "base compiler.request api nki",

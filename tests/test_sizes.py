@@ -20,7 +20,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (608, 4),
-    "base": (3_830, 17),
+    "base": (3_870, 17),
     "machine": (9_475, 27),
     "source": (5_927, 14),
     "program": (1_713, 5),
@@ -35,9 +35,9 @@ BUDGET = {
     "migrate": (6_886, 18),
     "api": (3_389, 12),
     "judge": (3_280, 10),
-    "serve": (1_943, 7),
+    "serve": (2_129, 7),
     "nki": (2_385, 11),
-    "cli": (6_704, 28),
+    "cli": (6_719, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

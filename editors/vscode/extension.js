@@ -4,6 +4,16 @@ const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
 let client;
+// Time and memory of the kernels in each document, as the server tells them.
+const statuses = new Map();
+let item;
+
+function showStatus() {
+  const status = statuses.get(vscode.window.activeTextEditor?.document.uri.toString());
+  if (!status?.text) return item.hide();
+  [item.text, item.tooltip] = [status.text, status.tooltip];
+  item.show();
+}
 
 const setting = (name) => vscode.workspace.getConfiguration("nkic").get(name);
 
@@ -13,6 +23,12 @@ async function start() {
     documentSelector: [{ language: "python" }],
     initializationOptions: vscode.workspace.getConfiguration("nkic"),
     synchronize: { configurationSection: "nkic" },
+  });
+  statuses.clear();
+  showStatus();
+  client.onNotification("nkic/status", (status) => {
+    statuses.set(status.uri, status);
+    showStatus();
   });
   try {
     await client.start();
@@ -73,6 +89,9 @@ async function activate(context) {
   };
   for (const [name, act] of Object.entries(commands))
     context.subscriptions.push(vscode.commands.registerCommand(name, act));
+  item = vscode.window.createStatusBarItem(vscode.StatusBarAlignment.Right);
+  item.command = "nkic.runKernel";
+  context.subscriptions.push(item, vscode.window.onDidChangeActiveTextEditor(showStatus));
   await restart();
 }
 

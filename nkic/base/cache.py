@@ -24,7 +24,15 @@ from typing import Any
 
 from nkic import __version__
 from nkic.base import files
-from nkic.base.diagnostics import Diagnostic, Fix, Label, Level, bad_argument, code
+from nkic.base.diagnostics import (
+    Diagnostic,
+    Fix,
+    Label,
+    Level,
+    UsageFailed,
+    bad_argument,
+    code,
+)
 from nkic.base.files import is_file, is_folder, is_on
 from nkic.base.source import Span
 
@@ -362,3 +370,35 @@ def _entry(content: bytes, key: str) -> Entry:
     if not isinstance(facts, dict) or facts["key"] != key:
         raise ValueError("it belongs to something else")
     return Entry(facts, data)
+
+
+# ---- The words of the last command that compiled a file, for editors ----------------------------
+
+
+def remember(path: str, words: Mapping[str, Any]) -> None:
+    """Keep the words that gave a kernel its types; failures are ignored."""
+    store = _own()
+    if store is not None and remembered(path) != words:
+        store.write(_of_file(path), {"words": words}, b"")
+
+
+def remembered(path: str) -> Mapping[str, Any]:
+    """Return the words of the last command that compiled the file at `path`; {} if there is none.
+
+    They are options by name, as texts; `arg` and `const` are lists of texts.
+    """
+    store = _own()
+    entry = store.read(_of_file(path)) if store is not None else None
+    words = entry.facts.get("words") if entry is not None else None
+    return words if isinstance(words, dict) else {}
+
+
+def _own() -> Store | None:
+    with suppress(UsageFailed):  # the folder may be another user's
+        path = folder(os.environ)
+        return Store(path) if path is not None else None
+    return None
+
+
+def _of_file(path: str) -> str:
+    return sha256(f"last command {os.path.realpath(path)}".encode("utf-8", "replace")).hexdigest()

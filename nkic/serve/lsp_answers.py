@@ -17,7 +17,7 @@ from nkic.base import profiles
 from nkic.base.diagnostics import Fix, apart
 from nkic.base.profiles import Profile
 from nkic.base.source import SHIPPED, SourceFile, Span
-from nkic.base.text import size
+from nkic.base.text import plural, size
 from nkic.language import versions
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import Target
@@ -52,9 +52,8 @@ class Name(NamedTuple):
     doc: str
     line: int  # from 1, in the module's stub
 
-    @property
-    def page(self) -> str:
-        """The page of the instruction or function, as Markdown."""
+    def page(self, here: str = "") -> str:
+        """Return the page of the instruction or function as Markdown; `here` is what it costs."""
         described = [f"- `{name}`: {text}" for name, text in self.parameters.items() if text]
         first, _, rest = self.doc.partition("\n")
         has_call = first.startswith(f"{self.name}(")
@@ -63,7 +62,8 @@ class Name(NamedTuple):
         source = self.doc.rpartition("\n\nSource: ")
         foot = f"\n\n*Source: {source[2]}*" if source[1] and "Source: " not in text else ""
         rows = "\n".join(described)
-        return f"```python\n{head}\n```\n{text}\n\n{rows}{foot}".strip()
+        cost = f"{here}\n\n" if here else ""
+        return f"```python\n{head}\n```\n{cost}{text}\n\n{rows}{foot}".strip()
 
     def missing(self, profile: Profile, target: Target) -> str:
         """Return why a version or target does not have it; empty if both do."""
@@ -212,6 +212,9 @@ class Answer:
     tensors: Sequence[Json] = ()
     outline: Sequence[Json] | None = ()
     names: Sequence[Json] = ()
+    costs: Sequence[Json] = ()
+    kernels: Sequence[Json] = ()
+    block: Json | None = None  # a types block with the last command's types
     files: frozenset[str] = frozenset()
     target: str = ""
     nki: str = ""
@@ -232,7 +235,8 @@ class Answer:
         answer.found = [(_home(each, uri_of), shown) for each, shown in pairs]
         answer.fixes = [(shown, _fix(f)) for each, shown in pairs for f in each["fixes"]]
         answer.tensors, answer.outline = raw["tensors"], raw["outline"]
-        answer.names = raw["names"]
+        answer.names, answer.costs = raw["names"], raw["costs"]
+        answer.kernels, answer.block = raw["kernels"], raw["block"]
         answer.files = frozenset(raw["files"])
         answer.target, answer.nki = raw["target"], raw["nki"]
         return answer
@@ -312,6 +316,14 @@ def actions(answer: Answer, uri: str, wanted: types.Range) -> Iterator[types.Cod
             kind=types.CodeActionKind.SourceFixAll,
             edit=types.WorkspaceEdit({uri: safe}),
         )
+    if answer.block is not None:
+        start = types.Position(answer.block["line"] - 1, 0)
+        edit = types.TextEdit(types.Range(start, start), answer.block["text"])
+        yield types.CodeAction(
+            "add a types block with the types of the last command",
+            kind=types.CodeActionKind.RefactorRewrite,
+            edit=types.WorkspaceEdit({uri: [edit]}),
+        )
     written_for = profiles.find(answer.nki)
     if written_for is not None and written_for < profiles.DEFAULT:
         title = f"migrate this kernel to NKI {profiles.DEFAULT.label}"
@@ -368,6 +380,41 @@ def tensor_page(answer: Answer, name: str, line: int) -> str:
         first, last = tensor["uses"]
         rows.append(f"live from its first use in line {first} to its last in line {last}")
     return "\n\n".join(rows)
+
+
+# ---- time and memory ----------------------------------------------------------------------------
+
+
+def cost_of(answer: Answer, line: int, column: int) -> str:
+    """Return what the instructions of the call that begins at a place take; empty if none does."""
+    told = []
+    for call in (each for each in answer.costs if each["at"] == [line, column]):
+        for form in call["forms"]:
+            tiles = ", ".join(f"`{name}` {kind}" for name, kind in form["tiles"])
+            takes = f"`{form['name']}` keeps {form['engine']} busy for {form['ns']:,.0f} ns"
+            if form["by"]:
+                takes = f"`{form['name']}` moves data for {form['ns']:,.0f} ns, and triggering it "
+                takes += f"keeps {form['by']} busy for {form['trigger_ns']:,.0f} ns"
+            times = f", {form['number']:,} times" if form["number"] > 1 else ""
+            told.append(f"- {takes}{times} ({tiles})")
+        told += [f"- and {call['more']} other forms"] * (call["more"] > 0)
+    return "\n".join([f"**Here**, on {answer.target}:", "", *told]) if told else ""
+
+
+def status(answer: Answer, ran: str) -> tuple[str, str]:
+    """Return a few words on a document's kernels, and a line for each; `ran` sums up a run."""
+    errors = sum(d.severity is types.DiagnosticSeverity.Error for _, d in answer.found)
+    if errors:
+        return f"nkic: {plural(errors, 'error')}", ""
+    lines, words = [], ""
+    for each in answer.kernels:
+        sbuf, banks = each["sbuf"], each["psum"]
+        time, busiest = each["ns"] / 1000, each["busiest_ns"] / 1000
+        used = f"SBUF {sbuf[0] / sbuf[1]:.0%}, PSUM {banks[0]}/{banks[1]}"
+        words = words or f"nkic: {ran or f'about {time:,.1f} us'}, {used}"
+        alone = f"; its busiest engine needs {busiest:,.1f} us" if busiest else ""
+        lines.append(f"{each['kernel']}: estimated at {time:,.1f} us{alone}; {used}")
+    return words, "\n".join(lines)
 
 
 def symbols(answer: Answer, outline: Sequence[Json]) -> list[types.DocumentSymbol]:

@@ -11,11 +11,13 @@ import os
 import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
+from math import isfinite
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -27,10 +29,21 @@ from nkic.base.render.text import json_line
 from nkic.base.source import Span
 from nkic.base.worker import answer_requests
 from nkic.compiler import pipeline
+from nkic.compiler.allocate import peak
 from nkic.compiler.compiled import Compiled, CompileOptions
 from nkic.compiler.loader import Loader
-from nkic.compiler.request import block_of, of_project, request_for
-from nkic.program.program import AccessPattern, Program, Tensor, View, instructions
+from nkic.compiler.request import block_of, of_project, parse_options, request_for, stated
+from nkic.compiler.semaphores import CostClass, Timings
+from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine, Target
+from nkic.program.program import (
+    AccessPattern,
+    Instruction,
+    Program,
+    Schedule,
+    Tensor,
+    View,
+    instructions,
+)
 from nkic.source import nodes, scopes
 from nkic.source.bindings import Kernel
 from nkic.source.nodes import ClassDef, FunctionDef
@@ -39,7 +52,7 @@ from nkic.specialise.request import Request, RequestOptions
 
 Json = dict[str, Any]
 MOST = 1000  # places of tensors in an answer
-KINDS = 3  # types of one place
+KINDS = 3  # types of one place, and forms of one call
 MISSING = "argument-type-missing"
 _HEAD = re.compile(r"(?:#!.*\n)?(?:#.*coding[:=].*\n)?")  # what must stay in front
 
@@ -62,15 +75,23 @@ def _answer(request: Mapping[str, Any]) -> Json:
 
 
 def checked(
-    path: str, text: bytes, unsaved: Mapping[str, bytes], seconds: float, level: int
+    path: str,
+    text: bytes,
+    unsaved: Mapping[str, bytes],
+    seconds: float,
+    level: int,
+    last: Mapping[str, Any],
 ) -> Json:
-    """Return the diagnostics, tensors and definitions of a document."""
+    """Return what is known of a document: diagnostics, tensors, definitions, costs of calls.
+
+    `last` are the words of the last command that compiled it, for kernels without other types.
+    """
     with suppress(OSError):
         os.chdir(Path(path).parent)  # from where [tool.nkic] is searched
     loader = Loader.beside(path)
     loader.unsaved = {Path(name): content for name, content in unsaved.items()}
     answer: Json = {"diagnostics": [], "tensors": [], "outline": None, "target": "", "nki": ""}
-    answer["names"] = []
+    answer |= {"names": [], "costs": [], "kernels": [], "block": None}
     found: list[Diagnostic] = []
     with confined(loader.folders):
         try:
@@ -81,7 +102,7 @@ def checked(
             answer["names"] = _renamable(tree.body, definitions)
             end = time.monotonic() + seconds
             for kernel in kernels:
-                found += _kernel(kernel, len(kernels) == 1, loader, end, level, answer)
+                found += _kernel(kernel, len(kernels) == 1, loader, end, level, last, answer)
         except NkicError as error:
             found += levels.apply(error.diagnostics, levels.DEFAULT, loader.sources)
     lines = [json_line(d, loader.source) for d in loader.relocated(found)]
@@ -91,13 +112,20 @@ def checked(
 
 
 def _kernel(
-    kernel: Kernel, alone: bool, loader: Loader, end: float, level: int, answer: Json
+    kernel: Kernel,
+    alone: bool,
+    loader: Loader,
+    end: float,
+    level: int,
+    last: Mapping[str, Any],
+    answer: Json,
 ) -> Sequence[Diagnostic]:
     """Compile a kernel, add what is known of it to the answer, and return its diagnostics."""
     source = kernel.module.source
     compiled = Compiled(source)
     try:
-        request = _request(kernel, alone)
+        request, block = _request(kernel, alone, last)
+        answer["block"] = block or answer["block"]
         answer |= {"target": request.target.name, "nki": request.profile.label}
         options = CompileOptions(
             last=pipeline.LAST_CHECK,
@@ -105,6 +133,7 @@ def _kernel(
             level=level,
         )
         pipeline.compile_source(source, request, loader, options, compiled)
+        answer["kernels"].append(_use(kernel.name, compiled.results["schedule"]))
         return compiled.remarks(levels.DEFAULT, loader.sources)
     except NkicError as error:
         found = levels.apply(error.diagnostics, levels.DEFAULT, loader.sources)
@@ -113,18 +142,58 @@ def _kernel(
         program = compiled.results.get("allocate") or compiled.program
         if program is not None:
             answer["tensors"] += _tensors(program, source.path)[: MOST - len(answer["tensors"])]
+        lowered = compiled.results.get("allocate") or compiled.results.get("lower")
+        if lowered is not None:
+            answer["costs"] += _costs(lowered, source.path)[: MOST - len(answer["costs"])]
 
 
-def _request(kernel: Kernel, alone: bool) -> Request:
-    """Return the request for a kernel: of several in a file, the block's types are those of the
-    kernel that it names.
+def _request(kernel: Kernel, alone: bool, last: Mapping[str, Any]) -> tuple[Request, Json | None]:
+    """Return the request for a kernel, and the types block that would give its types if they are
+    those of the last command.
+
+    Of several kernels in a file, the block's types are those of the kernel that it names.
     """
     source = kernel.module.source
-    request = request_for(source, RequestOptions(kernel=kernel.name), os.environ)
+    said = stated(source, kernel.name)
+    explicit, block = RequestOptions(kernel=kernel.name), None
+    if last.get("kernel") in (None, kernel.name) and last and not (said.args or said.consts):
+        words = {name: last[name] for name in ("target", "nki", "grid", "lnc") if last.get(name)}
+        explicit = parse_options(
+            args=last["arg"], consts=last["const"], kernel=kernel.name, **words
+        )
+        block = _block(kernel, explicit, words)
+    request = request_for(source, explicit, os.environ)
     if alone or block_of(source).kernel in (None, kernel.name):
-        return request
+        return request, block
     own = of_project(source, kernel.name)
-    return replace(request, args=own.args, consts=own.consts)
+    return replace(request, args=own.args, consts=own.consts), block
+
+
+def _block(kernel: Kernel, options: RequestOptions, words: Mapping[str, Any]) -> Json | None:
+    """Return an edit that adds a block with the options; None if a block cannot say them."""
+    source = kernel.module.source
+    if "# /// nkic" in source.text or not all(map(_in_toml, options.consts.values())):
+        return None
+    rows = [f"# {name} = {json.dumps(value)}" for name, value in words.items()]
+    rows += ["# [args]"] * bool(options.args)
+    rows += [f'# {name} = "{kind}"' for name, kind in options.args.items()]
+    rows += ["# [consts]"] * bool(options.consts)
+    rows += [f"# {name} = {json.dumps(value)}" for name, value in options.consts.items()]
+    line, text = _written(kernel, rows)
+    return {"line": line, "text": text}
+
+
+def _in_toml(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_in_toml, value))
+    return isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value))
+
+
+def _written(kernel: Kernel, rows: Sequence[str]) -> tuple[int, str]:
+    """Return a types block with these rows, and the line before which it stands."""
+    head = _HEAD.match(kernel.module.source.text)
+    lines = ["# /// nkic", f'# kernel = "{kernel.name}"', *rows, "# ///", ""]
+    return 1 + (head.group().count("\n") if head else 0), "\n".join(lines)
 
 
 def _asking(diagnostic: Diagnostic, kernel: Kernel, alone: bool) -> Diagnostic:
@@ -134,11 +203,8 @@ def _asking(diagnostic: Diagnostic, kernel: Kernel, alone: bool) -> Diagnostic:
         return diagnostic
     words = shlex.split(diagnostic.help.partition(": ")[2])
     types = [b.partition("=") for a, b in pairwise(words) if a == "--arg"]
-    rows = [f'# kernel = "{kernel.name}"', "# [args]"]
-    rows += [f'# {name} = "{kind}"' for name, _, kind in types]
-    block = "\n".join(["# /// nkic", *rows, "# ///", ""])
-    head = _HEAD.match(source.text)
-    line = 1 + (head.group().count("\n") if head else 0)
+    rows = ["# [args]", *(f'# {name} = "{kind}"' for name, _, kind in types)]
+    line, block = _written(kernel, rows)
     fix = Fix(Span(source.path, line, 1, line, 1), block, "add a types block")
     return replace(
         diagnostic,
@@ -273,3 +339,53 @@ def _uses(program: Program, path: str) -> dict[int, list[int]]:
                 if isinstance(operand, View | AccessPattern):
                     uses.setdefault(operand.tensor.number, [at.line, at.line])[1] = at.line
     return uses
+
+
+def _use(kernel: str, ordered: Schedule) -> Json:
+    """Return a kernel's time and memory, as the compiler knows them."""
+    program = ordered.program
+    target = program.target
+    return {
+        "kernel": kernel,
+        "ns": ordered.estimate_ns,
+        "busiest_ns": ordered.busiest_ns,
+        "sbuf": [peak(program, Buffer.SBUF), target.sbuf_usable],
+        "psum": [-(-peak(program, Buffer.PSUM) // PSUM_BANK_BYTES), target.psum_banks],
+    }
+
+
+def _costs(program: Program, path: str) -> list[Json]:
+    """Return what the instructions of each call take, by the place of the call."""
+    timings, first = Timings(program.target), dict[CostClass, Instruction]()
+    calls: dict[Span, Counter[CostClass]] = {}
+    for body in program.cores:
+        for instruction in instructions(body):
+            span = instruction.at.primary
+            if span.path == path:
+                kind = timings.cost_class(instruction)
+                first.setdefault(kind, instruction)
+                calls.setdefault(span, Counter())[kind] += 1
+    return [
+        {
+            "at": [span.line, span.column],
+            "forms": [
+                {**_form(first[kind], kind, program.target), "number": number}
+                for kind, number in counts.most_common(KINDS)
+            ],
+            "more": len(counts) - KINDS,
+        }
+        for span, counts in calls.items()
+    ]
+
+
+def _form(instruction: Instruction, kind: CostClass, target: Target) -> Json:
+    tiles = instruction.facts(target).tiles.items()
+    by = kind.first.by if kind.engine is Engine.DMA else None
+    return {
+        "name": instruction.row.name,
+        "engine": kind.engine.value,
+        "tiles": [[n, f"{t.dtype.name}[{t.partitions}, {t.free}]"] for n, t in tiles],
+        "ns": kind.first.hold / 1000,
+        "by": by.value if by else "",
+        "trigger_ns": kind.first.trigger / 1000,
+    }

@@ -27,6 +27,7 @@ from pygls.workspace import TextDocument
 
 from nkic import __version__
 from nkic.base import files, profiles
+from nkic.base.cache import remembered
 from nkic.base.diagnostics import UsageFailed
 from nkic.base.profiles import Profile
 from nkic.base.worker import FORKED, started
@@ -42,10 +43,12 @@ from nkic.serve.lsp_answers import (
     actions,
     call_at,
     completions,
+    cost_of,
     find,
     hints,
     notice,
     places,
+    status,
     symbols,
     tensor_page,
 )
@@ -187,6 +190,7 @@ async def _done(path: str, *words: str) -> tuple[str, str]:
 
 _KERNELS = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+(?:neuronxcc\.)?nki\b|^# /// nkic\b")
 _DOTTED = re.compile(r"[\w.]+")
+STATUS = "nkic/status"  # a notification of our own: uri, text, tooltip
 _TOLD_LATER = 0.02  # seconds between two looks at whether a check has ended
 NEAR_LINES = 2000  # characters before the cursor that may belong to its word
 
@@ -223,7 +227,8 @@ class Server(LanguageServer):
         self._due: dict[str, tuple[float, int]] = {}  # when to check, and how thoroughly
         self._checking: str | None = None
         self._checks: asyncio.Task[None] | None = None
-        self.costs: dict[str, tuple[str, Mapping[int, str]]] = {}  # a text, and its lines' cycles
+        # Of documents that were run: the text, a summary, and what each line costs.
+        self.runs: dict[str, tuple[str, str, Mapping[int, str]]] = {}
         self.at_work: asyncio.Task[Any] | None = None  # the last one
         self.on_save: asyncio.Task[None] | None = None  # kept, or it might end early
 
@@ -262,9 +267,10 @@ class Server(LanguageServer):
     def closed(self, uri: str) -> None:
         """Forget a document."""
         self._due.pop(uri, None)
-        self.costs.pop(uri, None)
+        self.runs.pop(uri, None)
         answer = self.answers.pop(uri, None)
         self._publish({uri, *(home for home, _ in (answer.found if answer else ()))})
+        self.tell_status(uri)
 
     async def settled(self, uri: str) -> Answer | None:
         """Return the answer about the document's present text, once there is one."""
@@ -299,6 +305,7 @@ class Server(LanguageServer):
                 self.answers[uri] = answer
                 old = before.found if before else ()
                 self._publish({uri, *(home for home, _ in (*old, *answer.found))})
+                self.tell_status(uri)
 
     async def _check(self, uri: str, level: int) -> Answer:
         document, text, path = self.document(uri), self.text(uri), self.path(uri)
@@ -313,6 +320,7 @@ class Server(LanguageServer):
             "unsaved": {p: _bytes(self.text(u)) for p, u in opened.items() if u != uri},
             "seconds": self.settings.seconds,
             "level": level,
+            "last": remembered(path),
         }
 
         def uri_of(file: str) -> str:
@@ -341,6 +349,17 @@ class Server(LanguageServer):
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(home, once, document.version if document else None)
             )
+
+    def run_of(self, uri: str) -> tuple[str, Mapping[int, str]]:
+        """Return the summary of a run of the document's present text, and its lines' costs."""
+        text, summary, costs = self.runs.get(uri, ("", "", {}))
+        return (summary, costs) if text == self.text(uri).source.text else ("", {})
+
+    def tell_status(self, uri: str) -> None:
+        """Tell editors that show one a document's status: time and memory of its kernels."""
+        answer = self.answers.get(uri)
+        text, more = status(answer, self.run_of(uri)[0]) if answer else ("", "")
+        self.protocol.notify(STATUS, {"uri": uri, "text": text, "tooltip": more})
 
     # ---- commands ------------------------------------------------------------------------------
 
@@ -459,13 +478,14 @@ def hover(params: types.HoverParams) -> types.Hover | None:
     """Return the page of a name of NKI, or what is known of a tensor."""
     uri = params.text_document.uri
     text, answer = server.text(uri), server.answers.get(uri)
-    line, dotted = _word(text, params.position)
+    line, column, dotted = _word(text, params.position)
     name = find(text.source.text, dotted)
     if name is not None:
         profile, target = _facts(answer)
         missing = name.missing(profile, target)
         here = f"{profile.label} on {target.name}"
-        page = f"**Not in NKI {here}: {missing}.**\n\n" * bool(missing) + name.page
+        cost = cost_of(answer, line, column) if server.current(uri) and answer else ""
+        page = f"**Not in NKI {here}: {missing}.**\n\n" * bool(missing) + name.page(cost)
     else:
         page = tensor_page(answer, dotted.partition(".")[0], line) if answer else ""
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page)) if page else None
@@ -475,7 +495,7 @@ def hover(params: types.HoverParams) -> types.Hover | None:
 def definition(params: types.DefinitionParams) -> types.Location | None:
     """Return the place in the stubs that defines a name of NKI."""
     text = server.text(params.text_document.uri)
-    name = find(text.source.text, _word(text, params.position)[1])
+    name = find(text.source.text, _word(text, params.position)[2])
     if name is None:
         return None
     place = types.Position(name.line - 1, 0)
@@ -498,7 +518,7 @@ def completion(params: types.CompletionParams) -> list[types.CompletionItem]:
             name.name.rpartition(".")[2],
             kind=types.CompletionItemKind.Function if name.call else types.CompletionItemKind.Value,
             detail=name.call or None,
-            documentation=types.MarkupContent(types.MarkupKind.Markdown, name.page),
+            documentation=types.MarkupContent(types.MarkupKind.Markdown, name.page()),
         )
         for name in found
     ]
@@ -554,8 +574,7 @@ async def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
     uri, wanted = params.text_document.uri, params.range
     answer, settings, text = await server.settled(uri), server.settings, server.text(uri)
     found = [*hints(answer, wanted, settings.shapes, settings.sizes)] if answer else []
-    ran, costs = server.costs.get(uri, ("", {}))
-    for line, cost in costs.items() if ran == text.source.text else ():
+    for line, cost in server.run_of(uri)[1].items():
         at = text.position(line, len(text.source.line(line)) + 1)
         if wanted.start <= at <= wanted.end:
             found.append(types.InlayHint(at, cost, padding_left=True))
@@ -574,7 +593,8 @@ async def run(uri: str) -> None:
     except Failed as failed:
         server.say(str(failed), types.MessageType.Error)
         return
-    server.costs[uri] = (text, costs)
+    server.runs[uri] = (text, summary, costs)
+    server.tell_status(uri)
     server.say(summary)
     server.workspace_inlay_hint_refresh(None)
 
@@ -594,15 +614,18 @@ async def migrate(uri: str) -> None:
     server.say(verified)
 
 
-def _word(text: Text, position: types.Position) -> tuple[int, str]:
-    """Return the line of a position from 1, and the dotted name up to the end of the word there."""
+def _word(text: Text, position: types.Position) -> tuple[int, int, str]:
+    """Return line and column, from 1, of the dotted name at a position, up to the end of the word
+    there.
+    """
     number, column = text.place(position)
     line = text.source.line(number)
     for match in _DOTTED.finditer(line):
         if match.start() <= column <= match.end():
             end = re.compile(r"\w*").match(line, column)
-            return number, line[match.start() : end.end() if end else column]
-    return number, ""
+            name = line[match.start() : end.end() if end else column]
+            return number, match.start() + 1, name
+    return number, column + 1, ""
 
 
 def serve() -> int:

@@ -31,15 +31,33 @@ class Editor:
         publish(lambda params: self._publish(params))  # pygls marks the function
         self.said: list[types.ShowMessageParams] = []
         self.applied: list[types.WorkspaceEdit] = []
+        self.statuses: list[tuple[str, str, str]] = []  # URI, text and tooltip
         self.refreshed = 0
         self.client.feature(types.WINDOW_SHOW_MESSAGE)(lambda params: self.said.append(params))
         self.client.feature(types.WORKSPACE_APPLY_EDIT)(lambda params: self._apply(params))
+        self.client.feature("nkic/status")(lambda params: self._status(params))
         self.client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)(lambda params: self._refresh())
 
     def _publish(self, params: types.PublishDiagnosticsParams) -> None:
         with self._news:
             self.published.append(params)
             self._news.notify_all()
+
+    def _status(self, params: Any) -> None:
+        with self._news:
+            self.statuses.append((params.uri, params.text, params.tooltip))
+            self._news.notify_all()
+
+    def status(self, name: str, start: str) -> str:
+        """Return the tooltip of the latest status of a document, once its text has this start."""
+
+        def told() -> str | None:
+            own = [status for status in self.statuses if status[0] == self.uri(name)]
+            return own[-1][2] if own and own[-1][1].startswith(start) else None
+
+        with self._news:
+            assert self._news.wait_for(lambda: told() is not None, PATIENCE), self.statuses
+            return told() or ""
 
     def _apply(self, params: types.ApplyWorkspaceEditParams) -> types.ApplyWorkspaceEditResult:
         self.applied.append(params.edit)

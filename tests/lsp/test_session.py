@@ -14,6 +14,7 @@ from pygls.exceptions import JsonRpcException
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.serve import lsp
+from tests.harness.commands import process
 from tests.lsp.editor import PATIENCE, Editor, fixed, position
 
 BLOCK = """\
@@ -226,10 +227,83 @@ def test_hover_shows_instructions_and_tensors(editor: Editor) -> None:
     page = hovered(editor, "hover.py", position(RIGHT, "tensor_tensor", 3))
     assert page.startswith("```python\ntensor_tensor(dst, data1, data2, op")
     assert "trn1 and newer, since NKI beta2" in page and "- `op`: an operator" in page
+    tiles = ", ".join(f"`{name}` float32[128, 512]" for name in ("dst", "data1", "data2"))
+    here = r"\n\*\*Here\*\*, on trn2:\n\n- `tensor_tensor` keeps vector busy for (\d+) ns "
+    here += rf"\({re.escape(tiles)}\)\n\ndst = "
+    assert (told := re.search(here, page)) and 512 / 0.96 < int(told[1]) < 650, page
+    copied = hovered(editor, "hover.py", position(RIGHT, "nisa.dma_copy(dst=b_tile", 6))
+    moved = (
+        r"- `dma_copy` moves data for [\d,]+ ns, and triggering it keeps sync busy for [\d,]+ ns \("
+    )
+    assert re.search(moved, copied)
+    assert "Here" not in hovered(editor, "hover.py", position(RIGHT, "nl.add", 4))
     tile = hovered(editor, "hover.py", position(RIGHT, "data1=a_tile", 8))
     assert tile.startswith("**a_tile**: `float32[128, 512]` in sbuf\n\n128 partitions of 2.0 KiB")
     assert "address 0 in partitions from 0" in tile and "line 17 to its last in line 20" in tile
     assert hovered(editor, "hover.py", position(RIGHT, "return")) == ""
+
+
+def test_hover_counts_the_forms_of_a_call(editor: Editor) -> None:
+    line = "    nisa.tensor_tensor(dst=a_tile, data1=a_tile, data2=b_tile, op=nl.add)\n"
+    cut = line.replace("_tile", "_tile[0:128, 0:n]").replace("    nisa", "        nisa")
+    text = RIGHT.replace(line, "    for n in (8, 16, 8, 32, 64, 128):\n" + cut)
+    editor.open("forms.py", text)
+    page = hovered(editor, "forms.py", position(text, "tensor_tensor"))
+    here = page.partition("**Here**, on trn2:\n\n")[2].split("\n")
+    assert re.fullmatch(r"- .* for \d+ ns, 2 times \(`dst` float32\[128, 8\], .*\)", here[0])
+    assert "[128, 16]" in here[1] and "[128, 32]" in here[2] and here[3] == "- and 2 other forms"
+    twice = editor.change("forms.py", "# a line more\n" + text)
+    assert twice == []
+    assert "Here" in hovered(editor, "forms.py", position("\n" + text, "tensor_tensor"))
+
+
+def test_the_status_is_time_and_memory(editor: Editor) -> None:
+    editor.open("status.py", RIGHT)
+    told = editor.status("status.py", "nkic: about ")
+    line = r"add: estimated at [\d.]+ us; its busiest engine needs [\d.]+ us; SBUF 2%, PSUM 0/8"
+    assert re.fullmatch(line, told)
+    editor.change("status.py", WRONG)
+    assert editor.status("status.py", "nkic: 1 error") == ""
+    editor.change("status.py", RIGHT)
+    editor.status("status.py", "nkic: about ")
+    (editor.folder / "status.py").write_text(RIGHT)
+    editor.command("nkic.run", "status.py")
+    assert editor.status("status.py", "nkic: add: ").startswith("add: estimated at ")
+    editor.change("status.py", RIGHT + "# another text\n")
+    editor.status("status.py", "nkic: about ")
+
+
+def test_types_are_those_of_the_last_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NKIC_CACHE", "1")
+    monkeypatch.setenv("NKIC_CACHE_DIR", str(tmp_path / "cache"))
+    text = KERNEL.replace("add(a, b)", "add(a, b, factors)")
+    (tmp_path / "k.py").write_text(text)
+    words = ["k.py", "--const", "factors=[1, 2]", "--target", "trn1", "--arg", "b=f32[128,256]"]
+    with Editor(tmp_path, debounce=20, seconds=LONG) as editor:
+        assert process(*words, cwd=tmp_path).returncode != 0, "the type of `a` is missing"
+        (asks,) = editor.open("k.py", text)
+        assert asks.severity is types.DiagnosticSeverity.Information
+        assert process(*words, "--arg", "a=f32[128,256]", cwd=tmp_path).returncode == 0
+        other = ("--arg", "a=f32[8,16]", "--arg", "b=f32[8,16]", "--const", "factors=3")
+        assert process("k.py", *other, "--no-cache", cwd=tmp_path).returncode == 0
+        assert editor.change("k.py", "# one\n" + text) == []
+        page = hovered(editor, "k.py", position("\n" + text, "tensor_tensor"))
+        assert "**Here**, on trn1" in page and "[128, 256]" in page
+        (action,) = [a for a in actions(editor, "k.py") if "last command" in a.title]
+        typed = fixed("# one\n" + text, edits(action, editor.uri("k.py")))
+        assert editor.change("k.py", typed) == []
+        assert not [a for a in actions(editor, "k.py") if "last command" in a.title]
+        # What a block cannot say.
+        words[words.index("factors=[1, 2]")] = "factors=(1, 2)"
+        assert process(*words, "--arg", "a=f32[128,256]", cwd=tmp_path).returncode == 0
+        assert editor.change("k.py", text) == []
+        assert not [a for a in actions(editor, "k.py") if "last command" in a.title]
+    assert typed == (
+        '# /// nkic\n# kernel = "add"\n# target = "trn1"\n# [args]\n# b = "float32[128,256]"\n'
+        '# a = "float32[128,256]"\n# [consts]\n# factors = [1, 2]\n# ///\n# one\n' + text
+    )
 
 
 def hints(editor: Editor, name: str) -> list[types.InlayHint]:
@@ -257,12 +331,13 @@ def test_a_run_shows_the_cycles_of_lines(editor: Editor) -> None:
     (refused,) = editor.command("nkic.run", "run.py")
     assert (refused.type, refused.message) == (types.MessageType.Error, "save the file first")
     (editor.folder / "run.py").write_text(RIGHT)
+    before = editor.refreshed
     (said,) = editor.command("nkic.run", "run.py")
     assert said.message.startswith("add: ") and " cycles (" in said.message
     costs = {h.position.line: h.label for h in hints(editor, "run.py") if "cycles" in str(h.label)}
     assert [*costs] == [16, 17, 18, 19]
     assert re.fullmatch(r"[\d,]+ cycles · \d+% · DVE", str(costs[18]))
-    assert editor.refreshed == 1
+    assert editor.refreshed == before + 1
     editor.change("run.py", RIGHT + "# another text\n")
     assert not [h for h in hints(editor, "run.py") if "cycles" in str(h.label)]
 

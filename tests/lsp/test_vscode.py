@@ -27,7 +27,7 @@ def session(folder: Path, text: str, nkic: str = NKIC) -> dict[str, Any]:
     path = folder / "k.py"
     path.write_text(text, "utf-8")
     words = ["node", str(SESSION), str(MODULES), nkic, str(path)]
-    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr
     seen: dict[str, Any] = json.loads(ran.stdout)
     assert set(seen["commands"]) <= set(seen["registered"])
@@ -43,6 +43,9 @@ def test_every_command_of_the_extension(tmp_path: Path) -> None:
     assert kind == "information" and text.startswith("double: 3,747 cycles")
     assert seen["nkic.schedule"].startswith("program double on trn2")
     assert seen["nkic.assembly"].startswith("nkix")
+    estimated, ran = seen["status"][0], next(s for s in seen["status"] if "cycles" in s[0])
+    assert estimated[0].startswith("nkic: about ") and estimated[1].startswith("double: estimated")
+    assert ran[0].startswith("nkic: double: 3,747 cycles") and "bound by" in ran[0]
     assert {"registerHoverProvider", "registerInlayHintsProvider"} <= set(seen["providers"])
 
 
@@ -53,6 +56,7 @@ def test_a_kernel_with_a_mistake(tmp_path: Path) -> None:
     assert seen["again"] == seen["diagnostics"], "the server that was started again says the same"
     shown = [text for _, text in seen["said"][1:]]  # of the schedule and of the assembly
     assert len(shown) == 2
+    assert {text for text, _ in seen["status"]} == {"nkic: 1 error"}
     assert all(t.endswith("`nki.language` has no `multipy`") for t in shown)
 
 

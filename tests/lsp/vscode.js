@@ -11,7 +11,7 @@ const [modules, nkic, kernel] = process.argv.slice(2);
 const extension = path.join(__dirname, "../../editors/vscode/extension.js");
 const { contributes } = JSON.parse(fs.readFileSync(path.join(path.dirname(extension), "package.json")));
 const settings = { command: nkic, debounce: 20, seconds: 60, memory: 2048, shapes: true };
-const seen = { commands: contributes.commands.map((command) => command.command), said: [], tasks: [] };
+const seen = { commands: contributes.commands.map((command) => command.command), said: [], tasks: [], status: [] };
 const registered = new Map(), providers = {}, waiting = [], listeners = {};
 let diagnostics;
 
@@ -64,6 +64,7 @@ const vscode = rest(
     }),
     window: rest({
       activeTextEditor: { document }, visibleTextEditors: [], tabGroups: rest({ all: [] }, member),
+      createStatusBarItem: () => ({ show() { seen.status.push([this.text, this.tooltip]); }, hide() {}, ...disposable }),
       createOutputChannel: () => rest({ append() {}, appendLine() {} }, member),
       showInformationMessage: say("information"), showWarningMessage: say("warning"), showErrorMessage: say("error"),
       showTextDocument: async (shown) => void (seen.shown = shown.content),

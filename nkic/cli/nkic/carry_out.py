@@ -38,7 +38,7 @@ from nkic.cli.common.options import (
 from nkic.cli.nkic import outputs, prints
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
-from nkic.cli.nkic.replay import CachedRun, tell_prints, tell_written
+from nkic.cli.nkic.replay import CachedRun, remember_types, tell_prints, tell_written
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.compiler.forms import FORMS
@@ -196,6 +196,10 @@ class _CompileCommand:
             self.write(output, compiled, wanted)
         if cached is not None:
             self.keep(cached, wanted[0].path, compiled, warnings)
+        requested = self.requested()
+        types = {**requested.like, **requested.args}
+        if all(kind.is_complete for kind in types.values()):
+            remember_types(line, [f"{name}={kind}" for name, kind in types.items()])
 
     def outputs(self) -> Sequence[Output]:
         if self.line.check:

@@ -25,6 +25,7 @@ from nkic.base.cache import (
     from_json,
     here,
     led_to,
+    remember,
     stamp,
     to_json,
     unchanged,
@@ -71,6 +72,8 @@ class CachedRun:
         tell_written(
             self.session, "neff", path, entry.data, (str(facts["summary"]), facts["resources"])
         )
+        if self.line.like is None:
+            remember_types(self.line, self.line.arg)
         return True
 
     def note(self, probes: Probes) -> None:
@@ -89,6 +92,14 @@ class CachedRun:
         facts["warnings"] = to_json(facts["warnings"])
         lookups = {"places": probes.places, "contents": probes.contents}
         self.store.write(self.key, {**lookups, **facts}, data)
+
+
+def remember_types(line: CommandLine, args: Sequence[str]) -> None:
+    """Keep the types that a command gave a kernel, of which an editor may know none."""
+    path = str(line.source)
+    if (args or line.const) and path.endswith(".py") and not line.no_cache:
+        words = {name: getattr(line, name) for name in ("kernel", "target", "nki", "grid", "lnc")}
+        remember(path, {**words, "arg": [*args], "const": [*line.const]})
 
 
 def tell_prints(session: Session, messages: Sequence[str]) -> None:
