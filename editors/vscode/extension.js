@@ -60,11 +60,12 @@ async function compile() {
   );
 }
 
-async function run() {
+// Has the server carry out one of its own commands.
+async function ask(command) {
   if (!(await saved())) return;
   if (!client.isRunning()) return vscode.window.showErrorMessage("nkic's server is not running.");
   const uri = client.code2ProtocolConverter.asUri(vscode.window.activeTextEditor.document.uri);
-  await vscode.commands.executeCommand("nkic.run", uri); // the server's
+  await vscode.commands.executeCommand(command, uri);
 }
 
 async function show(form) {
@@ -83,7 +84,8 @@ async function activate(context) {
   const commands = {
     "nkic.restart": restart,
     "nkic.compile": compile,
-    "nkic.runKernel": run,
+    "nkic.runKernel": () => ask("nkic.run"),
+    "nkic.openReport": () => ask("nkic.report"),
     "nkic.schedule": () => show("sched"),
     "nkic.assembly": () => show("asm"),
   };

@@ -166,7 +166,7 @@ _KINDS = {
 }
 ASKING = "argument-type-missing"
 SAFE = "MachineApplicable"
-RUN, MIGRATE = "nkic.run", "nkic.migrate"
+RUN, REPORT, MIGRATE = "nkic.run", "nkic.report", "nkic.migrate"
 
 
 class Text:

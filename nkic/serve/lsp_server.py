@@ -13,15 +13,16 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import msgpack
 from lsprotocol import types
 from pygls import uris
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.workspace import TextDocument
 
@@ -37,6 +38,7 @@ from nkic.serve import lsp_child
 from nkic.serve.lsp_answers import (
     FILES,
     MIGRATE,
+    REPORT,
     RUN,
     Answer,
     Text,
@@ -133,15 +135,15 @@ class Failed(Exception):
     """A command failed: its messages."""
 
 
-async def ran(path: str) -> tuple[str, Mapping[int, str]]:
+async def ran(path: str, page: str = "") -> tuple[str, Mapping[int, str]]:
     """Run a kernel on random numbers; return a summary, and what each line costs.
 
-    Raises `Failed`.
+    If `page` is a path, a page about the run is written there. Raises `Failed`.
     """
     with TemporaryDirectory() as folder:
         kernel = str(Path(folder, "kernel.neff"))
         await _done(path, *NKIC, path, "-o", kernel)
-        words = (kernel, "--fill", "randn(0)", "--json")
+        words = (kernel, "--fill", "randn(0)", "--json", *["--report", f"html={page}"] * bool(page))
         out, _ = await _done(path, *NKI_RUN, "profile", *words)
     report = json.loads(out)
     cycles, time = report["cycles"], max(report["time_ns"], 1)
@@ -230,6 +232,7 @@ class Server(LanguageServer):
         # Of documents that were run: the text, a summary, and what each line costs.
         self.runs: dict[str, tuple[str, str, Mapping[int, str]]] = {}
         self.at_work: asyncio.Task[Any] | None = None  # the last one
+        self.pages: TemporaryDirectory[str] | None = None  # about runs
         self.on_save: asyncio.Task[None] | None = None  # kept, or it might end early
 
     # ---- documents -----------------------------------------------------------------------------
@@ -480,14 +483,14 @@ def hover(params: types.HoverParams) -> types.Hover | None:
     text, answer = server.text(uri), server.answers.get(uri)
     line, column, dotted = _word(text, params.position)
     name = find(text.source.text, dotted)
+    cost = cost_of(answer, line, column) if server.current(uri) and answer else ""
     if name is not None:
         profile, target = _facts(answer)
         missing = name.missing(profile, target)
         here = f"{profile.label} on {target.name}"
-        cost = cost_of(answer, line, column) if server.current(uri) and answer else ""
         page = f"**Not in NKI {here}: {missing}.**\n\n" * bool(missing) + name.page(cost)
     else:
-        page = tensor_page(answer, dotted.partition(".")[0], line) if answer else ""
+        page = cost or (tensor_page(answer, dotted.partition(".")[0], line) if answer else "")
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page)) if page else None
 
 
@@ -599,6 +602,24 @@ async def run(uri: str) -> None:
     server.workspace_inlay_hint_refresh(None)
 
 
+@server.command(REPORT)
+async def report(uri: str) -> None:
+    """Run the kernel of a document on random numbers, and show the page about the run."""
+    server.pages = server.pages or TemporaryDirectory(prefix="nkic-")
+    folder = mkdtemp(dir=server.pages.name)
+    page = Path(folder, Path(server.path(uri)).name).with_suffix(".html")
+    try:
+        await server.carry_out(uri, partial(ran, page=str(page)))
+    except Failed as failed:
+        server.say(str(failed), types.MessageType.Error)
+        return
+    shown = types.ShowDocumentParams(page.as_uri(), external=True)
+    with suppress(JsonRpcException):  # of an editor that shows no pages
+        if (await server.window_show_document_async(shown)).success:
+            return
+    server.say(f"the page about the run is {page}")
+
+
 @server.command(MIGRATE)
 async def migrate(uri: str) -> None:
     """Rewrite the kernel of a document for a later NKI, and say how the two compare."""
@@ -634,4 +655,6 @@ def serve() -> int:
     with os.fdopen(os.dup(0), "rb") as stdin, os.fdopen(os.dup(1), "wb") as stdout:
         server.start_io(stdin, stdout)
     server.checker.stop()
+    if server.pages is not None:
+        server.pages.cleanup()
     return 0

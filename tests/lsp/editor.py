@@ -32,9 +32,12 @@ class Editor:
         self.said: list[types.ShowMessageParams] = []
         self.applied: list[types.WorkspaceEdit] = []
         self.statuses: list[tuple[str, str, str]] = []  # URI, text and tooltip
+        self.shown: list[str] = []  # the URIs of pages
+        self.shows = True
         self.refreshed = 0
         self.client.feature(types.WINDOW_SHOW_MESSAGE)(lambda params: self.said.append(params))
         self.client.feature(types.WORKSPACE_APPLY_EDIT)(lambda params: self._apply(params))
+        self.client.feature(types.WINDOW_SHOW_DOCUMENT)(lambda params: self._show(params))
         self.client.feature("nkic/status")(lambda params: self._status(params))
         self.client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)(lambda params: self._refresh())
 
@@ -42,6 +45,11 @@ class Editor:
         with self._news:
             self.published.append(params)
             self._news.notify_all()
+
+    def _show(self, params: types.ShowDocumentParams) -> types.ShowDocumentResult:
+        assert params.external
+        self.shown.append(params.uri)
+        return types.ShowDocumentResult(self.shows)
 
     def _status(self, params: Any) -> None:
         with self._news:

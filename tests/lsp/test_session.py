@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pytest
 from lsprotocol import types
@@ -257,6 +258,31 @@ def test_hover_counts_the_forms_of_a_call(editor: Editor) -> None:
     assert "Here" in hovered(editor, "forms.py", position("\n" + text, "tensor_tensor"))
 
 
+BETA1 = """\
+# /// nkic
+# [args]
+# a = "float32[128, 512]"
+# ///
+import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def double(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nl.store(out, nl.multiply(nl.load(a), 2.0))
+    return out
+"""
+CALLS = {"store": "dma_copy", "multiply": "tensor_scalar", "load": "dma_copy"}
+
+
+def test_hover_shows_the_cost_of_calls_of_beta1(editor: Editor) -> None:
+    assert editor.open("beta1.py", BETA1) == []
+    told = {name: hovered(editor, "beta1.py", position(BETA1, f"nl.{name}", 4)) for name in CALLS}
+    for name, instruction in CALLS.items():
+        assert re.match(rf"\*\*Here\*\*, on trn2:\n\n- `{instruction}` ", told[name]), told[name]
+
+
 def test_the_status_is_time_and_memory(editor: Editor) -> None:
     editor.open("status.py", RIGHT)
     told = editor.status("status.py", "nkic: about ")
@@ -340,6 +366,22 @@ def test_a_run_shows_the_cycles_of_lines(editor: Editor) -> None:
     assert editor.refreshed == before + 1
     editor.change("run.py", RIGHT + "# another text\n")
     assert not [h for h in hints(editor, "run.py") if "cycles" in str(h.label)]
+
+
+def test_a_page_about_a_run_is_shown(editor: Editor) -> None:
+    editor.open("page.py", RIGHT)
+    (editor.folder / "page.py").write_text(RIGHT)
+    assert editor.command("nkic.report", "page.py") == []
+    page = Path(unquote(urlparse(editor.shown[-1]).path))
+    assert page.name == "page.html" and "<title>add" in page.read_text("utf-8")
+    editor.shows = False
+    (said,) = editor.command("nkic.report", "page.py")
+    editor.shows = True
+    assert said.message.startswith("the page about the run is /") and "page.html" in said.message
+    (editor.folder / "page.py").write_text(WRONG)
+    editor.change("page.py", WRONG)
+    (said,) = editor.command("nkic.report", "page.py")
+    assert said.type is types.MessageType.Error and "no `addd`" in said.message
 
 
 def test_a_saved_kernel_is_run_if_the_settings_say_so(editor: Editor) -> None:

@@ -40,6 +40,7 @@ def test_every_command_of_the_extension(tmp_path: Path) -> None:
     assert seen["diagnostics"] == seen["again"] == []
     assert seen["servers"] == 1, "after several restarts at once"
     ((kind, text),) = seen["said"]
+    assert seen["opened"] == ["k.html"]
     assert kind == "information" and text.startswith("double: 3,747 cycles")
     assert seen["nkic.schedule"].startswith("program double on trn2")
     assert seen["nkic.assembly"].startswith("nkix")
@@ -54,7 +55,7 @@ def test_a_kernel_with_a_mistake(tmp_path: Path) -> None:
     ((line, text),) = seen["diagnostics"]
     assert line == 14 and text.startswith("`nki.language` has no `multipy`")
     assert seen["again"] == seen["diagnostics"], "the server that was started again says the same"
-    shown = [text for _, text in seen["said"][1:]]  # of the schedule and of the assembly
+    shown = [text for _, text in seen["said"][2:]]  # of the schedule and of the assembly
     assert len(shown) == 2
     assert {text for text, _ in seen["status"]} == {"nkic: 1 error"}
     assert all(t.endswith("`nki.language` has no `multipy`") for t in shown)

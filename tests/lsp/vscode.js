@@ -11,7 +11,7 @@ const [modules, nkic, kernel] = process.argv.slice(2);
 const extension = path.join(__dirname, "../../editors/vscode/extension.js");
 const { contributes } = JSON.parse(fs.readFileSync(path.join(path.dirname(extension), "package.json")));
 const settings = { command: nkic, debounce: 20, seconds: 60, memory: 2048, shapes: true };
-const seen = { commands: contributes.commands.map((command) => command.command), said: [], tasks: [], status: [] };
+const seen = { commands: contributes.commands.map((command) => command.command), said: [], tasks: [], status: [], opened: [] };
 const registered = new Map(), providers = {}, waiting = [], listeners = {};
 let diagnostics;
 
@@ -49,7 +49,7 @@ const vscode = rest(
     Disposable: class { dispose() {} },
     ProcessExecution: class { constructor(command, args) { Object.assign(this, { command, args }); } },
     Task: class { constructor(kind, scope, name, source, execution) { Object.assign(this, { execution }); } },
-    env: { language: "en", appName: "stand-in" },
+    env: { language: "en", appName: "stand-in", openExternal: async (page) => !!seen.opened.push(path.basename(page.toString())) },
     extensions: { getExtension: () => undefined },
     tasks: rest({ executeTask: async (task) => seen.tasks.push(task.execution.args.map((a) => path.basename(a))) }, member),
     commands: rest({
