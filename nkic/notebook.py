@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import threading
+import time
 import warnings
 from argparse import SUPPRESS, BooleanOptionalAction
 from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from html import escape
 from traceback import walk_tb
 from types import TracebackType
@@ -15,12 +18,13 @@ from typing import Any, get_args
 
 from IPython.core.magic import no_var_expand
 from IPython.core.magic_arguments import MagicArgumentParser
-from IPython.display import display
+from IPython.display import HTML, display
 
 from nkic.api import ApiError, Called, CompileError, Result, call
 from nkic.api.functions import is_host
 from nkic.api.loading import with_cells
 from nkic.api.options import Calling
+from nkic.api.running import PROGRESS
 from nkic.base.diagnostics import Level
 from nkic.base.render import render
 from nkic.nki import install
@@ -88,6 +92,55 @@ def _show_warnings(called: Called, codes: Container[str]) -> set[str]:
     return {diagnostic.code.number for diagnostic in found}
 
 
+# ---- A bar while a call lasts --------------------------------------------------------------------
+
+AFTER, EVERY = 1.0, 0.25  # seconds until it appears, and between two changes
+
+
+@contextmanager
+def _progress(shell: Any, kernel: str) -> Iterator[None]:
+    """Show a bar once a call has lasted a while, and take it away at the end."""
+    if getattr(shell, "kernel", None) is None:  # IPython in a terminal
+        yield
+        return
+    ended, began = threading.Event(), time.monotonic()
+    done: tuple[int, int | None] = (0, None)
+
+    def tell(count: int, total: int | None) -> None:
+        nonlocal done
+        done = (count, total)
+
+    def show() -> None:
+        handle = None
+        while not ended.wait(AFTER if handle is None else EVERY):
+            bar = HTML(_bar(kernel, *done, time.monotonic() - began))
+            if handle is None:
+                handle = display(bar, display_id=True)
+            else:
+                handle.update(bar)
+        if handle is not None:
+            handle.update(HTML(""))
+
+    # The context of the cell, to which what a thread shows belongs.
+    thread = threading.Thread(target=copy_context().run, args=(show,), daemon=True)
+    before = PROGRESS.set(tell)
+    thread.start()
+    try:
+        yield
+    finally:
+        PROGRESS.reset(before)
+        ended.set()
+        thread.join()
+
+
+def _bar(kernel: str, done: int, total: int | None, seconds: float) -> str:
+    share = f' value="{min(done, total)}" max="{total}"' if total else ""
+    doing = f"{done:,} instructions" if done else "compiling"
+    if total:
+        doing = f"{done:,} of {total:,} instructions"
+    return f"<progress{share}></progress> {escape(kernel)}: {doing}, {seconds:.0f} s"
+
+
 # ---- %%nki ---------------------------------------------------------------------------------------
 
 
@@ -132,7 +185,8 @@ def _call(shell: Any, kernel: str, words: Iterable[str], options: Mapping[str, A
     chosen = {name: _option(shell, name, given) for name, given in options.items()}
     shown: set[str] = set()
     try:
-        with warnings.catch_warnings(record=True) as caught:  # the user's filters still apply
+        # The user's filters still apply.
+        with warnings.catch_warnings(record=True) as caught, _progress(shell, kernel):
             called = call(shell.ev(kernel), args, kwargs, evaluate="closed", **chosen)
         shown = _show_warnings(called, {getattr(one.message, "code", "") for one in caught})
     finally:

@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # Lines and files of each room of nkic/. A number falls with its room, as the test says. One that
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
-    ".": (608, 4),
+    ".": (662, 4),
     "base": (3_870, 17),
     "machine": (9_475, 27),
     "source": (5_927, 14),
@@ -33,7 +33,7 @@ BUDGET = {
     "simulate": (16_943, 43),
     "report": (6_798, 19),
     "migrate": (6_886, 18),
-    "api": (3_389, 12),
+    "api": (3_398, 12),
     "judge": (3_280, 10),
     "serve": (2_152, 7),
     "nki": (2_385, 11),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -39,6 +40,7 @@ from nkic.machine.targets import TARGETS
 from nkic.report import run_report, timeline
 from nkic.report.figures import figures, run_options
 from nkic.report.page import page
+from nkic.report.resources import executions
 from nkic.report.run_report import RunReport
 from nkic.report.timeline import Stretch
 from nkic.report.verdict import Insight, insight
@@ -54,6 +56,10 @@ from nkic.simulate.result import Busy, Recorded
 from nkic.simulate.watching import Dump, Dumps, Tap, Watches, text
 
 EVERYTHING = "all"
+# Told now and then how many instructions of a run are done, and of how many if that is known.
+PROGRESS: ContextVar[Callable[[int, int | None], object] | None] = ContextVar(
+    "PROGRESS", default=None
+)
 
 
 class Dumped(NamedTuple):
@@ -363,6 +369,9 @@ def _run(
         warning_levels = call_options.get("levels") or DEFAULT
         input_remarks = [_reported(executable, b.remarks, warning_levels, NkicError) for b in bound]
         seen = Inspection(call_options, len(inputs))
+        if (tell := PROGRESS.get()) is not None:
+            total = (executions(executable) or 0) * len(inputs) or None
+            settings = replace(settings, watch=lambda done: tell(done, total))
         results = simulate_ranks(executable, [b.arrays for b in bound], settings, seen.observers)
         seen.judge(len(inputs))
         run_remarks = [

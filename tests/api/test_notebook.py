@@ -22,7 +22,9 @@ from IPython.utils.capture import RichOutput, capture_output
 from traitlets.config import Config
 
 import nkic.nki
+import nkic.notebook
 from nkic import api
+from nkic.api.running import PROGRESS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/notebook.md"
 _CELL = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
@@ -230,6 +232,45 @@ def test_another_nki_stays(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "nki", theirs)
     notebook.run("%reload_ext nkic\nimport nki")
     assert notebook.shell.user_ns["nki"] is theirs and not nkic.nki.installed()
+
+
+LONG = KERNEL.replace(
+    "    nisa.tensor_scalar(", "    for i in range(4000):\n        nisa.tensor_scalar("
+)
+
+
+def test_a_bar_shows_how_far_a_call_is(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, bar: Any) -> None:
+            shown.append(bar.data)
+
+    def display(bar: Any, **options: Any) -> Handle:
+        assert options == {"display_id": True}
+        shown.append(bar.data)
+        return Handle()
+
+    monkeypatch.setattr(nkic.notebook, "display", display)
+    monkeypatch.setattr(nkic.notebook, "AFTER", 0)
+    monkeypatch.setattr(nkic.notebook, "EVERY", 0.002)
+    cell = f"%%nki kernel a -o called\n{LONG}"
+    notebook.run(cell)
+    assert shown == [], "a terminal has no bar"
+    notebook.shell.kernel = object()  # that of Jupyter
+    notebook.run(cell.replace("4000", "4001"))
+    assert shown[0] == "<progress></progress> kernel: compiling, 0 s" and shown[-1] == ""
+    pattern = (
+        r'<progress value="(\d+)" max="4003"></progress> kernel: [\d,]+ of 4,003 instructions,'
+    )
+    pattern += r" \d+ s"
+    far = [int(match[1]) for bar in shown if (match := re.fullmatch(pattern, bar))]
+    assert far and far == sorted(far) and far[-1] <= 4003
+    seen = len(shown)
+    monkeypatch.setattr(nkic.notebook, "AFTER", 60)
+    notebook.run("%nki kernel a")
+    assert len(shown) == seen, "a short call has none"
+    assert PROGRESS.get() is None
 
 
 # ---- The page ------------------------------------------------------------------------------------
