@@ -1,7 +1,8 @@
 """Draw the README's pictures from the output of the commands: `make pictures`.
 
 Each picture is a command on a kernel of docs/performance.md, as a terminal would show it, drawn by
-Rich's export. Nothing in them is fetched from the network.
+Rich's export. Another shows the same kernel as the language server describes it to an editor.
+Nothing in them is fetched from the network.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from rich.console import Console
+from lsprotocol import types
+from rich.console import Console, Group, RenderableType
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.syntax import Syntax
 from rich.text import Text
+
+from tests.lsp.editor import Editor, position
 
 PROJECT = Path(__file__).resolve().parents[1]
 FOLDER = PROJECT / "docs/pictures"
@@ -99,6 +107,43 @@ def _drawn(picture: Picture, printed: str) -> str:
     return _FONTS.sub("", drawn)
 
 
+EDITOR = "editor"  # the picture of docs/editor.md
+HOVERED = "nisa.nc_matmul"
+
+
+def in_editor() -> str:
+    """Draw a kernel with what the server replies: hints, cycles, a hover, and the status."""
+    source = HEAD + _kernels()["matmul.py"]
+    with TemporaryDirectory() as folder, Editor(Path(folder), seconds=60) as editor:
+        (Path(folder) / "matmul.py").write_text(source, encoding="utf-8")
+        editor.open("matmul.py", source)
+        editor.command("nkic.run", "matmul.py")
+        at = position(source, HOVERED, len("nisa."))
+        asked = types.HoverParams(editor.at("matmul.py"), at)
+        page = editor.await_(editor.client.text_document_hover_async(asked)).contents.value
+        whole = types.Range(types.Position(0, 0), types.Position(1000, 0))
+        wanted = types.InlayHintParams(editor.at("matmul.py"), whole)
+        hints = editor.await_(editor.client.text_document_inlay_hint_async(wanted))
+        status = next(text for _, text, _ in reversed(editor.statuses) if text)
+    shown: list[RenderableType] = []
+    for number, line in enumerate(source.splitlines()):
+        text = Syntax("", "python", theme="ansi_dark").highlight(line)
+        text.rstrip()
+        own = [hint for hint in hints if hint.position.line == number]
+        for hint in sorted(own, key=lambda hint: int(hint.position.character), reverse=True):
+            before, after = text.divide([hint.position.character])
+            text = before.append(f"  {hint.label}", "italic bright_black").append(after)
+        shown.append(Text(f"{number + 1:3}  ", "bright_black").append(text))
+        if number == at.line:
+            head, _, rest = page.partition("\n\n- `dst`")
+            panel = Panel(Markdown(head if rest else page, code_theme="ansi_dark"), width=100)
+            shown.append(Padding(panel, (0, 0, 0, 12)))
+    shown.append(Text(f" {status} ", "reverse", justify="right"))
+    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
+    console.print(Group(*shown))
+    return _FONTS.sub("", console.export_svg(title="matmul.py", unique_id=EDITOR))
+
+
 def texts(svg: str) -> str:
     """Return the words of a picture, line by line."""
     return "\n".join(unescape(one).replace("\xa0", " ").strip() for one in _TEXT.findall(svg))
@@ -107,7 +152,7 @@ def texts(svg: str) -> str:
 def main() -> None:
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
-    for name, svg in pictures():
+    for name, svg in (*pictures(), (EDITOR, in_editor())):
         (FOLDER / f"{name}.svg").write_text(svg, encoding="utf-8")
 
 

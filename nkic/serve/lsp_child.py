@@ -365,23 +365,23 @@ def _costs(program: Program, path: str) -> list[Json]:
                 kind = timings.cost_class(instruction)
                 first.setdefault(kind, instruction)
                 calls.setdefault(span, Counter())[kind] += 1
-    return [
-        {
-            "at": [span.line, span.column],
-            "forms": [
-                {**_form(first[kind], kind, program.target), "number": number}
-                for kind, number in counts.most_common(KINDS)
-            ],
-            "more": len(counts) - KINDS,
-        }
-        for span, counts in calls.items()
-    ]
+    forms = {kind: _form(instruction, kind, program.target) for kind, instruction in first.items()}
+    found = []
+    for span, kinds in calls.items():
+        counts = Counter[str]()
+        for kind, number in kinds.items():
+            counts[forms[kind]] += number  # classes may differ in what costs no time
+        told = [{**json.loads(form), "number": n} for form, n in counts.most_common(KINDS)]
+        at = [span.line, span.column]
+        found.append({"at": at, "forms": told, "more": len(counts) - KINDS})
+    return found
 
 
-def _form(instruction: Instruction, kind: CostClass, target: Target) -> Json:
+def _form(instruction: Instruction, kind: CostClass, target: Target) -> str:
+    """Return what is told of an instruction, as JSON."""
     tiles = instruction.facts(target).tiles.items()
     by = kind.first.by if kind.engine is Engine.DMA else None
-    return {
+    form = {
         "name": instruction.row.name,
         "engine": kind.engine.value,
         "tiles": [[n, f"{t.dtype.name}[{t.partitions}, {t.free}]"] for n, t in tiles],
@@ -389,3 +389,4 @@ def _form(instruction: Instruction, kind: CostClass, target: Target) -> Json:
         "by": by.value if by else "",
         "trigger_ns": kind.first.trigger / 1000,
     }
+    return json.dumps(form)
