@@ -97,10 +97,14 @@ NEAR = (
 
 
 class Room(NamedTuple):
-    """Modules, as patterns under nkic/, and their tests."""
+    """Modules, as patterns under nkic/, and their tests.
+
+    `own`: random mutants are tried with these tests, not with those near all stages.
+    """
 
     patterns: tuple[str, ...]
     tests: tuple[str, ...]
+    own: bool = False
 
     def modules(self) -> list[Path]:
         """Return the modules, in order."""
@@ -147,9 +151,11 @@ ROOMS = {
     ),
     "check": Room(
         ("compiler/check.py", "compiler/check_memory.py"),
-        (*(f"{U}compiler/test_{n}.py" for n in ("check_warnings", "unwritten", "bound", "fixes",
-                                                "iterations", "pipeline")),
-         f"{U}simulate/test_definedness.py", "tests/test_files.py"),
+        (*(f"{U}compiler/test_{n}.py" for n in ("check", "check_memory", "check_warnings",
+                                                "lower_groups", "unwritten")),
+         f"{U}machine/instructions/test_row_warnings.py", f"{U}simulate/test_definedness.py",
+         "tests/property/test_views.py", "tests/test_files.py", f"{U}test_exact.py"),
+        own=True,
     ),
     "semantics": Room(
         ("simulate/semantics/*.py",),
