@@ -26,7 +26,7 @@ BUDGET = {
     "interpret": (16_171, 45),
     "language": (14_385, 44),
     "specialise": (4_394, 12),
-    "compiler": (9_422, 22),
+    "compiler": (9_412, 22),
     "prove": (2_886, 8),
     "artifact": (5_502, 16),
     "simulate": (16_943, 43),

@@ -15,7 +15,7 @@ from nkic.base.profiles import find as profile_named
 from nkic.base.source import Span
 from nkic.base.text import plural
 from nkic.machine.operands import Depends, Operand, Violation
-from nkic.machine.patterns import Dims, elements, merged, repeats, run
+from nkic.machine.patterns import Dims, bounds, elements, merged, repeats, run
 from nkic.machine.rules import violations
 from nkic.machine.targets import MEMORIES, PARTITIONS
 from nkic.program.effects import Operands, Uses, accesses_of
@@ -50,15 +50,16 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
             return violation
     if dynamic is not None and dynamic.kind == "columns":
         return None
+    dims = tuple(zip(view.strides, view.shape, strict=True))
     if not tensor.on_chip:
         skip = int(dynamic is not None and dynamic.kind == "vector")
         size = tensor.bytes // view.dtype.size
-        text = _linear(view.shape[skip:], view.strides[skip:], view.offset, size)
+        text = _linear(dims[skip:], view.offset, size)
     else:
-        text = _on_chip(view.shape, view.strides, view.offset, view.pitch, tensor.partitions)
+        text = _on_chip(dims, view.offset, view.pitch, tensor.partitions)
     if not text:
         return None
-    pattern = [list(pair) for pair in zip(view.strides, view.shape, strict=True)]
+    pattern = [list(pair) for pair in dims]
     return Violation(
         "pattern-out-of-bounds",
         f"{instruction}: `{operand}` {text} of `{tensor.name}`; its pattern is {pattern} "
@@ -68,8 +69,8 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
     )
 
 
-def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size: int) -> str:
-    low, high = _ends(shape, strides)
+def _linear(dims: Dims, offset: int, size: int) -> str:
+    low, high = bounds(dims)
     low, high = offset + low, offset + high
     if low < 0:
         return f"begins at element {low}, before the first"
@@ -77,27 +78,19 @@ def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size:
 
 
 @lru_cache(maxsize=65536)
-def _ends(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
-    """Return the lowest and highest element, relative to the offset."""
-    reaches = [stride * (num - 1) for stride, num in zip(strides, shape, strict=True)]
-    return sum(r for r in reaches if r < 0), sum(r for r in reaches if r > 0)
-
-
-@lru_cache(maxsize=65536)
-def _on_chip(
-    shape: tuple[int, ...], strides: tuple[int, ...], offset: int, pitch: int, partitions: int
-) -> str:
-    if shape[0] > 1 and strides[0] != pitch:
+def _on_chip(dims: Dims, offset: int, pitch: int, partitions: int) -> str:
+    (step, count), *free = dims
+    if count > 1 and step != pitch:
         return (
-            f"walks partitions with step {strides[0]}; the step must be the {pitch} elements "
+            f"walks partitions with step {step}; the step must be the {pitch} elements "
             "per partition"
         )
     start, first = divmod(offset, pitch)
     if start < 0:
         return f"begins at element {offset}, before the first"
-    if start + shape[0] > min(partitions, PARTITIONS):
-        return f"reaches partition {start + shape[0] - 1}; there are {partitions}, from 0,"
-    low, high = _ends(shape[1:], strides[1:])
+    if start + count > min(partitions, PARTITIONS):
+        return f"reaches partition {start + count - 1}; there are {partitions}, from 0,"
+    low, high = bounds(tuple(free))
     low, high = first + low, first + high
     if low < 0:
         return f"begins at element {low} of a partition, before the first"

@@ -147,7 +147,9 @@ ROOMS = {
     ),
     "beta1": Room(
         ("language/beta1/*.py",),
-        tuple(f"{U}language/test_beta1{part}.py" for part in ("", "_api", "_repeated")),
+        (*(f"{U}language/test_beta1{part}.py" for part in ("", "_api", "_repeated")),
+         *_in("tests/beta1"), "tests/test_files.py"),
+        own=True,
     ),
     "check": Room(
         ("compiler/check.py", "compiler/check_memory.py"),
@@ -159,26 +161,35 @@ ROOMS = {
     ),
     "semantics": Room(
         ("simulate/semantics/*.py",),
-        (*_in(f"{U}simulate/semantics"), f"{U}simulate/test_accumulate.py",
-         *_in(f"{U}simulate/numerics"), "tests/property/test_instructions.py"),
+        (*_in(f"{U}simulate/semantics"), *_in(f"{U}simulate/numerics"),
+         *(f"{U}simulate/test_{n}.py" for n in ("accumulate", "lost", "remarks", "cores",
+                                                "definedness")),
+         *(f"{U}language/test_{n}.py" for n in ("collectives", "collectives_counted", "indirect",
+                                                "dynamic", "device_loops")),
+         "tests/property/test_instructions.py"),
+        own=True,
     ),
     "spill": Room(
         ("compiler/spill.py",),
         (f"{U}compiler/test_spill.py", f"{U}prove/test_prove_spilled.py",
          "tests/property/test_stage_pages.py"),
+        own=True,
     ),
     "clock": Room(
         ("simulate/machine.py", "simulate/streams.py"),
         (*(f"{U}simulate/test_{n}.py" for n in ("clock", "machine", "cores", "psum", "exclusive",
-                                                "bands")), f"{U}test_exact.py"),
+                                                "bands", "races")), f"{U}test_exact.py"),
+        own=True,
     ),
     "search": Room(
         ("compiler/search.py",),
         (f"{U}compiler/test_search.py", f"{U}compiler/test_pipeline.py"),
+        own=True,
     ),
     "field": Room(
         ("simulate/field/*.py",),
         tuple(f"tests/equal/test_{n}.py" for n in ("field", "pairs", "proofs", "drawn", "limits",
                                                    "references", "mutants", "command")),
+        own=True,
     ),
 }  # fmt: skip
