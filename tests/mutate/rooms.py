@@ -164,6 +164,7 @@ ROOMS = {
         (*_in(f"{U}simulate/semantics"), *_in(f"{U}simulate/numerics"),
          *(f"{U}simulate/test_{n}.py" for n in ("accumulate", "lost", "remarks", "cores",
                                                 "definedness")),
+         f"{U}simulate/bounds/test_hidden.py",
          *(f"{U}language/test_{n}.py" for n in ("collectives", "collectives_counted", "indirect",
                                                 "dynamic", "device_loops")),
          "tests/property/test_instructions.py"),

@@ -180,6 +180,8 @@ KERNEL = """# /// nkic
 # w1 = "float32[1, 512]"
 # w2 = "float32[2, 512]"
 # tall = "float32[200, 4]"
+# h = "float32[2, 256]"
+# h3 = "float32[1, 2, 256]"
 # ///
 import nki
 import nki.isa as nisa
@@ -187,7 +189,7 @@ import nki.language as nl
 
 
 @nki.jit
-def kernel(x, w, w1, w2, tall):
+def kernel(x, w, w1, w2, tall, h, h3):
     out = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
     t = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
     s = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
@@ -218,7 +220,8 @@ ROWS = [
     "activation(dst=t, data=t, op=nl.exp, bias=two[:, 0:1])",
 ]
 ELEMENTS = [
-    *(f"dma_copy(dst=t, src={src})" for src in ("w", "w1", "w2", "w2[0:1]", "one", "one[0:64]")),
+    *(f"dma_copy(dst=t, src={src})" for src in ("w", "w1", "w2", "w2[0:1]", "h", "h3")),
+    *(f"dma_copy(dst=t, src={src})" for src in ("one", "one[0:64]")),
     *(f"dma_copy(dst=out, src={src})" for src in ("w", "t[0:1]", "one")),
     "tensor_copy(dst=t, src=one)",
     "tensor_copy(dst=t, src=cube)",

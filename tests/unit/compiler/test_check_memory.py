@@ -176,6 +176,21 @@ def test_what_is_read_before_it_is_written(body: str, slug: str) -> None:
     assert [one.code.slug for one in said(body, PART, WHOLE)] == ([slug] if slug else [])
 
 
+@pytest.mark.parametrize(
+    ("body", "end"),
+    [
+        ("nisa.tensor_copy(t, u)", "which nothing reads"),
+        (
+            "nisa.tensor_copy(t, u); nisa.tensor_scalar(t, u, nl.add, 1.0); nisa.tensor_copy(u, t)",
+            "which tensor_scalar overwrites before anything has read it",
+        ),
+    ],
+)
+def test_what_nothing_reads(body: str, end: str) -> None:
+    (found,) = said(body, "result-not-read")
+    assert found.message == f"tensor_copy writes `t`, {end}"
+
+
 # ---- Where cores meet ----
 
 
