@@ -567,9 +567,11 @@ class _UnreadFinder:
                 if reads and before is not None:
                     self.used.update([write.number for write, _ in pending.pop(cell)])
                     before = None
-                if writes and before is None:
+                if not writes:
+                    continue
+                if before is None:
                     pending[cell] = ((instruction, operands[index]),)  # type: ignore[assignment]
-                elif writes and before is not None:
+                else:
                     self._write_over(cell, instruction, operands[index], before)
 
     def _write_over(

@@ -304,6 +304,19 @@ def test_the_declaration_is_that_of_what_is_wrong(body: str, label: str) -> None
     assert [one.labels[0].text for one in errors(f"nisa.{body}")] == [label]
 
 
+def test_what_an_offset_is_read_from_is_no_operand_that_overlaps() -> None:
+    body = """i = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.memset(dst=i, value=0)
+    moved = t.ap([[512, 128], [1, 8]], scalar_offset=i, indirect_dim=1)
+    nisa.tensor_copy(dst=t[:, 0:8], src=moved)
+    nisa.dma_copy(dst=out, src=t)"""
+    assert not [
+        one.code.slug
+        for one in compile_text(KERNEL.format(nki="0.7", body=body))
+        if "overlap" in one.code.slug
+    ]
+
+
 @pytest.mark.parametrize(("num", "slugs"), [(256, ["element-written-twice"]), (257, [])])
 def test_long_patterns_are_not_looked_at(num: int, slugs: list[str]) -> None:
     plain = program(TEXT)

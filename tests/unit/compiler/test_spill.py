@@ -117,7 +117,7 @@ def test_a_constant_is_made_again() -> None:
     lines = [fill(0, 0, 3.0), loaded(1, 1), double(2, 2, 1), stored(3, 2), double(4, 3, 0)]
     made = spilled(text(*lines, stored(5, 3)), share=0.8)
     (away,) = made.away[0]
-    assert (away.stored, away.loaded, away.remade, made.traffic.loaded) == (0, 0, 1, 0)
+    assert (away.stored, away.loaded, away.remade) == made.traffic == (0, 0, 1)
     assert [one.attribute("value") for one in code(made.program) if one.row.name == "memset"] == [
         3.0,
         3.0,
