@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,14 @@ from nkic.compiler.bound import bound
 from nkic.compiler.depend import depend
 from nkic.compiler.pipeline import compile_source
 from nkic.compiler.schedule import schedule
-from nkic.compiler.search import ScheduledProgram, plan, run_ns, search
+from nkic.compiler.search import (
+    ScheduledProgram,
+    _banks_are_shared,
+    fit,
+    plan,
+    run_ns,
+    search,
+)
 from nkic.compiler.semaphores import Timings
 from nkic.machine.targets import TRN2, Buffer, Engine
 from nkic.machine.timing import semaphore_ps
@@ -210,6 +218,88 @@ def test_a_tensor_larger_than_its_share_cannot_be_planned() -> None:
     found = pairs(2)
     (graph,) = depend(found)
     assert plan(found.cores[0], graph, found.target, 0.1, by_program=False) is None
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_plans_are_placed_without_packing_first(
+    pack: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, asked = pairs(2), list[bool | None]()
+
+    def allocated(lowered: Program, graphs: Any, report: Reporter, *given: Any) -> Any:
+        asked.append(given[1] if given else None)
+        if asked[-1] is not pack:
+            report.error("sbuf-overflow", "there is no room", found.tensors[0].at)
+            raise CompileFailed(report.all)
+        return lowered, graphs
+
+    monkeypatch.setattr("nkic.compiler.search.allocate", allocated)
+    placed, _ = fit(found, depend(found), Reporter())
+    assert len(placed.cores[0]) == len(found.cores[0])
+    assert asked == ([None, *[False] * 6, True] if pack else [None, False])
+
+
+def test_what_no_order_has_room_for_is_said_of_the_program_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An order that could not be planned is not tried again with less memory."""
+    found, shares = pairs(8), list[tuple[float, bool]]()
+
+    def planned(_: Any, __: Any, ___: Any, share: float, by_program: bool) -> None:
+        shares.append((share, by_program))
+
+    def allocated(_: Any, __: Any, report: Reporter, *given: Any) -> None:
+        report.error("sbuf-overflow", "there is no room", found.tensors[0].at)
+        raise CompileFailed(report.all)
+
+    monkeypatch.setattr("nkic.compiler.search.plan", planned)
+    monkeypatch.setattr("nkic.compiler.search.allocate", allocated)
+    with pytest.raises(CompileFailed) as failure:
+        fit(found, depend(found), Reporter())
+    assert [one.message for one in failure.value.diagnostics] == ["there is no room"]
+    assert shares == [(1.0, False), (1.0, True)]
+
+
+@pytest.mark.parametrize(
+    ("cores", "level", "asked"), [(1, 1, False), (1, 2, False), (2, 1, False), (2, 2, True)]
+)
+def test_runs_are_timed_where_several_cores_may_wait(
+    cores: int, level: int, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = pairs(2)
+    found = replace(found, cores=found.cores * cores)
+    first, times = first_found(found), list[float]()
+
+    def timed(scheduled: ScheduledProgram) -> float:
+        times.append(scheduled.schedule.estimate_ns)
+        return times[-1]
+
+    monkeypatch.setattr("nkic.compiler.search.run_ns", timed)
+    done = search(found, lambda: depend(found), first, level)
+    assert bool(times) is asked and done.searched is not None
+    assert done.searched.first_ns == first.schedule.estimate_ns
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lines", "shared"),
+    [
+        ([512] * 8, 8, False),
+        ([512] * 9, 9, True),
+        ([512] * 9, 1, False),
+        ([512] * 9, 2, True),
+        ([513] * 4 + [1], 2, True),  # two banks each, and one
+        ([513] * 4, 4, False),
+        ([4096], 1, False),
+    ],
+)
+def test_banks_are_shared_by_tiles_of_several_declarations(
+    sizes: list[int], lines: int, shared: bool
+) -> None:
+    tensors = [
+        f"%{i} p{i}: float32[128, {size}] psum @k.py:{min(i, lines - 1) + 1}:1-9:9"
+        for i, size in enumerate(sizes)
+    ]
+    assert _banks_are_shared(program("\n".join([*tensors, "core"]))) is shared
 
 
 def test_level_0_keeps_program_order_on_each_engine() -> None:
