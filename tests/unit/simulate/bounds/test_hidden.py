@@ -168,6 +168,27 @@ def test_products_that_do_not_cancel(left: Any, right: Any) -> None:
     assert multiplied(left, right) == []
 
 
+@pytest.mark.parametrize("op", ["add", "average"])
+@pytest.mark.parametrize(("rest", "count"), [(4.8e-5, 48), (4.8e-3, 0)])
+def test_what_float32_loses_little_by_little(op: str, rest: float, count: int) -> None:
+    """126 numbers that are each less than half of the last bit of 1."""
+    x = np.full((128, 48), 3e-8, F)
+    x[0], x[-1] = 1, F(rest) - 1
+    name = "tensor_partition_reduce"
+    found = hidden(run(BODIES[name].replace("nl.add", f"nl.{op}"), x))
+    assert [one.split(" sums")[0] for one in found] == [f"{name}: {count}"] * (count > 0)
+
+
+@pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
+def test_a_product_overflows_whatever_the_scale_of_its_factors(scale: float) -> None:
+    left = np.full((128, 1), scale, F)
+    right = np.zeros((128, 8), F)
+    right[:4, 5] = np.array((3e38, 3e38, -3e38, -3e38), F) * F(min(1.0, 1 / scale))
+    left[:4] *= F(max(1.0, 1 / scale)) if scale < 1 else 1
+    found = multiplied(left, right)
+    assert [one.split(" in between")[0] for one in found] == ["nc_matmul: 1 sum overflows float32"]
+
+
 def test_terms_of_a_reduction_that_cancel() -> None:
     """Means and sums of the numbers of each row; a sum that is small by chance is none."""
     x = np.ascontiguousarray(cancelling(48, 128).T)
