@@ -179,7 +179,8 @@ ROOMS = {
     "clock": Room(
         ("simulate/machine.py", "simulate/streams.py"),
         (*(f"{U}simulate/test_{n}.py" for n in ("clock", "machine", "cores", "psum", "exclusive",
-                                                "bands", "races")), f"{U}test_exact.py"),
+                                                "bands", "races", "remarks")),
+         f"{U}language/test_collectives.py", f"{U}test_exact.py"),
         own=True,
     ),
     "search": Room(

@@ -13,14 +13,16 @@ from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.compiler import remarks as allocated
-from nkic.compiler.allocate import allocate, peak
+from nkic.compiler.allocate import allocate, lifetimes_in, peak, space_of
 from nkic.compiler.bound import bound
 from nkic.compiler.depend import depend
 from nkic.compiler.pipeline import compile_source
-from nkic.compiler.schedule import schedule
+from nkic.compiler.schedule import Orderer, schedule
 from nkic.compiler.search import (
     ScheduledProgram,
     _banks_are_shared,
+    _Memory,
+    _Planner,
     fit,
     plan,
     run_ns,
@@ -29,6 +31,7 @@ from nkic.compiler.search import (
 from nkic.compiler.semaphores import Timings
 from nkic.machine.targets import TRN2, Buffer, Engine
 from nkic.machine.timing import semaphore_ps
+from nkic.program.effects import touches_of
 from nkic.program.program import Program, Slot, Stream, instructions
 from nkic.program.text import read_program, schedule_text
 from nkic.prove import prove_addresses, prove_order, read
@@ -191,13 +194,64 @@ def test_the_bound_adds_what_an_engine_cannot_overlap() -> None:
     assert lower_bound(found) * 1000 >= total
 
 
-def test_a_plan_keeps_within_its_share_of_memory() -> None:
+@pytest.mark.parametrize(("over", "asked"), [(1.005, False), (1.02, True)])
+def test_the_graphs_are_asked_for_if_the_busiest_engine_does_not_bound_the_time(
+    over: float, asked: bool
+) -> None:
+    found, calls = pairs(2), list[int]()
+    first = first_found(found)
+    later = replace(first.schedule, estimate_ns=over * first.schedule.busiest_ns)
+
+    def graphs() -> Any:
+        calls.append(1)
+        return depend(found)
+
+    search(found, graphs, first._replace(schedule=later), 1)
+    assert bool(calls) is asked
+
+
+def test_the_first_of_equals_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = pairs(4)
+    monkeypatch.setattr("nkic.compiler.search.planned_ns", lambda _: 1e9)
+    done = search(found, lambda: depend(found), first_found(found), 2)
+    assert done.searched is not None and len(done.searched.tried) > 10
+    assert done.searched.kept is None
+
+
+def test_what_uses_no_memory_on_chip_is_planned_too() -> None:
+    text = ["%0 a: float32[128, 6144] shared_hbm", "%1 b: float32[128, 6144] shared_hbm"]
+    text += [declare(2, "t", f"128, {WIDE}"), "core", "  " + load(0, f"%1{ROW}", f"%0{ROW}")]
+    text += ["  " + load(1, f"%2{TILE}", f"%1{ROW}"), "  " + load(2, f"%0{ROW}", f"%2{TILE}")]
+    found = program("\n".join(text))
+    (graph,) = depend(found)
+    planned = plan(found.cores[0], graph, found.target, 1.0, by_program=False)
+    assert planned is not None and len(planned[0]) == 3
+
+
+@pytest.mark.parametrize("room", [2, 3])
+def test_a_load_waits_until_the_last_user_of_a_tile_has_signalled(room: int) -> None:
+    found = pairs(4)
+    (graph,), (body,) = depend(found), found.cores
+    target, code = found.target, [*instructions(body)]
+    space = space_of(Buffer.SBUF, target)
+    (lives,) = lifetimes_in(body, target, (Buffer.SBUF,))
+    memory = _Memory(space, lives, (room * 4 * WIDE + 0.5) / space.capacity)
+    planner = _Planner(Orderer(graph, target), code, [memory], touches_of(body, target))
+    order = planner.plan()
+    assert order is not None and sorted(order) == [*range(24)]
+    ends = sorted(planner.done[3 * i + 2] + semaphore_ps(target) for i in range(8))
+    assert [planner.ready_at[3 * i] for i in range(8)] == [0] * room + ends[: 8 - room]
+
+
+@pytest.mark.parametrize(("room", "tiles"), [(9 * WIDE, 2), (8 * WIDE, 2), (8 * WIDE - 1, 1)])
+def test_a_plan_keeps_within_its_share_of_memory(room: int, tiles: int) -> None:
     """With room for two tiles, a third is loaded only after the last use of one of the first
     two.
     """
+    share = (room + 0.5) / TRN2.sbuf_usable
     found = pairs(4)
     (graph,) = depend(found)
-    planned = plan(found.cores[0], graph, found.target, 0.26, by_program=False)
+    planned = plan(found.cores[0], graph, found.target, share, by_program=False)
     assert planned is not None
     live, most = set(), 0
     last = {2 + i: 3 * i + 2 for i in range(8)}
@@ -206,7 +260,7 @@ def test_a_plan_keeps_within_its_share_of_memory() -> None:
         live.add(2 + number // 3)
         most = max(most, len(live))
         live -= {tile for tile, end in last.items() if end == number}
-    assert most == 2
+    assert most == tiles
 
 
 def _old(line: int) -> int:
