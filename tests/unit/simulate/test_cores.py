@@ -251,7 +251,14 @@ def test_loops_that_differ_at_run_time_end_in_a_deadlock_with_both_lines() -> No
     assert found.code.slug == "deadlock"
     places = {found.primary.span.line} if found.primary else set()
     assert {barrier, swap} <= places | {label.span.line for label in found.labels}
-    assert [note for note in found.notes if "the other core, which reaches no further" in note]
+    assert found.message == "15 streams wait for signals that never come"
+    assert found.notes[:2] == (  # first, what the author knows
+        f"core0.dma7, at sendrecv, k.py:{swap}:38, waits for the other core, which reaches no "
+        "further rendezvous",
+        f"core1.gpsimd, at core_barrier, k.py:{barrier}:5, waits for the other core",
+    )
+    assert found.notes[3:] == ("core0.dma0 waits for a signal of core0.dma7",)
+    assert [label.text for label in found.labels] == ["core1.gpsimd waits here", "called from here"]
     data[128, 0] = 3
     assert np.array_equal(run(UNEVEN, data=data).outputs["output_0"][:128], data[128:])
 
