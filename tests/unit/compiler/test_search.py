@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,19 @@ def test_the_first_of_equals_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     done = search(found, lambda: depend(found), first_found(found), 2)
     assert done.searched is not None and len(done.searched.tried) > 10
     assert done.searched.kept is None
+
+
+def test_what_has_a_loop_or_a_fixed_address_keeps_its_order() -> None:
+    text = ["%0 a: float32[128, 6144] shared_hbm", "%1 b: float32[128, 6144] shared_hbm"]
+    text += [declare(2, "t", f"128, {WIDE}"), "core"]
+    lines = [load(0, f"%2{TILE}", f"%0{ROW}"), load(1, f"%1{ROW}", f"%2{TILE}")]
+    looped = program("\n".join([*text, "loop 1 $0 = 0 to 2 by 1", *lines, "end"]))
+    fixed = program("\n".join([*text, *lines]).replace("] sbuf", "] sbuf fixed (0, 0)"))
+    for found in (looped, fixed):
+        first = first_found(found)
+        assert search(found, partial(depend, found), first, 2) is first
+    plain = program("\n".join([*text, *lines]))
+    assert search(plain, lambda: depend(plain), first_found(plain), 2).searched is not None
 
 
 def test_what_uses_no_memory_on_chip_is_planned_too() -> None:

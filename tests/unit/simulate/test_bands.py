@@ -105,8 +105,11 @@ def members(found: Executable, given: dict[str, Any], monkeypatch: pytest.Monkey
     settle = Bands.settle
 
     def counted(bands: Bands) -> None:
-        counts.extend(len(band) for band in bands.bands())
+        found = [*bands.bands()]
+        counts.extend(map(len, found))
         settle(bands)
+        for band in found:
+            assert [member.item.step is module.nothing for member in band].count(False) == 1
 
     monkeypatch.setattr(Bands, "settle", counted)
     together = simulate(found, given, RunOptions(trace=1000))

@@ -66,6 +66,14 @@ def test_nothing_is_hidden_in_float32(more: dict[str, Any]) -> None:
     assert hidden(run(BODIES["tensor_reduce"], swinging(3), **more)) == []
 
 
+def test_in_pairs_another_sum_overflows() -> None:
+    """From left to right 2e38 + 2e38 does; (2e38 + 0) + (2e38 - 2e38) does not."""
+    x = np.zeros((128, 48), F)
+    x[:3, :4] = (2e38, 0, 2e38, -2e38)
+    assert len(hidden(run(BODIES["tensor_reduce"], x))) == 1
+    assert hidden(run(BODIES["tensor_reduce"], x, accumulate="pairwise")) == []
+
+
 def test_as_measured_on_trn1_nothing_is_hidden() -> None:
     assert hidden(run(BODIES["tensor_reduce"], swinging(3), "trn1")) == []
     assert hidden(run(BODIES["tensor_reduce"], swinging(3), "trn1", accumulate="exact"))
