@@ -179,7 +179,9 @@ ROOMS = {
     "clock": Room(
         ("simulate/machine.py", "simulate/streams.py"),
         (*(f"{U}simulate/test_{n}.py" for n in ("clock", "machine", "cores", "psum", "exclusive",
-                                                "bands", "races", "remarks")),
+                                                "bands", "races", "remarks", "lost", "debug",
+                                                "definedness", "rerun")),
+         f"{U}simulate/semantics/test_semantics_registers.py", f"{U}language/test_device_loops.py",
          f"{U}language/test_collectives.py", f"{U}test_exact.py"),
         own=True,
     ),

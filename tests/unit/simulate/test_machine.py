@@ -196,6 +196,19 @@ def test_a_deadlock_names_the_next_instruction_that_would_signal() -> None:
         }
 
 
+def test_a_deadlock_names_the_last_instruction_that_has_signalled() -> None:
+    executable = build(*ROUND_TRIP)
+    (vector,) = stream(executable, "core0.vector").items
+    (load_,) = stream(executable, "core0.dma0").items
+    assert isinstance(load_, InstructionRecord) and isinstance(vector, InstructionRecord)
+    loads: list[InstructionRecord | LoopRecord] = [load_, load_._replace(place=6)]
+    found = with_items(executable, "core0.dma0", loads)
+    with pytest.raises(ProgramFault, match="2 streams wait") as caught:
+        run(with_items(found, "core0.vector", [vector._replace(waits=((0, 3),))]))
+    (one,) = caught.value.diagnostics
+    assert "waits for dma_copy of core0.dma0 (k.py:11:1)" in one.notes[0]
+
+
 def test_an_endless_loop_meets_the_cycle_limit() -> None:
     executable = build(*LOOP)
     endless = Register(5)
