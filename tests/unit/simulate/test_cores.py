@@ -104,6 +104,17 @@ SWAP = """\
     nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
     return out
 """
+SWAP_AT = """\
+    start = nisa.register_alloc(16)
+    r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=r, value=0.0)
+    nisa.sendrecv(
+        src=t[:, nl.ds(start, 32)], dst=r[:, nl.ds(start, 32)], send_to_rank=other,
+        recv_from_rank=other, pipe_id=0,
+    )
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
+    return out
+"""
 HANDOVER = """\
     nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
     shared = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -132,6 +143,13 @@ def compiled(body: str, serial: bool = False) -> Executable:
 
 def run(body: str, serial: bool = False, data: NDArray[np.float32] = DATA) -> Result:
     return simulate(compiled(body, serial), {"a": data})
+
+
+def test_cores_swap_tiles_at_run_time_offsets() -> None:
+    found = run(SWAP_AT).outputs["output_0"]
+    expected = np.zeros_like(DATA)
+    expected[:128, 16:48], expected[128:, 16:48] = DATA[128:, 16:48], DATA[:128, 16:48]
+    assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("serial", [False, True])

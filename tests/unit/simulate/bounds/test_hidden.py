@@ -187,6 +187,17 @@ def test_what_float32_loses_little_by_little(op: str, rest: float, count: int) -
     assert [one.split(" sums")[0] for one in found] == [f"{name}: {count}"] * (count > 0)
 
 
+def test_products_that_lose_little_by_little_are_several() -> None:
+    """Each loses a fifteenth, which a single one may by chance."""
+    right = np.full((128, 8), 3e-8, F)
+    right[0], right[-1] = 1, F(4.8e-5) - 1
+    (said,) = multiplied(ONES[:, :8], right)
+    assert said.startswith("nc_matmul: 64 sums are what remains")
+    (said,) = multiplied(ONES[:, :1], right)
+    assert said.startswith("nc_matmul: 8 sums are what remains")
+    assert multiplied(ONES[:, :1], right[:, :1]) == []
+
+
 @pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
 def test_a_product_overflows_whatever_the_scale_of_its_factors(scale: float) -> None:
     left = np.full((128, 1), scale, F)
