@@ -250,6 +250,27 @@ def test_a_program_without_loops_meets_the_time_limit() -> None:
     assert caught.value.diagnostics[0].notes == ()
 
 
+@pytest.mark.parametrize(
+    ("value", "loop", "more"),
+    [("None", "loop 1 $0 = 0 to $5 by 1", ()), ("1", "loop 1 while $5", ("None",))],
+)
+def test_a_loop_whose_register_nothing_has_set_is_named(
+    value: str, loop: str, more: tuple[str, ...]
+) -> None:
+    """It is not set where the loop begins, or no longer where it ends."""
+
+    def made(number: int, given: str) -> str:
+        return op(number, "register_alloc", dst="$5", x=given)
+
+    add = op(2, "tensor_scalar", dst=f"%2{TILE}", data=f"%2{TILE}", op0="'add'", operand0="1.0")
+    inside = [add, *(made(3, given) for given in more)]
+    body = [load(0, f"%2{TILE}", f"%0{HBM}"), made(1, value), loop, *inside, "end"]
+    with pytest.raises(ProgramFault, match="a register is read before") as caught:
+        run(build(*body, load(4, f"%1{HBM}", f"%2{TILE}")))
+    (found,) = caught.value.diagnostics
+    assert found.primary is not None and found.primary.span.line == 11  # after eight lines
+
+
 def test_a_limit_of_cycles_is_the_last_that_may_be_reached() -> None:
     limit = CycleLimit(build(*ROUND_TRIP), 1000, TRN2)
     item: Any = SimpleNamespace(record=SimpleNamespace(place=-1))
