@@ -185,3 +185,61 @@ def test_a_masked_reduction_is_of_what_the_mask_leaves(text: str, mask: str) -> 
     found = run(body)
     np.testing.assert_allclose(found[:rows], np.float32(expected), rtol=1e-5)
     assert (found[rows:] == 7).all()
+
+
+def assigned(places: Any, values: Callable[[Array, Array], Any]) -> Function:
+    """Return the model of an assignment to a tile of sevens."""
+
+    def model(x: Array, y: Array) -> Array:
+        r = np.full_like(x, 7)
+        r[places] = values(x, y)
+        return r
+
+    return model
+
+
+PLACES: dict[str, Function] = {
+    "r[0:32, 0:16] = x[32:64, 16:32]": assigned(np.s_[:32, :16], lambda x, y: x[32:, 16:]),
+    "r[32:64, :] = x[0:32, :]": assigned(np.s_[32:], lambda x, y: x[:32]),
+    "r[:, 4:12] = y[:, 20:28]": assigned(np.s_[:, 4:12], lambda x, y: y[:, 20:28]),
+    "r[:, 3:4] = x[:, 5:6]": assigned(np.s_[:, 3:4], lambda x, y: x[:, 5:6]),
+    "r[i, 2 * k] = x[i, k]": assigned(np.s_[:, ::2], lambda x, y: x[:, :16]),
+    "r[i, k + 9] = y[i, 2 * k + 1]": assigned(np.s_[:, 9:25], lambda x, y: y[:, 1::2]),
+    "r[i, 31 - k] = x[i, k]": assigned(np.s_[:, :15:-1], lambda x, y: x[:, :16]),
+    "r[i, k] = 5.0": assigned(np.s_[:, :16], lambda x, y: 5),
+    "r[0:1, :] = x[0:1, :]": assigned(np.s_[:1], lambda x, y: x[:1]),
+    "r[32 + h, j] = y[h, j]": assigned(np.s_[32:], lambda x, y: y[:32]),
+    "r[...] = x": assigned(np.s_[:], lambda x, y: x),
+    "r += x": lambda x, y: 7 + x,
+    "r -= y": lambda x, y: 7 - y,
+    "r *= 2.0": lambda x, y: np.full_like(x, 14),
+    "r[0:32, :] += x[0:32, :]": assigned(np.s_[:32], lambda x, y: 7 + x[:32]),
+    "r = nl.load(a[h, j])": lambda x, y: x[:32],
+    "r = nl.load(a[0:32, 4:20])": lambda x, y: x[:32, 4:20],
+    "r = nl.load(a[i, 2 * k])": lambda x, y: x[:, ::2],
+    "r = nl.load(a[h + 8, j], dtype=nl.float32)": lambda x, y: x[8:40],
+    "r = nl.load(a[5:6, :])": lambda x, y: x[5:6],
+    "r[i, j] = nl.load(a[i, j], mask=(i < 20))": assigned(np.s_[:20], lambda x, y: x[:20]),
+    "r[i, j] = nl.load(a[i + 32, j], mask=(i < 32))": assigned(np.s_[:32], lambda x, y: x[32:]),
+    "r[h, j] = nl.load(a[2 * h, j])": assigned(np.s_[:32], lambda x, y: x[::2]),
+    "nl.store(s[i, j], x)\nr = nl.load(s)": lambda x, y: x,
+    "nl.store(s[h, j], y[32:64, :])\nr = nl.load(s[0:32, :])": lambda x, y: y[32:],
+    "nl.store(s, x)\nnl.store(s[i, j], y, mask=(j < 9))\nr = nl.load(s)": (
+        lambda x, y: np.where(np.arange(COLUMNS) < 9, y, x)
+    ),
+    "nl.store(s, x)\nnl.store(s[i, 2 * k], y[i, k])\nr = nl.load(s)": (
+        lambda x, y: np.stack([y[:, :16], x[:, 1::2]], 2).reshape(x.shape)
+    ),
+    "nl.store(s, x)\nnl.store(s[4:8, 3:5], 9.0)\nr = nl.load(s)": (
+        lambda x, y: np.where(np.pad(np.ones((4, 2)), ((4, 56), (3, 27))) > 0, 9, x)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_places_are_those_of_numpy(text: str) -> None:
+    body = f"""k, h = nl.arange(16)[None, :], nl.arange(32)[:, None]
+s = nl.ndarray(({ROWS}, {COLUMNS}), dtype=nl.float32, buffer=nl.hbm)
+r = nl.full(({ROWS}, {COLUMNS}), 7.0, dtype=nl.float32)
+{text}"""
+    np.testing.assert_allclose(run(body), np.float32(PLACES[text](A, B)), rtol=1e-6)
