@@ -15,7 +15,6 @@ CACHES = {
     "api/options.py:_parameters": "public functions",
     "base/files.py:_table": 64,
     "base/render/__init__.py:_root": 64,
-    "compiler/check.py:_ends": 65536,
     "judge/cluster.py:_judge": 16,
     "compiler/check.py:_on_chip": 65536,
     "compiler/check.py:_distinct": 1024,

@@ -15,7 +15,7 @@ from nkic.base.profiles import find as profile_named
 from nkic.base.source import Span
 from nkic.base.text import plural
 from nkic.machine.operands import Depends, Operand, Violation
-from nkic.machine.patterns import Dims, elements, merged, repeats, run
+from nkic.machine.patterns import Dims, bounds, elements, merged, repeats, run
 from nkic.machine.rules import violations
 from nkic.machine.targets import MEMORIES, PARTITIONS
 from nkic.program.effects import Operands, Uses, accesses_of
@@ -50,15 +50,16 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
             return violation
     if dynamic is not None and dynamic.kind == "columns":
         return None
+    dims = tuple(zip(view.strides, view.shape, strict=True))
     if not tensor.on_chip:
         skip = int(dynamic is not None and dynamic.kind == "vector")
         size = tensor.bytes // view.dtype.size
-        text = _linear(view.shape[skip:], view.strides[skip:], view.offset, size)
+        text = _linear(dims[skip:], view.offset, size)
     else:
-        text = _on_chip(view.shape, view.strides, view.offset, view.pitch, tensor.partitions)
+        text = _on_chip(dims, view.offset, view.pitch, tensor.partitions)
     if not text:
         return None
-    pattern = [list(pair) for pair in zip(view.strides, view.shape, strict=True)]
+    pattern = [list(pair) for pair in dims]
     return Violation(
         "pattern-out-of-bounds",
         f"{instruction}: `{operand}` {text} of `{tensor.name}`; its pattern is {pattern} "
@@ -68,8 +69,8 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
     )
 
 
-def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size: int) -> str:
-    low, high = _ends(shape, strides)
+def _linear(dims: Dims, offset: int, size: int) -> str:
+    low, high = bounds(dims)
     low, high = offset + low, offset + high
     if low < 0:
         return f"begins at element {low}, before the first"
@@ -77,27 +78,19 @@ def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size:
 
 
 @lru_cache(maxsize=65536)
-def _ends(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
-    """Return the lowest and highest element, relative to the offset."""
-    reaches = [stride * (num - 1) for stride, num in zip(strides, shape, strict=True)]
-    return sum(r for r in reaches if r < 0), sum(r for r in reaches if r > 0)
-
-
-@lru_cache(maxsize=65536)
-def _on_chip(
-    shape: tuple[int, ...], strides: tuple[int, ...], offset: int, pitch: int, partitions: int
-) -> str:
-    if shape[0] > 1 and strides[0] != pitch:
+def _on_chip(dims: Dims, offset: int, pitch: int, partitions: int) -> str:
+    (step, count), *free = dims
+    if count > 1 and step != pitch:
         return (
-            f"walks partitions with step {strides[0]}; the step must be the {pitch} elements "
+            f"walks partitions with step {step}; the step must be the {pitch} elements "
             "per partition"
         )
-    start, first = divmod(offset, max(pitch, 1))
+    start, first = divmod(offset, pitch)
     if start < 0:
         return f"begins at element {offset}, before the first"
-    if start + shape[0] > min(partitions, PARTITIONS):
-        return f"reaches partition {start + shape[0] - 1}; there are {partitions}, from 0,"
-    low, high = _ends(shape[1:], strides[1:])
+    if start + count > min(partitions, PARTITIONS):
+        return f"reaches partition {start + count - 1}; there are {partitions}, from 0,"
+    low, high = bounds(tuple(free))
     low, high = first + low, first + high
     if low < 0:
         return f"begins at element {low} of a partition, before the first"
@@ -131,22 +124,21 @@ class _Tile(NamedTuple):
 
 def advice(program: Program, instruction: Instruction, violation: Violation) -> str:
     """Return better advice than the violation's own, or "" if there is none."""
-    advisor = _ADVISORS.get(violation.slug)
-    index = instruction.row.operand_index.get(violation.operand, -1)
-    view = instruction.operands[index] if index >= 0 else None
-    if advisor is None or not isinstance(view, View):
+    advisor, tile = _ADVISORS.get(violation.slug), _tile(instruction, violation.operand)
+    if advisor is None or tile is None:
         return ""
-    return advisor(program, instruction, _Tile(instruction.row.operands[index], view))
+    return advisor(program, instruction, tile, _tile(instruction, violation.other))
 
 
-def _partitions(program: Program, instruction: Instruction, tile: _Tile) -> str:
+def _tile(instruction: Instruction, name: str) -> _Tile | None:
+    return next((tile for tile in _tiles(instruction) if tile.operand.name == name), None)
+
+
+def _partitions(program: Program, _: Instruction, tile: _Tile, other: _Tile | None) -> str:
     """Advise on tiles whose numbers of partitions differ: a row, or two sizes."""
-    others = [
-        t for t in _tiles(instruction) if t.view.tensor.on_chip and t.partitions != tile.partitions
-    ]
-    if not others:
+    if other is None:
         return ""
-    low, high = sorted((tile, others[0]), key=lambda t: t.partitions)
+    low, high = sorted((tile, other), key=lambda t: t.partitions)
     if low.partitions > 1:
         part = f"`{high.name}[0:{low.partitions}]`"
         return f"use {low.partitions} partitions of `{high.name}`: {part}"
@@ -158,43 +150,44 @@ def _partitions(program: Program, instruction: Instruction, tile: _Tile) -> str:
     return f"repeat it in all {high.partitions} partitions{_repeated(program, low, high)}"
 
 
-def _elements(program: Program, instruction: Instruction, tile: _Tile) -> str:
+def _elements(program: Program, instruction: Instruction, tile: _Tile, other: _Tile | None) -> str:
     """Advise on a column among rows, or on a transfer of a row to all partitions."""
-    dst = next((t for t in _tiles(instruction) if t.operand.access.writes), None)
-    if dst is None or dst.view is tile.view:
+    if other is None or not other.view.tensor.on_chip:
         return ""
     if not tile.view.tensor.on_chip:
-        if not dst.view.tensor.on_chip or dst.free != prod(tile.view.shape):
+        if other.free != prod(tile.view.shape):
             return ""
-        row = _row_of(tile.view, dst.partitions, dst.free, _profile(program))
-        return f"to repeat it in all {dst.partitions} partitions of `{dst.name}`, write src={row}"
-    if tile.free == 1 and _profile(program) >= Profile.NKI_0_5 and len(tile.view.shape) == 2:
-        column = f"{tile.name}.broadcast(1, {dst.free})"
+        row = _row_of(tile.view, other.partitions, other.free, _profile(program))
+        return (
+            f"to repeat it in all {other.partitions} partitions of `{other.name}`, write src={row}"
+        )
+    is_column = tile.free == 1 and tile.partitions == other.partitions
+    if is_column and _profile(program) >= Profile.NKI_0_5:
+        column = f"{tile.name}.broadcast(1, {other.free})"
         instead = "`nisa.tensor_scalar` takes it as `operand0`"
         also = f", or {instead}" if "data2" in instruction.row.operand_index else ""
         return f"repeat the column with `{column}`{also}"
     return ""
 
 
-def _column(program: Program, instruction: Instruction, tile: _Tile) -> str:
+def _column(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | None) -> str:
     """Advise on a row in place of one number per partition, such as a bias of many columns."""
-    data = next((t for t in _tiles(instruction) if t.operand.name == "data"), None)
-    if not tile.operand.column or not tile.operand.number or data is None:
+    data, dst = _tile(instruction, "data"), _tile(instruction, "dst")
+    if data is None or dst is None or tile.free != data.free:
         return ""
-    if tile.free != data.free:
-        return ""
-    name, attributes = tile.operand.name, instruction.row.attribute_index
-    if op := {"bias": "nl.add", "scale": "nl.multiply"}.get(name, ""):
-        first, dst = f"leave out `{name}`, and before the call write", data.name
-    elif name == "operand0" and attributes.keys() >= {"op0", "op1"}:
-        if instruction.attribute("op1") is not None:
-            return ""
-        first, dst, op = "write", _tiles(instruction)[0].name, f"nl.{instruction.attribute('op0')}"
+    name = tile.operand.name
+    given = dict(zip(instruction.row.attribute_index, instruction.attributes, strict=True))
+    if name == "scale" or (name == "bias" and instruction.operand("scale") == 1):
+        first, dst = f"leave out `{name}`, and before the call write", data
+        op = "nl.multiply" if name == "scale" else "nl.add"
+    elif name == "operand0" and given.get("op1", "") is None:
+        first, op = "write", f"nl.{given['op0']}"
     else:
         return ""
+    data1, data2 = (tile, data) if given.get("reverse0") else (data, tile)
     text = (
-        f"for a number per element, {first} nisa.tensor_tensor(dst={dst}, data1={data.name}, "
-        f"data2={tile.name}, op={op})"
+        f"for a number per element, {first} nisa.tensor_tensor(dst={dst.name}, "
+        f"data1={data1.name}, data2={data2.name}, op={op})"
     )
     if tile.partitions == data.partitions:
         return text
@@ -203,9 +196,11 @@ def _column(program: Program, instruction: Instruction, tile: _Tile) -> str:
     )
 
 
-def _memory(program: Program, instruction: Instruction, tile: _Tile) -> str:
+def _memory(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | None) -> str:
     """Advise on a tensor in HBM that an engine should read, or a result in the wrong memory."""
     view = tile.view
+    if view.tensor.buffer in tile.operand.buffers:
+        return ""  # what is wrong is not this alone: the engine, say, or its offsets
     if tile.operand.access.writes and view.tensor.on_chip:
         uses = [t.operand.buffers for t in _all_tiles(program) if t.view.tensor is view.tensor]
         memory = next((m.value for m in MEMORIES if all(m in allowed for allowed in uses)), "")
@@ -222,7 +217,7 @@ def _memory(program: Program, instruction: Instruction, tile: _Tile) -> str:
     return f"load it first: {made}; nisa.dma_copy(dst=tile, src={tile.name})"
 
 
-_ADVISORS: dict[str, Callable[[Program, Instruction, _Tile], str]] = {
+_ADVISORS: dict[str, Callable[[Program, Instruction, _Tile, _Tile | None], str]] = {
     "partition-mismatch": _partitions,
     "element-count-mismatch": _elements,
     "operand-shape": _column,
@@ -272,8 +267,9 @@ def _loaded_from(program: Program, tensor: Tensor) -> View | None:
     if len(places) != 1 or not written[0].row.copies:
         return None
     source = written[0].operand("src")
-    is_row = isinstance(source, View) and not source.tensor.on_chip and source.dynamic is None
-    return source if is_row and isinstance(source, View) else None
+    if isinstance(source, View) and not source.tensor.on_chip and source.dynamic is None:
+        return source
+    return None
 
 
 def _all_tiles(program: Program) -> Iterator[_Tile]:
@@ -453,7 +449,7 @@ def seen(operand: OperandValue) -> object:
     if not tensor.on_chip:
         return (tensor.buffer, dtype.name, shape, strides)
     pitch = tensor.bytes // dtype.size
-    start = tensor.first + (offset // pitch if pitch else 0)
+    start = tensor.first + offset // pitch
     return (tensor.buffer, dtype.name, shape, strides[1:], start)
 
 

@@ -48,7 +48,6 @@ from nkic.program.program import (
     Program,
     Tensor,
     View,
-    Work,
     instructions,
 )
 
@@ -59,15 +58,12 @@ from nkic.program.program import (
 
 def find_banks(placed: Program, report: Reporter) -> None:
     """Report results of the tensor engine that cross banks at their final addresses."""
-    reported: set[tuple[int, int]] = set()  # by identity: loops repeat one expression
     for body in placed.cores:
         for instruction in instructions(body):
             if not is_matmul(instruction.engine):
                 continue
             for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
-                key = id(operand), id(instruction.at)
-                if rule.one_bank and type(operand) is AccessPattern and key not in reported:
-                    reported.add(key)
+                if rule.one_bank and type(operand) is AccessPattern and not operand.dynamic:
                     _bank(instruction, rule.name, operand, placed, report)
 
 
@@ -75,8 +71,6 @@ def _bank(
     instruction: Instruction, name: str, dst: AccessPattern, placed: Program, report: Reporter
 ) -> None:
     tensor = dst.tensor
-    if dst.dynamic is not None or tensor.buffer is not Buffer.PSUM:
-        return
     low, high = dst.extent()
     at = placed.addresses[tensor.number].byte
     text = bank_problem(instruction.row, name, at + low, at + high, placed.target)
@@ -95,9 +89,7 @@ def _bank(
 
 def find_foreign_accumulation(lowered: Program, report: Reporter) -> None:
     """Warn of matmuls that accumulate onto data that another instruction wrote."""
-    if restricts_accumulation(lowered.target) and any(
-        t.buffer is Buffer.PSUM for t in lowered.tensors
-    ):
+    if restricts_accumulation(lowered.target):
         for body in lowered.cores:
             _follow(body, lowered, report)
 
@@ -126,18 +118,13 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
 
 def _written_by_others(body: Body, accesses: Accesses) -> set[int]:
     """Return the numbers of the PSUM tensors that an instruction other than a matmul writes."""
-    found: set[int] = set()
-    others: set[Work] = set()  # kinds of work that write no PSUM, as most do
-    for instruction in instructions(body):
-        work = instruction.work
-        if work in others or is_matmul(instruction.engine):
-            continue
-        written = accesses.written_by(instruction)
-        numbers = [p.tensor.number for p in written if p.tensor.buffer is Buffer.PSUM]
-        found.update(numbers)
-        if not numbers and work is not None:
-            others.add(work)
-    return found
+    return {
+        pattern.tensor.number
+        for instruction in instructions(body)
+        if not is_matmul(instruction.engine)
+        for pattern in accesses.written_by(instruction)
+        if pattern.tensor.buffer is Buffer.PSUM
+    }
 
 
 def _area(pattern: AccessPattern) -> Rectangle:
@@ -212,8 +199,9 @@ def _outline(body: Body) -> Outline[Item]:
 
 def _complain(mismatch: Mismatch[Item], report: Reporter) -> None:
     at = mismatch.first[1].item.at
-    advice = mismatch.violation.help if mismatch.violation else ""
-    advice = advice or "let both cores reach the same rendezvous in the same order"
+    advice = "let both cores reach the same rendezvous in the same order"
+    if mismatch.violation is not None:
+        advice = mismatch.violation.help
     report.error(SLUG, mismatch.text, at, labels=_others(mismatch), help=advice)
 
 
@@ -221,8 +209,7 @@ def _others(mismatch: Mismatch[Item]) -> list[Label]:
     if (core := mismatch.without) is not None:
         before = mismatch.last[core]
         return [_label(core, "was last at", before)] if before else []
-    steps = [step for step in mismatch.steps if step is not None]
-    return [_label(1, "is at", steps[-1])] if len(steps) > 1 else []
+    return [_label(1, "is at", step) for step in mismatch.steps[1:] if step]
 
 
 def _label(core: int, what: str, step: Step[Item]) -> Label:
@@ -270,8 +257,7 @@ def find_unset_registers(program: Program, report: Reporter) -> None:
     The runner finds the others: those whose setter is in a loop that has no iterations.
     """
     for body in program.cores:
-        has_loops = any(type(item) is Loop for item in body)
-        if has_loops or accesses_of(body, program.target).stateful:
+        if accesses_of(body, program.target).stateful:
             _Finder(report).body(body)
 
 
@@ -288,7 +274,6 @@ class _Finder:
                 continue
             used = (item.start, item.stop, item.condition)
             self.read([r.number for r in used if isinstance(r, Register)], item.at, "the loop")
-            self.set.update([item.counter.number] if item.counter is not None else [])
             self.body(item.body)
 
     def instruction(self, instruction: Instruction) -> None:
@@ -320,8 +305,7 @@ def _creates(instruction: Instruction) -> bool:
 
     A row without other operands computes the value itself, such as a rank's number.
     """
-    given = sum(operand is not None for operand in instruction.operands)
-    return given == 1 < len(instruction.row.operands)
+    return set(instruction.operands[1:]) == {None}
 
 
 # ---- The part of a box that other boxes do not cover --------------------------------------------
@@ -583,9 +567,11 @@ class _UnreadFinder:
                 if reads and before is not None:
                     self.used.update([write.number for write, _ in pending.pop(cell)])
                     before = None
-                if writes and before is None:
+                if not writes:
+                    continue
+                if before is None:
                     pending[cell] = ((instruction, operands[index]),)  # type: ignore[assignment]
-                elif writes and before is not None:
+                else:
                     self._write_over(cell, instruction, operands[index], before)
 
     def _write_over(

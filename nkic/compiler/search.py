@@ -73,8 +73,7 @@ class _Memory:
             yield tensor
 
     def release(self, tensor: int) -> None:
-        """Release the bytes of `tensor`, if it is in this memory."""
-        self.room += self.sizes.get(tensor, 0)
+        self.room += self.sizes[tensor]
 
 
 class _Planner(ListScheduler):
@@ -87,7 +86,8 @@ class _Planner(ListScheduler):
     ) -> None:
         super().__init__(orderer, orderer.known(code))
         self.memories = memories
-        tracked = {tensor for memory in memories for tensor in memory.sizes}
+        self.memory_of = {tensor: memory for memory in memories for tensor in memory.sizes}
+        tracked = self.memory_of.keys()
         self.tensors = [_tensors(touched, one.number) & tracked for one in code]
         self.users: dict[int, list[int]] = defaultdict(list)
         for index, tensors in enumerate(self.tensors):
@@ -122,8 +122,7 @@ class _Planner(ListScheduler):
         start = self.next_start()
         while self.ends and (start is None or self.ends[0][0] <= start):
             now, tensor = heappop(self.ends)
-            for memory in self.memories:
-                memory.release(tensor)
+            self.memory_of[tensor].release(tensor)
             self._admit(now)
             start = self.next_start()
         return start is not None

@@ -237,13 +237,8 @@ class Walk:
             needed = [self.tiles[tensor.number] for tensor in step.tensors]
             missing = sum(tile.size for tile in needed if tile.in_sbuf is None)
             self._make_room(index, step, missing + step.inner)
-            for tile in needed:
-                self._reload(tile, index)
-            moved = {
-                h.tensor.number: h.in_sbuf
-                for h in needed
-                if h.in_sbuf and h.in_sbuf is not h.tensor
-            }
+            inside = {tile.tensor: self._reload(tile, index) for tile in needed}
+            moved = {tensor.number: now for tensor, now in inside.items() if now is not tensor}
             if moved:
                 self.plan.names[index] = moved
             for tile in needed:
@@ -292,19 +287,21 @@ class Walk:
         tile.in_sbuf = None
         self.used -= tile.size
 
-    def _reload(self, tile: _Tile, index: int) -> None:
+    def _reload(self, tile: _Tile, index: int) -> Tensor:
+        """Return the tensor in SBUF that holds a tile now."""
         if tile.in_sbuf is not None:
-            return
+            return tile.in_sbuf
         self.used += tile.size
         if not tile.started:
             tile.started, tile.in_sbuf = True, tile.tensor
-            return
+            return tile.tensor
         tile.in_sbuf = self.declare(tile.tensor, tile.tensor.buffer)
         if tile.in_hbm is not None or self._is_loaded(tile):
             tile.loaded += 1
         else:
             tile.remade += 1
         self.plan.before[index].append(Move(tile.in_sbuf, tile.in_hbm, tile.maker))
+        return tile.in_sbuf
 
     def _is_loaded(self, tile: _Tile) -> bool:
         item = self.steps[tile.maker].item

@@ -59,6 +59,7 @@ def _partitions(first: str, first_tile: Tile, name: str, tile: Tile) -> Violatio
         "they must be equal",
         name,
         f"slice `{name}` or `{first}` to the same number of partitions",
+        other=first,
     )
 
 
@@ -69,6 +70,7 @@ def _elements(first: str, first_tile: Tile, name: str, tile: Tile) -> Violation:
         "they must be equal",
         name,
         f"slice or broadcast `{name}` to {first_tile.free} elements per partition",
+        other=first,
     )
 
 

@@ -254,6 +254,7 @@ class Violation(NamedTuple):
     """A broken rule: its error code, the message (limit and actual number), and the operand.
 
     `offsets`: the error concerns the run-time offsets of that operand, not the operand itself.
+    `other`: the operand whose partitions or elements that operand should equal.
     """
 
     slug: str
@@ -261,6 +262,7 @@ class Violation(NamedTuple):
     operand: str = ""
     help: str = ""
     offsets: bool = False
+    other: str = ""
 
 
 Rule = Callable[[Facts], Violation | None]

@@ -101,7 +101,7 @@ class View(NamedTuple):
         tensor = self.tensor
         if not tensor.on_chip:
             return Tile(tensor.buffer, self.dtype, 0, 0, dims, *addressing(self.dynamic))
-        start = tensor.first + (self.offset // self.pitch if self.pitch else 0)
+        start = tensor.first + self.offset // self.pitch
         return Tile(
             tensor.buffer, self.dtype, start, self.shape[0], dims[1:], *addressing(self.dynamic)
         )

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.mutate.alone import copied, failing, judged
 from tests.mutate.drawing import Mutant, drawn, every, fixed
 from tests.mutate.forked import Judge, Verdict
 from tests.mutate.live import Calls
-from tests.mutate.rooms import NEAR, ROOT
+from tests.mutate.rooms import NEAR, ROOMS, ROOT
 
 SURVIVED, KILLED = "survived", "killed"
 
@@ -80,6 +81,12 @@ def together(
     return left
 
 
+def asked(mutants: list[Mutant]) -> list[str]:
+    """Return the tests for random mutants of these rooms."""
+    rooms = [ROOMS[name] for name in dict.fromkeys(mutant.room for mutant in mutants)]
+    return list(dict.fromkeys(chain.from_iterable(r.tests if r.own else NEAR for r in rooms)))
+
+
 def main() -> int:
     """Exit code 1 if a mutant of the fixed list survives."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
@@ -93,7 +100,7 @@ def main() -> int:
     parser.add_argument("--room", action="append", help="may be given again")
     parser.add_argument("--map", type=Path, help="keep here which test enters which function")
     parser.add_argument("--limit", type=float, default=60, metavar="S", help="CPU for one mutant")
-    parser.add_argument("--tests", nargs="*", default=list(NEAR), help="to ask of random ones")
+    parser.add_argument("--tests", nargs="*", default=[], help="to ask of random ones")
     parser.add_argument("--select", default="", help="pytest's -k, to leave tests out")
     options = parser.parse_args()
     os.chdir(ROOT)
@@ -107,7 +114,8 @@ def main() -> int:
     if mutants:
         with tempfile.TemporaryDirectory() as folder:
             path = options.map or Path(folder) / "map.json"
-            left = together(mutants, table, options.tests, path, options.limit, options.select)
+            tests = options.tests or asked(mutants)
+            left = together(mutants, table, tests, path, options.limit, options.select)
         separately(left, table, options.unchecked)
     table.print()
     return 1 if table.counts["fixed", SURVIVED] else 0

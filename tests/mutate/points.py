@@ -112,10 +112,15 @@ def _in_expression(expression: ast.expr) -> Iterator[Change]:
 
 
 def _checks(expression: ast.expr) -> Iterator[ast.expr]:
-    """What can only raise: that a zip's parts are as long as each other."""
+    """What can only raise, that a zip's parts are as long as each other, and the -1 of a reshape:
+    any negative number is the rest.
+    """
     for node in ast.walk(expression):
         if isinstance(node, ast.keyword) and node.arg == "strict":
             yield node.value
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "reshape":
+            minus = [a.operand for a in node.args if isinstance(a, ast.UnaryOp)]
+            yield from (number for number in minus if isinstance(number, ast.Constant))
 
 
 def _left_out(statement: ast.Expr) -> Callable[[], None]:

@@ -97,10 +97,14 @@ NEAR = (
 
 
 class Room(NamedTuple):
-    """Modules, as patterns under nkic/, and their tests."""
+    """Modules, as patterns under nkic/, and their tests.
+
+    `own`: random mutants are tried with these tests, not with those near all stages.
+    """
 
     patterns: tuple[str, ...]
     tests: tuple[str, ...]
+    own: bool = False
 
     def modules(self) -> list[Path]:
         """Return the modules, in order."""
@@ -143,36 +147,53 @@ ROOMS = {
     ),
     "beta1": Room(
         ("language/beta1/*.py",),
-        tuple(f"{U}language/test_beta1{part}.py" for part in ("", "_api", "_repeated")),
+        (*(f"{U}language/test_beta1{part}.py" for part in ("", "_api", "_repeated")),
+         *_in("tests/beta1"), "tests/test_files.py"),
+        own=True,
     ),
     "check": Room(
         ("compiler/check.py", "compiler/check_memory.py"),
-        (*(f"{U}compiler/test_{n}.py" for n in ("check_warnings", "unwritten", "bound", "fixes",
-                                                "iterations", "pipeline")),
-         f"{U}simulate/test_definedness.py", "tests/test_files.py"),
+        (*(f"{U}compiler/test_{n}.py" for n in ("check", "check_memory", "check_warnings",
+                                                "lower_groups", "unwritten")),
+         f"{U}machine/instructions/test_row_warnings.py", f"{U}simulate/test_definedness.py",
+         "tests/property/test_views.py", "tests/test_files.py", f"{U}test_exact.py"),
+        own=True,
     ),
     "semantics": Room(
         ("simulate/semantics/*.py",),
-        (*_in(f"{U}simulate/semantics"), f"{U}simulate/test_accumulate.py",
-         *_in(f"{U}simulate/numerics"), "tests/property/test_instructions.py"),
+        (*_in(f"{U}simulate/semantics"), *_in(f"{U}simulate/numerics"),
+         *(f"{U}simulate/test_{n}.py" for n in ("accumulate", "lost", "remarks", "cores",
+                                                "definedness")),
+         f"{U}simulate/bounds/test_hidden.py",
+         *(f"{U}language/test_{n}.py" for n in ("collectives", "collectives_counted", "indirect",
+                                                "dynamic", "device_loops")),
+         "tests/property/test_instructions.py"),
+        own=True,
     ),
     "spill": Room(
         ("compiler/spill.py",),
         (f"{U}compiler/test_spill.py", f"{U}prove/test_prove_spilled.py",
          "tests/property/test_stage_pages.py"),
+        own=True,
     ),
     "clock": Room(
         ("simulate/machine.py", "simulate/streams.py"),
         (*(f"{U}simulate/test_{n}.py" for n in ("clock", "machine", "cores", "psum", "exclusive",
-                                                "bands")), f"{U}test_exact.py"),
+                                                "bands", "races", "remarks", "lost", "debug",
+                                                "definedness", "rerun")),
+         f"{U}simulate/semantics/test_semantics_registers.py", f"{U}language/test_device_loops.py",
+         f"{U}language/test_collectives.py", f"{U}test_exact.py"),
+        own=True,
     ),
     "search": Room(
         ("compiler/search.py",),
         (f"{U}compiler/test_search.py", f"{U}compiler/test_pipeline.py"),
+        own=True,
     ),
     "field": Room(
         ("simulate/field/*.py",),
         tuple(f"tests/equal/test_{n}.py" for n in ("field", "pairs", "proofs", "drawn", "limits",
                                                    "references", "mutants", "command")),
+        own=True,
     ),
 }  # fmt: skip

@@ -48,6 +48,8 @@ def test_what_only_raises_is_not_changed() -> None:
     text = "def f(a, b):\n    return [*zip(a, b, strict=True)]\n"
     assert points.count(text) == 0
     assert points.count(text.replace("strict", "key")) == 1
+    shaped = "def f(a):\n    return a.reshape(2, -1)\n"
+    assert [one.text for one in points.points(shaped)] == [shaped.replace("2", "3").rstrip()]
 
 
 def test_every_change_of_a_module_is_made_once() -> None:

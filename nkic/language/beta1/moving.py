@@ -336,7 +336,7 @@ def _assign_region(target: Tile, source: Tile, region: Extent, bare: bool) -> No
     on_chip = all(t._access.tensor.on_chip and can_start(t._access) for t in (destination, part))
     if region.remaining is None:
         emit("tensor_copy" if on_chip else "dma_copy", destination, src=part)
-    elif on_chip and not bare:
+    elif on_chip and not bare and part.dtype is destination.dtype:  # the instruction has no cast
         chosen = part_inside(predicate(region.remaining, source.shape), region)
         emit("tensor_copy_predicated", destination, src=part, predicate=chosen)
     else:

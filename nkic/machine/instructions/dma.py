@@ -48,6 +48,7 @@ def same_elements(facts: Facts) -> Violation | None:
         f"{_shape(dst)}; they must be equal",
         "src",
         "slice both to the same number of elements",
+        other="dst",
     )
 
 

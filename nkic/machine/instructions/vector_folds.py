@@ -343,6 +343,7 @@ def same_length(facts: Facts) -> Violation | None:
         f"`src` has {src.free} elements per partition and `dst` has {dst.free}; they must be equal",
         "src",
         f"slice or broadcast `src` to {dst.free} elements per partition",
+        other="dst",
     )
 
 

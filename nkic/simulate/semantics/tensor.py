@@ -89,8 +89,7 @@ def _double(tile: Tile) -> Load:
 
 
 def _is_identity(values: Floats) -> bool:
-    rows, columns = values.shape
-    return rows == columns and np.array_equal(values, np.eye(rows, dtype=np.float32))
+    return np.array_equal(values, np.eye(len(values), dtype=np.float32))
 
 
 @semantics("nc_transpose")

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from nkic.base.diagnostics import Reporter
-from nkic.compiler.check import _Checker, _whole_call, find
+from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.compiler.check import _Checker, _whole_call, check, find
 from nkic.compiler.lower import lower
 from nkic.program.overlap import grouped
-from nkic.program.program import Instruction, Program, cost_key, instructions
+from nkic.program.program import Instruction, Loop, Program, cost_key, instructions
 from nkic.program.text import program_text, read_program
 
 HEAD = """\
@@ -90,6 +90,56 @@ def test_all_of_a_group_are_as_legal_as_its_first(lines: list[str], count: int) 
     for instruction, group in zip(instructions(found.cores[0]), groups, strict=True):
         if not checker.problems(group.first):
             assert not checker.problems(instruction)
+
+
+SET = "vector memset(dst=%s; value=%s) @k.py:7:1-7:9"
+DIFFERENT = [
+    copy(f"%1{PART % 0}", f"%2{PART % 0}"),
+    copy(f"%1{PART % 1}", f"%2{PART % 0}"),
+    copy(f"%1{PART % (32 * 64)}", f"%2{PART % 0}"),
+    copy(f"%1{PART % (16 * 64)}", f"%2{PART % 0}"),  # begins at partition 16
+    copy(f"%1{PART % (16 * 64)}:int32", f"%2{PART % 0}"),
+    copy(f"%8{PART % 0}", f"%2{PART % 0}"),
+    copy(f"%8{PART % (16 * 64)}", f"%2{PART % 0}"),  # begins at partition 80
+    copy("%1{0; (64, 32); (64, 0)}", f"%2{PART % 0}"),
+    copy("%1{0; (64, 16); (64, 1)}", f"%2{PART % 0}"),  # fewer elements
+    copy("%1{0; (64, 2, 16); (64, 0, 40000)}", f"%2{PART % 0}"),  # a step that is too long
+    copy("%6{0; (64, 32); (64, 1)}", f"%2{PART % 0}"),
+    copy("%0{0; (64, 32); (512, 1)}", f"%2{PART % 0}"),  # not in that memory
+    SET % (f"%1{WHOLE}", "1"),
+    SET % (f"%1{WHOLE}", "1.5"),
+    SET % (f"%1{WHOLE}:int32", "1"),
+    SET % (f"%1{WHOLE}:int32", "1.0"),
+    SET % (f"%1{WHOLE}:int32", "1.5"),
+]
+
+
+def test_what_is_known_of_one_is_not_taken_for_another() -> None:
+    found = program(*DIFFERENT)
+    known = _Checker(found, Reporter(), _whole_call)
+    for instruction in instructions(found.cores[0]):
+        fresh = _Checker(found, Reporter(), _whole_call)
+        assert known.problems(instruction) == fresh.problems(instruction), instruction
+        assert known.problems(instruction) == fresh.problems(instruction), "a second time"
+    assert 6 <= sum(map(bool, map(known.problems, instructions(found.cores[0])))) <= 12
+
+
+def test_check_reports_and_stops() -> None:
+    check(program(FIRST), Reporter())
+    with pytest.raises(CompileFailed) as failure:
+        check(program(FIRST, copy(f"%1{PART % 33}", f"%2{PART % 0}")), Reporter())
+    assert [one.code.slug for one in failure.value.diagnostics] == ["pattern-out-of-bounds"]
+
+
+def test_the_legal_part_of_loops_is_kept() -> None:
+    outside, legal = copy(f"%1{PART % 33}", f"%2{PART % 0}"), copy(f"%1{WHOLE}", f"%2{WHOLE}")
+    lines = ["loop 1 $1 = 0 to 2 by 1 @k.py:1:1-1:9", f"#0 {outside}", f"#1 {legal}", "end"]
+    lines += ["loop 2 $2 = 0 to 2 by 1 @k.py:1:1-1:9", f"#2 {outside}", "end", f"#3 {legal}"]
+    left, (groups,) = find(read_program(HEAD + "".join(f"{line}\n" for line in lines)), Reporter())
+    loop, last = left.cores[0]
+    assert isinstance(loop, Loop) and isinstance(last, Instruction)
+    assert [one.number for one in instructions(loop.body)] == [1]
+    assert [group.first.number for group in groups] == [1, last.number]
 
 
 def test_an_illegal_instruction_leaves_the_others() -> None:

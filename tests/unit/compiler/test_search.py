@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,15 +14,25 @@ from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.compiler import remarks as allocated
-from nkic.compiler.allocate import allocate, peak
+from nkic.compiler.allocate import allocate, lifetimes_in, peak, space_of
 from nkic.compiler.bound import bound
 from nkic.compiler.depend import depend
 from nkic.compiler.pipeline import compile_source
-from nkic.compiler.schedule import schedule
-from nkic.compiler.search import ScheduledProgram, plan, run_ns, search
+from nkic.compiler.schedule import Orderer, schedule
+from nkic.compiler.search import (
+    ScheduledProgram,
+    _banks_are_shared,
+    _Memory,
+    _Planner,
+    fit,
+    plan,
+    run_ns,
+    search,
+)
 from nkic.compiler.semaphores import Timings
 from nkic.machine.targets import TRN2, Buffer, Engine
 from nkic.machine.timing import semaphore_ps
+from nkic.program.effects import touches_of
 from nkic.program.program import Program, Slot, Stream, instructions
 from nkic.program.text import read_program, schedule_text
 from nkic.prove import prove_addresses, prove_order, read
@@ -183,13 +195,77 @@ def test_the_bound_adds_what_an_engine_cannot_overlap() -> None:
     assert lower_bound(found) * 1000 >= total
 
 
-def test_a_plan_keeps_within_its_share_of_memory() -> None:
+@pytest.mark.parametrize(("over", "asked"), [(1.005, False), (1.02, True)])
+def test_the_graphs_are_asked_for_if_the_busiest_engine_does_not_bound_the_time(
+    over: float, asked: bool
+) -> None:
+    found, calls = pairs(2), list[int]()
+    first = first_found(found)
+    later = replace(first.schedule, estimate_ns=over * first.schedule.busiest_ns)
+
+    def graphs() -> Any:
+        calls.append(1)
+        return depend(found)
+
+    search(found, graphs, first._replace(schedule=later), 1)
+    assert bool(calls) is asked
+
+
+def test_the_first_of_equals_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = pairs(4)
+    monkeypatch.setattr("nkic.compiler.search.planned_ns", lambda _: 1e9)
+    done = search(found, lambda: depend(found), first_found(found), 2)
+    assert done.searched is not None and len(done.searched.tried) > 10
+    assert done.searched.kept is None
+
+
+def test_what_has_a_loop_or_a_fixed_address_keeps_its_order() -> None:
+    text = ["%0 a: float32[128, 6144] shared_hbm", "%1 b: float32[128, 6144] shared_hbm"]
+    text += [declare(2, "t", f"128, {WIDE}"), "core"]
+    lines = [load(0, f"%2{TILE}", f"%0{ROW}"), load(1, f"%1{ROW}", f"%2{TILE}")]
+    looped = program("\n".join([*text, "loop 1 $0 = 0 to 2 by 1", *lines, "end"]))
+    fixed = program("\n".join([*text, *lines]).replace("] sbuf", "] sbuf fixed (0, 0)"))
+    for found in (looped, fixed):
+        first = first_found(found)
+        assert search(found, partial(depend, found), first, 2) is first
+    plain = program("\n".join([*text, *lines]))
+    assert search(plain, lambda: depend(plain), first_found(plain), 2).searched is not None
+
+
+def test_what_uses_no_memory_on_chip_is_planned_too() -> None:
+    text = ["%0 a: float32[128, 6144] shared_hbm", "%1 b: float32[128, 6144] shared_hbm"]
+    text += [declare(2, "t", f"128, {WIDE}"), "core", "  " + load(0, f"%1{ROW}", f"%0{ROW}")]
+    text += ["  " + load(1, f"%2{TILE}", f"%1{ROW}"), "  " + load(2, f"%0{ROW}", f"%2{TILE}")]
+    found = program("\n".join(text))
+    (graph,) = depend(found)
+    planned = plan(found.cores[0], graph, found.target, 1.0, by_program=False)
+    assert planned is not None and len(planned[0]) == 3
+
+
+@pytest.mark.parametrize("room", [2, 3])
+def test_a_load_waits_until_the_last_user_of_a_tile_has_signalled(room: int) -> None:
+    found = pairs(4)
+    (graph,), (body,) = depend(found), found.cores
+    target, code = found.target, [*instructions(body)]
+    space = space_of(Buffer.SBUF, target)
+    (lives,) = lifetimes_in(body, target, (Buffer.SBUF,))
+    memory = _Memory(space, lives, (room * 4 * WIDE + 0.5) / space.capacity)
+    planner = _Planner(Orderer(graph, target), code, [memory], touches_of(body, target))
+    order = planner.plan()
+    assert order is not None and sorted(order) == [*range(24)]
+    ends = sorted(planner.done[3 * i + 2] + semaphore_ps(target) for i in range(8))
+    assert [planner.ready_at[3 * i] for i in range(8)] == [0] * room + ends[: 8 - room]
+
+
+@pytest.mark.parametrize(("room", "tiles"), [(9 * WIDE, 2), (8 * WIDE, 2), (8 * WIDE - 1, 1)])
+def test_a_plan_keeps_within_its_share_of_memory(room: int, tiles: int) -> None:
     """With room for two tiles, a third is loaded only after the last use of one of the first
     two.
     """
+    share = (room + 0.5) / TRN2.sbuf_usable
     found = pairs(4)
     (graph,) = depend(found)
-    planned = plan(found.cores[0], graph, found.target, 0.26, by_program=False)
+    planned = plan(found.cores[0], graph, found.target, share, by_program=False)
     assert planned is not None
     live, most = set(), 0
     last = {2 + i: 3 * i + 2 for i in range(8)}
@@ -198,7 +274,7 @@ def test_a_plan_keeps_within_its_share_of_memory() -> None:
         live.add(2 + number // 3)
         most = max(most, len(live))
         live -= {tile for tile, end in last.items() if end == number}
-    assert most == 2
+    assert most == tiles
 
 
 def _old(line: int) -> int:
@@ -210,6 +286,88 @@ def test_a_tensor_larger_than_its_share_cannot_be_planned() -> None:
     found = pairs(2)
     (graph,) = depend(found)
     assert plan(found.cores[0], graph, found.target, 0.1, by_program=False) is None
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_plans_are_placed_without_packing_first(
+    pack: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, asked = pairs(2), list[bool | None]()
+
+    def allocated(lowered: Program, graphs: Any, report: Reporter, *given: Any) -> Any:
+        asked.append(given[1] if given else None)
+        if asked[-1] is not pack:
+            report.error("sbuf-overflow", "there is no room", found.tensors[0].at)
+            raise CompileFailed(report.all)
+        return lowered, graphs
+
+    monkeypatch.setattr("nkic.compiler.search.allocate", allocated)
+    placed, _ = fit(found, depend(found), Reporter())
+    assert len(placed.cores[0]) == len(found.cores[0])
+    assert asked == ([None, *[False] * 6, True] if pack else [None, False])
+
+
+def test_what_no_order_has_room_for_is_said_of_the_program_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An order that could not be planned is not tried again with less memory."""
+    found, shares = pairs(8), list[tuple[float, bool]]()
+
+    def planned(_: Any, __: Any, ___: Any, share: float, by_program: bool) -> None:
+        shares.append((share, by_program))
+
+    def allocated(_: Any, __: Any, report: Reporter, *given: Any) -> None:
+        report.error("sbuf-overflow", "there is no room", found.tensors[0].at)
+        raise CompileFailed(report.all)
+
+    monkeypatch.setattr("nkic.compiler.search.plan", planned)
+    monkeypatch.setattr("nkic.compiler.search.allocate", allocated)
+    with pytest.raises(CompileFailed) as failure:
+        fit(found, depend(found), Reporter())
+    assert [one.message for one in failure.value.diagnostics] == ["there is no room"]
+    assert shares == [(1.0, False), (1.0, True)]
+
+
+@pytest.mark.parametrize(
+    ("cores", "level", "asked"), [(1, 1, False), (1, 2, False), (2, 1, False), (2, 2, True)]
+)
+def test_runs_are_timed_where_several_cores_may_wait(
+    cores: int, level: int, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = pairs(2)
+    found = replace(found, cores=found.cores * cores)
+    first, times = first_found(found), list[float]()
+
+    def timed(scheduled: ScheduledProgram) -> float:
+        times.append(scheduled.schedule.estimate_ns)
+        return times[-1]
+
+    monkeypatch.setattr("nkic.compiler.search.run_ns", timed)
+    done = search(found, lambda: depend(found), first, level)
+    assert bool(times) is asked and done.searched is not None
+    assert done.searched.first_ns == first.schedule.estimate_ns
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lines", "shared"),
+    [
+        ([512] * 8, 8, False),
+        ([512] * 9, 9, True),
+        ([512] * 9, 1, False),
+        ([512] * 9, 2, True),
+        ([513] * 4 + [1], 2, True),  # two banks each, and one
+        ([513] * 4, 4, False),
+        ([4096], 1, False),
+    ],
+)
+def test_banks_are_shared_by_tiles_of_several_declarations(
+    sizes: list[int], lines: int, shared: bool
+) -> None:
+    tensors = [
+        f"%{i} p{i}: float32[128, {size}] psum @k.py:{min(i, lines - 1) + 1}:1-9:9"
+        for i, size in enumerate(sizes)
+    ]
+    assert _banks_are_shared(program("\n".join([*tensors, "core"]))) is shared
 
 
 def test_level_0_keeps_program_order_on_each_engine() -> None:

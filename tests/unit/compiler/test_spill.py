@@ -16,8 +16,9 @@ from nkic import api
 from nkic.api import CompileError
 from nkic.base.source import SourceFile
 from nkic.compiler.allocate import Space
-from nkic.compiler.spill import Spilled, Walk, _Tile, spill
+from nkic.compiler.spill import Spilled, Walk, _Tile, constant_tensors, repeatable, spill
 from nkic.machine.targets import Buffer, Engine
+from nkic.program.effects import touches_of
 from nkic.program.program import AccessPattern, Body, Instruction, Loop, Program, instructions
 from nkic.prove import prove_spilled
 from nkic.report.profile import summary
@@ -93,6 +94,7 @@ def test_a_tile_goes_to_hbm_after_its_last_write_and_comes_back_before_its_use()
     (away,) = made.away[0]
     assert (away.tensor.number, away.stored, away.loaded, away.remade) == (1, 1, 1, 0)
     assert made.traffic.stored == made.traffic.loaded == 128 * N * 4
+    assert away.moved == 2 * 128 * N * 4
     assert made.program.notes["spill_stored"] == str(128 * N * 4)
 
 
@@ -115,11 +117,33 @@ def test_a_constant_is_made_again() -> None:
     lines = [fill(0, 0, 3.0), loaded(1, 1), double(2, 2, 1), stored(3, 2), double(4, 3, 0)]
     made = spilled(text(*lines, stored(5, 3)), share=0.8)
     (away,) = made.away[0]
-    assert (away.stored, away.loaded, away.remade, made.traffic.loaded) == (0, 0, 1, 0)
+    assert (away.stored, away.loaded, away.remade) == made.traffic == (0, 0, 1)
     assert [one.attribute("value") for one in code(made.program) if one.row.name == "memset"] == [
         3.0,
         3.0,
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "again"),
+    [
+        (fill(1, 0), True),
+        (f"{fill(1, 0)} pinned 1", False),
+        (f"{fill(1, 0)} after (0,)", False),
+        (loaded(1, 0), True),
+        (double(1, 0, 1), False),
+        (
+            op(1, "rand_get_state", dst="%0[0+128, 0; 1x24]"),
+            False,
+        ),  # it reads the state of an engine
+        (op(1, "memset", dst=f"%1{WHOLE}", value="1.0"), False),  # another tile
+    ],
+)
+def test_what_may_be_made_again(line: str, again: bool) -> None:
+    found = text(fill(0, 3), line)
+    (_, item), (tile, *_) = code(found), found.tensors
+    touched = touches_of(found.cores[0], found.target)
+    assert repeatable(item, tile, touched, found.target, constant_tensors(found)) == again
 
 
 def test_what_is_written_into_after_all_is_stored() -> None:
@@ -154,12 +178,20 @@ def test_a_transfer_in_a_no_reorder_region_belongs_to_it() -> None:
     assert {one.pinned for one in code(made.program)} == {1}
 
 
-def test_a_transfer_between_regions_belongs_to_that_of_both_neighbours() -> None:
-    """The store lies between regions 1 and 2, the load within 3."""
+@pytest.mark.parametrize(
+    ("regions", "made_regions"),
+    [
+        ((1, 1, 2, 2, 3, 3), (1, 1, 0, 2, 2, 3, 3, 3)),  # the store lies between, the load within 3
+        ((1, 1, 1, 2, 2, 2), (1, 1, 1, 1, 2, 2, 2, 2)),
+        ((1, 1, 2, 2, 2, 3), (1, 1, 0, 2, 2, 2, 0, 3)),
+    ],
+)
+def test_a_transfer_between_regions_belongs_to_that_of_both_neighbours(
+    regions: tuple[int, ...], made_regions: tuple[int, ...]
+) -> None:
     lines = [fill(0, 0), double(1, 1, 0), fill(2, 2), double(3, 3, 2), stored(4, 3), stored(5, 1)]
-    regions = (1, 1, 2, 2, 3, 3)
     made = spilled(text(*(f"{line} pinned {n}" for line, n in zip(lines, regions, strict=True))))
-    assert [one.pinned for one in code(made.program)] == [1, 1, 0, 2, 2, 3, 3, 3]
+    assert tuple(one.pinned for one in code(made.program)) == made_regions
 
 
 def test_what_the_kernel_ordered_stays_ordered() -> None:
@@ -197,6 +229,8 @@ def test_what_a_loop_uses_comes_back_before_it() -> None:
     ]
     before = ["dma_copy %7 %6", "memset %8"]  # what the loop writes may hold something, too
     assert sorted(names(made.program)[6:8]) == before
+    first, *_ = instructions(inside.body)
+    assert [one.at for one in code(made.program) if _name(one) == before[0]] == [first.at]
 
 
 def test_tiles_of_a_loop_need_room_and_stay() -> None:

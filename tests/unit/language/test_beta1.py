@@ -20,7 +20,7 @@ from nkic.compiler.loader import Loader
 from nkic.compiler.pipeline import compile_source
 from nkic.compiler.request import parse_options, request_for
 from nkic.language import views
-from nkic.language.beta1 import access, extents, indices, masks, recorded
+from nkic.language.beta1 import access, creation, extents, indices, masks, recorded
 from nkic.language.trace import Trace, active, tracing
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import DEFAULT, Buffer
@@ -67,6 +67,74 @@ def test_arithmetic_is_that_of_numpy(make: Callable[[Any, Any], Any]) -> None:
     found = values(make(*rows_and_columns(indices.arange)))
     wanted = make(*rows_and_columns(np.arange))
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("make", EXPRESSIONS)
+def test_the_lowest_and_highest_value_are_those_of_numpy(make: Callable[[Any, Any], Any]) -> None:
+    found, wanted = make(*rows_and_columns(indices.arange)), make(*rows_and_columns(np.arange))
+    assert found.bounds == (wanted.min(), wanted.max())
+    for axis in range(-1 - wanted.ndim, 1 + wanted.ndim):
+        one = np.expand_dims(wanted, axis)
+        np.testing.assert_array_equal(values(found.expand_dims(axis)), one)
+
+
+@pytest.mark.parametrize("size", [1, 5, 6])
+def test_a_part_of_an_index_is_that_of_numpy(size: int) -> None:
+    plain, index = 3 * np.arange(size) - 4, 3 * indices.arange(size) - 4
+    ends = (None, *range(-size, size + 1))
+    for start, stop, step in product(ends, ends, (None, 1, 2, 3)):
+        part = slice(start, stop, step)
+        if len(plain[part]):
+            np.testing.assert_array_equal(values(index[part]), plain[part])
+        else:
+            with pytest.raises(KernelError, match="has no elements"):
+                index[part]
+    for at in range(-size, size):
+        assert values(index[at]) == plain[at]
+    for at in (-size - 1, size):
+        with pytest.raises(KernelError, match="cannot be indexed"):
+            index[at]
+
+
+@pytest.mark.parametrize("counts", [(1,), (4,), (2, 3), (3, 1, 2)])
+def test_a_block_is_numbered_in_rows_and_begins_anew_after_the_last(
+    counts: tuple[int, ...],
+) -> None:
+    for block in product(*(range(2 * count + 1) for count in counts)):
+        wanted = np.ravel_multi_index(block, counts, mode="wrap")
+        assert creation._number(block, counts) == wanted
+
+
+def elements(box: masks.Box) -> set[tuple[int, ...]]:
+    ranges = (range(n, n + size) for n, size in zip(box.starts, box.sizes, strict=True))
+    return set(product(*ranges))
+
+
+def test_boxes_side_by_side_become_one() -> None:
+    every = [
+        masks.Box(starts, sizes)
+        for starts in product(range(3), repeat=2)
+        for sizes in product(range(1, 3), repeat=2)
+    ]
+    merged = 0
+    for old, new in product(every, repeat=2):
+        found = masks._extended([old], new)
+        assert set().union(*map(elements, found)) == elements(old) | elements(new)
+        apart = elements(old).isdisjoint(elements(new))
+        box = masks.Box(
+            *zip(
+                *(
+                    (min(a), max(a) + 1 - min(a))
+                    for a in zip(*(elements(old) | elements(new)), strict=True)
+                ),
+                strict=True,
+            )
+        )
+        follows = new.starts > old.starts and apart
+        together = follows and elements(box) == elements(old) | elements(new)
+        assert len(found) == (1 if together else 2), (old, new)
+        merged += together
+    assert merged > 20
 
 
 @pytest.mark.parametrize(

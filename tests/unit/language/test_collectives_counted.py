@@ -89,6 +89,12 @@ def test_a_chunk_for_which_there_is_no_room() -> None:
         run(COUNTED.format(name="all_to_all_v", counts=counts))
 
 
+def test_a_chunk_that_its_source_does_not_have() -> None:
+    counts = [[31, 0, 0, 0], [98, 0, 0, 0]]
+    with pytest.raises(ProgramFault, match="a chunk of elements 98 to 129 exceeds its 128"):
+        run(COUNTED.format(name="all_to_all_v", counts=counts))
+
+
 ALL = "nisa.dma_copy(dst=out, src=dst)"
 RECEIVED = "nisa.dma_copy(dst=out[0:1, 0:3], src=dst[0:1, 0:3])"
 

@@ -6,6 +6,7 @@ observable.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -96,18 +97,24 @@ def inputs(dtype: str = "float32") -> dict[str, Any]:
 
 
 def members(found: Executable, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Run in bands and one by one, compare, and return the number of items in each band."""
+    """Run in bands and one by one, compare, and return the number of items in each band.
+
+    The second program is another one: a repetition of the first would be its recorded run.
+    """
     counts: list[int] = []
     settle = Bands.settle
 
     def counted(bands: Bands) -> None:
-        counts.extend(len(band) for band in bands.bands())
+        found = [*bands.bands()]
+        counts.extend(map(len, found))
         settle(bands)
+        for band in found:
+            assert [member.item.step is module.nothing for member in band].count(False) == 1
 
     monkeypatch.setattr(Bands, "settle", counted)
     together = simulate(found, given, RunOptions(trace=1000))
     monkeypatch.setattr(Bands, "settle", lambda bands: None)
-    same(together, simulate(found, given, RunOptions(trace=1000)))
+    same(together, simulate(replace(found), given, RunOptions(trace=1000)))
     return sorted(counts)
 
 

@@ -104,6 +104,17 @@ SWAP = """\
     nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
     return out
 """
+SWAP_AT = """\
+    start = nisa.register_alloc(16)
+    r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=r, value=0.0)
+    nisa.sendrecv(
+        src=t[:, nl.ds(start, 32)], dst=r[:, nl.ds(start, 32)], send_to_rank=other,
+        recv_from_rank=other, pipe_id=0,
+    )
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
+    return out
+"""
 HANDOVER = """\
     nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
     shared = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -132,6 +143,13 @@ def compiled(body: str, serial: bool = False) -> Executable:
 
 def run(body: str, serial: bool = False, data: NDArray[np.float32] = DATA) -> Result:
     return simulate(compiled(body, serial), {"a": data})
+
+
+def test_cores_swap_tiles_at_run_time_offsets() -> None:
+    found = run(SWAP_AT).outputs["output_0"]
+    expected = np.zeros_like(DATA)
+    expected[:128, 16:48], expected[128:, 16:48] = DATA[128:, 16:48], DATA[:128, 16:48]
+    assert np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("serial", [False, True])
@@ -251,7 +269,14 @@ def test_loops_that_differ_at_run_time_end_in_a_deadlock_with_both_lines() -> No
     assert found.code.slug == "deadlock"
     places = {found.primary.span.line} if found.primary else set()
     assert {barrier, swap} <= places | {label.span.line for label in found.labels}
-    assert [note for note in found.notes if "the other core, which reaches no further" in note]
+    assert found.message == "15 streams wait for signals that never come"
+    assert found.notes[:2] == (  # first, what the author knows
+        f"core0.dma7, at sendrecv, k.py:{swap}:38, waits for the other core, which reaches no "
+        "further rendezvous",
+        f"core1.gpsimd, at core_barrier, k.py:{barrier}:5, waits for the other core",
+    )
+    assert found.notes[3:] == ("core0.dma0 waits for a signal of core0.dma7",)
+    assert [label.text for label in found.labels] == ["core1.gpsimd waits here", "called from here"]
     data[128, 0] = 3
     assert np.array_equal(run(UNEVEN, data=data).outputs["output_0"][:128], data[128:])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,8 +20,9 @@ from nkic.compiler.emit import emit
 from nkic.compiler.schedule import schedule
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Register
-from nkic.machine.targets import Engine
-from nkic.simulate import Result, RunOptions, simulate
+from nkic.machine.targets import TRN2, Engine
+from nkic.simulate import Result, RunOptions, machine, simulate
+from nkic.simulate.machine import CycleLimit, outside_group
 from tests.programs import copy, declare, load, op, program
 
 TILE = "[0+128, 0; 1x64]"
@@ -170,8 +173,40 @@ def test_a_deadlock_names_who_waits_for_what() -> None:
         run(with_items(executable, "core0.dma0", loads))
     (found,) = caught.value.diagnostics
     assert found.code.slug == "deadlock"
-    assert any("core0.vector, at tensor_scalar" in note for note in found.notes)
-    assert any("waits for a signal that never comes" in note for note in found.notes)
+    assert found.notes == (
+        "core0.vector, at tensor_scalar, k.py:10:1, waits for a signal that never comes",
+    )
+
+
+def test_a_deadlock_names_the_next_instruction_that_would_signal() -> None:
+    """The load waits for what the vector engine signals after it."""
+    executable = build(*ROUND_TRIP)
+    (load_,) = stream(executable, "core0.dma0").items
+    assert isinstance(load_, InstructionRecord)
+    waiting = load_._replace(waits=((1, 1),))
+    last = waiting._replace(row=None, operands=(), attributes=(), place=2)
+    for items in ([waiting], [load_._replace(signals=()), waiting, last]):
+        with pytest.raises(ProgramFault, match="3 streams wait") as caught:
+            run(with_items(executable, "core0.dma0", [*items]))
+        assert set(caught.value.diagnostics[0].notes) == {
+            "core0.vector, at tensor_scalar, k.py:10:1, waits for dma_copy of core0.dma0 "
+            "(k.py:9:1)",
+            "core0.dma0, at dma_copy, k.py:9:1, waits for tensor_scalar of core0.vector "
+            "(k.py:10:1)",
+        }
+
+
+def test_a_deadlock_names_the_last_instruction_that_has_signalled() -> None:
+    executable = build(*ROUND_TRIP)
+    (vector,) = stream(executable, "core0.vector").items
+    (load_,) = stream(executable, "core0.dma0").items
+    assert isinstance(load_, InstructionRecord) and isinstance(vector, InstructionRecord)
+    loads: list[InstructionRecord | LoopRecord] = [load_, load_._replace(place=6)]
+    found = with_items(executable, "core0.dma0", loads)
+    with pytest.raises(ProgramFault, match="2 streams wait") as caught:
+        run(with_items(found, "core0.vector", [vector._replace(waits=((0, 3),))]))
+    (one,) = caught.value.diagnostics
+    assert "waits for dma_copy of core0.dma0 (k.py:11:1)" in one.notes[0]
 
 
 def test_an_endless_loop_meets_the_cycle_limit() -> None:
@@ -203,8 +238,68 @@ def test_an_endless_loop_of_one_stream_meets_the_time_limit() -> None:
             streams=(StreamRecord(0, Engine.VECTOR, 0, (start, *items)),),
             registers=2,
         )
-        with pytest.raises(LimitHit, match=r"longer than 0\.2 s"):
+        with pytest.raises(LimitHit, match=r"longer than 0\.2 s") as caught:
             run(alone, timeout_s=0.2, check_init=False)
+        (note,) = caught.value.diagnostics[0].notes
+        assert re.fullmatch(r"this loop had run [1-9][\d,]{2,} times", note)
+
+
+def test_a_program_without_loops_meets_the_time_limit() -> None:
+    with pytest.raises(LimitHit, match="longer than 0 s") as caught:
+        run(build(*ROUND_TRIP), timeout_s=0)
+    assert caught.value.diagnostics[0].notes == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "loop", "more"),
+    [("None", "loop 1 $0 = 0 to $5 by 1", ()), ("1", "loop 1 while $5", ("None",))],
+)
+def test_a_loop_whose_register_nothing_has_set_is_named(
+    value: str, loop: str, more: tuple[str, ...]
+) -> None:
+    """It is not set where the loop begins, or no longer where it ends."""
+
+    def made(number: int, given: str) -> str:
+        return op(number, "register_alloc", dst="$5", x=given)
+
+    add = op(2, "tensor_scalar", dst=f"%2{TILE}", data=f"%2{TILE}", op0="'add'", operand0="1.0")
+    inside = [add, *(made(3, given) for given in more)]
+    body = [load(0, f"%2{TILE}", f"%0{HBM}"), made(1, value), loop, *inside, "end"]
+    with pytest.raises(ProgramFault, match="a register is read before") as caught:
+        run(build(*body, load(4, f"%1{HBM}", f"%2{TILE}")))
+    (found,) = caught.value.diagnostics
+    assert found.primary is not None and found.primary.span.line == 11  # after eight lines
+
+
+def test_a_limit_of_cycles_is_the_last_that_may_be_reached() -> None:
+    limit = CycleLimit(build(*ROUND_TRIP), 1000, TRN2)
+    item: Any = SimpleNamespace(record=SimpleNamespace(place=-1))
+    at_the_limit: Any = SimpleNamespace(done=limit.limit_ps)
+    limit.end(at_the_limit, item, 0)
+    beyond: Any = SimpleNamespace(done=limit.limit_ps + 1)
+    with pytest.raises(LimitHit, match="1,000 cycles"):
+        limit.end(beyond, item, 0)
+    assert limit.limit_ps == 1000 * 1_000_000 // TRN2.base_clock_mhz
+
+
+def test_a_run_is_watched_at_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {}
+    for interval in (1, 2, 5):
+        seen: list[int] = []
+        monkeypatch.setattr(machine, "WATCH_INTERVAL", interval)
+        run(build(*LOOP), watch=seen.append, check_init=False)
+        counts[interval] = len(seen)
+        assert seen == sorted(seen) and seen[-1] <= 14  # instructions
+    # 14 instructions and 4 + 8 iterations; other items wait or signal alone
+    assert counts[1] >= 26
+    assert [counts[2], counts[5]] == [counts[1] // 2, counts[1] // 5]
+
+
+@pytest.mark.parametrize(("ranks", "text"), [(8, "0, 1, 2, 3, 4, 5, 6, 7"), (9, "0 to 8")])
+def test_the_ranks_of_a_group_are_listed(ranks: int, text: str) -> None:
+    (found,) = outside_group(build(*ROUND_TRIP), -1, 0, range(ranks), 2).diagnostics
+    assert found.message == f"the collective is for the ranks {text}, and 2 are run"
+    assert found.help.startswith(f"run {ranks} ranks")
 
 
 def test_the_same_run_twice() -> None:

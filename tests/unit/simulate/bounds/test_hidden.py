@@ -66,6 +66,14 @@ def test_nothing_is_hidden_in_float32(more: dict[str, Any]) -> None:
     assert hidden(run(BODIES["tensor_reduce"], swinging(3), **more)) == []
 
 
+def test_in_pairs_another_sum_overflows() -> None:
+    """From left to right 2e38 + 2e38 does; (2e38 + 0) + (2e38 - 2e38) does not."""
+    x = np.zeros((128, 48), F)
+    x[:3, :4] = (2e38, 0, 2e38, -2e38)
+    assert len(hidden(run(BODIES["tensor_reduce"], x))) == 1
+    assert hidden(run(BODIES["tensor_reduce"], x, accumulate="pairwise")) == []
+
+
 def test_as_measured_on_trn1_nothing_is_hidden() -> None:
     assert hidden(run(BODIES["tensor_reduce"], swinging(3), "trn1")) == []
     assert hidden(run(BODIES["tensor_reduce"], swinging(3), "trn1", accumulate="exact"))
@@ -166,6 +174,38 @@ ONE_HOT = np.eye(128, 64, dtype=F)
 )
 def test_products_that_do_not_cancel(left: Any, right: Any) -> None:
     assert multiplied(left, right) == []
+
+
+@pytest.mark.parametrize("op", ["add", "average"])
+@pytest.mark.parametrize(("rest", "count"), [(4.8e-5, 48), (4.8e-3, 0)])
+def test_what_float32_loses_little_by_little(op: str, rest: float, count: int) -> None:
+    """126 numbers that are each less than half of the last bit of 1."""
+    x = np.full((128, 48), 3e-8, F)
+    x[0], x[-1] = 1, F(rest) - 1
+    name = "tensor_partition_reduce"
+    found = hidden(run(BODIES[name].replace("nl.add", f"nl.{op}"), x))
+    assert [one.split(" sums")[0] for one in found] == [f"{name}: {count}"] * (count > 0)
+
+
+def test_products_that_lose_little_by_little_are_several() -> None:
+    """Each loses a fifteenth, which a single one may by chance."""
+    right = np.full((128, 8), 3e-8, F)
+    right[0], right[-1] = 1, F(4.8e-5) - 1
+    (said,) = multiplied(ONES[:, :8], right)
+    assert said.startswith("nc_matmul: 64 sums are what remains")
+    (said,) = multiplied(ONES[:, :1], right)
+    assert said.startswith("nc_matmul: 8 sums are what remains")
+    assert multiplied(ONES[:, :1], right[:, :1]) == []
+
+
+@pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
+def test_a_product_overflows_whatever_the_scale_of_its_factors(scale: float) -> None:
+    left = np.full((128, 1), scale, F)
+    right = np.zeros((128, 8), F)
+    right[:4, 5] = np.array((3e38, 3e38, -3e38, -3e38), F) * F(min(1.0, 1 / scale))
+    left[:4] *= F(max(1.0, 1 / scale)) if scale < 1 else 1
+    found = multiplied(left, right)
+    assert [one.split(" in between")[0] for one in found] == ["nc_matmul: 1 sum overflows float32"]
 
 
 def test_terms_of_a_reduction_that_cancel() -> None:

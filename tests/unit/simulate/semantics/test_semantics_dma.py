@@ -49,6 +49,20 @@ def test_dma_copy_within_each_memory() -> None:
         assert np.array_equal(moved("dma_copy", dst=dst, src=src).ravel(), NUMBERS.ravel())
 
 
+@pytest.mark.parametrize(
+    ("to", "step", "start", "by"),
+    [(3, 1, 0, 1), (0, 1, 3, 1), (19, -1, 0, 1), (10, 1, 0, 2), (0, 2, 10, 1)],
+)
+def test_dma_copy_within_one_tensor_reads_before_it_writes(
+    to: int, step: int, start: int, by: int
+) -> None:
+    whole = tile(np.arange(64, dtype=np.float32), buffer="hbm")
+    dst = whole.over(offset=to, dims=((step, 20),))
+    src = whole.over(offset=start, dims=((by, 20),))
+    found = moved("dma_copy", dst=dst, src=src).ravel()
+    assert np.array_equal(found, start + by * np.arange(20))
+
+
 @pytest.mark.parametrize("given", ["float32", "bfloat16", "float8_e5m2", "int32", "uint8"])
 @pytest.mark.parametrize("wanted", ["float32", "float16", "float8_e4m3", "int8", "bool"])
 def test_dma_copy_casts_through_float32(given: str, wanted: str) -> None:

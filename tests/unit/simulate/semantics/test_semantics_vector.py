@@ -286,6 +286,25 @@ def test_tensor_scalar_computes_addresses_exactly() -> None:
     same(found, stored(half + WORDS.view(np.int32)[:, :1].astype(np.float32), "int32"))
 
 
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [
+        (2**31 - 1, 2**31 - 1),
+        (2**31, 2**31),  # unsigned
+        (2**32 - 1, 2**32 - 1),
+        (2**32, 0),
+        (2**32 + 7, 7),
+        (-(2**31), -(2**31)),
+        (-(2**31) - 1, 2**31 - 1),
+    ],
+)
+def test_integers_of_more_than_32_bits_wrap_around(number: int, taken: int) -> None:
+    x, none = tile(np.array([[5]], np.int32)), tile(np.array([[0]], np.int32))
+    given: dict[str, Any] = {"op0": "maximum", "operand0": number, "op1": "add", "operand1": none}
+    found = run_one("tensor_scalar", dst=x.like(), data=x, **given)
+    assert int(found[0, 0]) % 2**32 == max(5, taken) % 2**32
+
+
 def test_scalar_tensor_tensor_takes_operators_with_one_input() -> None:
     x, y = tile(X), tile(Y)
     given: dict[str, Any] = {

@@ -281,6 +281,7 @@ def test_idle_disturbs_the_accumulators() -> None:
         ]
     )
     assert np.isnan(outcome[greatest]).all()
+    assert [one.code.slug for one in outcome.result.remarks] == ["stale-accumulator"]
 
 
 # range_select
