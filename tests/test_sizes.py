@@ -25,7 +25,7 @@ BUDGET = {
     "program": (1_713, 5),
     "interpret": (16_171, 45),
     "language": (14_385, 44),
-    "specialise": (4_394, 12),
+    "specialise": (4_395, 12),
     "compiler": (9_435, 22),
     "prove": (2_886, 8),
     "artifact": (5_502, 16),

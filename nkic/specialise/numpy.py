@@ -428,7 +428,8 @@ _COPIES = 4  # of their arguments that functions make on the way, and comparison
 _SIZES: dict[str, Callable[..., int]] = {
     **dict.fromkeys(words(_NO_LARGER), _all),
     **dict.fromkeys(("zeros", "ones", "empty"), _shape),
-    **dict.fromkeys(("eye", "tri", "identity"), _square),
+    **dict.fromkeys(("eye", "tri"), _square),
+    "identity": lambda n, *_: _shape((n, n)),
     "full": lambda shape, fill_value, *_: _shape(shape),
     "arange": _range,
     "linspace": _spaced,
