@@ -125,6 +125,11 @@ class _Operators:
 
     __slots__ = ()
 
+    @property
+    def dtype(self) -> Any:
+        """NumPy's own, which decides what Beta 1's operators on a tile and a number return."""
+        return raw(self).dtype
+
     def __round__(self, ndigits: Any = None) -> Any:
         value = raw(self)
         return wrapped(round(value) if ndigits is None else round(value, ndigits))
