@@ -144,26 +144,22 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
 
 
 def promoted(first: DType, second: DType) -> DType:
-    """Return the result dtype of an operation on two tiles: one that holds the values of both.
+    """Return the dtype of the result of an operation on two dtypes.
 
-    NKI documents no rule. This follows NumPy where NumPy has the types, except that two different
-    16-bit floats, and a 32-bit integer with a float, give float32.
+    Documented for Beta 1 ("NKI Type Promotion" of its API's common fields, up to SDK 2.26); no
+    later page has a rule.
     """
     if first is second:
         return first
+    if first.is_float and second.is_float:
+        wide = max(first, second, key=lambda dtype: dtype.size)
+        same = {1: dtypes.BFLOAT16}.get(first.size, dtypes.FLOAT32)
+        return wide if first.size != second.size else same
     if first.is_float or second.is_float:
-        return _float(first, second)
+        return first if first.is_float else second
     if first.is_integer and second.is_integer:
         return _integer(first, second)
     return second if first.kind == "bool" else first
-
-
-def _float(first: DType, second: DType) -> DType:
-    if first.is_float and second.is_float:
-        wide = max(first, second, key=lambda dtype: dtype.size)
-        return wide if first.size != second.size else dtypes.FLOAT32
-    real, integer = (first, second) if first.is_float else (second, first)
-    return dtypes.FLOAT32 if integer.size > real.size // 2 else real
 
 
 def _integer(first: DType, second: DType) -> DType:

@@ -125,6 +125,11 @@ class _Operators:
 
     __slots__ = ()
 
+    @property
+    def dtype(self) -> Any:
+        """NumPy's own, which decides what Beta 1's operators on a tile and a number return."""
+        return raw(self).dtype
+
     def __round__(self, ndigits: Any = None) -> Any:
         value = raw(self)
         return wrapped(round(value) if ndigits is None else round(value, ndigits))
@@ -428,7 +433,8 @@ _COPIES = 4  # of their arguments that functions make on the way, and comparison
 _SIZES: dict[str, Callable[..., int]] = {
     **dict.fromkeys(words(_NO_LARGER), _all),
     **dict.fromkeys(("zeros", "ones", "empty"), _shape),
-    **dict.fromkeys(("eye", "tri", "identity"), _square),
+    **dict.fromkeys(("eye", "tri"), _square),
+    "identity": lambda n, *_: _shape((n, n)),
     "full": lambda shape, fill_value, *_: _shape(shape),
     "arange": _range,
     "linspace": _spaced,

@@ -26,7 +26,7 @@ from nkic.language.binder import Binder
 from nkic.language.isa import functions as rows_of
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import POISON, NkiInstruction, active, here
-from nkic.machine.dtypes import DType
+from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.patterns import merged
 from nkic.machine.targets import Buffer
@@ -526,8 +526,9 @@ def _can_redirect(item: Instruction, value: Tile, aligned: View) -> bool:
     if row.name in ("dma_copy", "tensor_copy", "memset"):
         wider = aligned.dtype.size >= old.dtype.size
         return aligned.dtype.is_float == old.dtype.is_float and wider and _keeps_all(item, old)
-    wide = aligned.dtype.is_float and old.dtype.is_float and aligned.dtype.size <= old.dtype.size
-    return wide and row.name in _ELEMENTWISE | {"nc_matmul"}
+    # Rounding to float32, in which engines compute, changes nothing; any other type is honoured.
+    is_exact = old.dtype is FLOAT32 and aligned.dtype.is_float
+    return is_exact and row.name in _ELEMENTWISE | {"nc_matmul"}
 
 
 def _keeps_all(item: Instruction, old: View) -> bool:

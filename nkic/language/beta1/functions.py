@@ -193,7 +193,7 @@ def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> An
     first, second = number(x), number(y)
     if not isinstance(first, NkiTensor) and not isinstance(second, NkiTensor):
         raise KernelError("argument-kind", f"nl.{name} takes at least one tensor")
-    output: Tile = _binary(name, first, second, dtype, mask)
+    output: Tile = _binary(name, first, second, kind(dtype, _type(name, x, y)), mask)
     _note_computed(output, first, second)
     return output
 
@@ -204,7 +204,32 @@ def _note_computed(output: Tile, *operands: Any) -> None:
     tensor.computed(output._access, *views)
 
 
-def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
+def _type(name: str, x: Any, y: Any) -> DType:
+    """Return the dtype of the result of two tiles, or of a tile and a number.
+
+    Comparisons are documented as bool, one byte. The bits of a tile and a number stay those of the
+    tile, since the rule of promotion would make floats of some. A divisor is as good as a fraction.
+    """
+    if name in _COMPARISONS:
+        return dtypes.UINT8
+    if name == "divide":
+        x, y = (float(one) if isinstance(number(one), int) else one for one in (x, y))
+    is_bits = name in ALU and ALU[name].group == "bitvec"
+    known = [_dtype(one) for one in (x, y) if not is_bits or isinstance(one, NkiTensor)]
+    return library.promoted(known[0], known[-1])
+
+
+def _dtype(value: Any) -> DType:
+    """Return the dtype of a tile or of NumPy's number; a Python number has its widest one."""
+    if isinstance(value, NkiTensor):
+        return value.dtype
+    known = dtypes.find(str(getattr(value, "dtype", "")))
+    if known is not None and known.size <= dtypes.FLOAT32.size:
+        return known
+    return {bool: dtypes.UINT8, int: dtypes.INT32}.get(type(number(value)), dtypes.FLOAT32)
+
+
+def _binary(name: str, first: Any, second: Any, dtype: DType, mask: Any) -> Any:
     if name == "divide":
         return _divide(first, second, dtype, mask)
     if name not in ALU or name == "power":
@@ -232,12 +257,11 @@ def _aligned(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
     return (shape[0], *(1,) * (rank - len(shape)), *shape[1:])
 
 
-def _of_tiles(name: str, x: Tile, y: Tile, dtype: Any, mask: Any) -> Tile:
+def _of_tiles(name: str, x: Tile, y: Tile, dtype: DType, mask: Any) -> Tile:
     shape = common_shape(x.shape, y.shape)
     left = readable_with(y, x) if x.shape[0] != shape[0] else x
     right = readable_with(left, y)
-    default = _type(name, library.promoted(x.dtype, y.dtype))
-    output, region = output_for(shape, kind(dtype, default), mask, x, y)
+    output, region = output_for(shape, dtype, mask, x, y)
     if region.empty:
         return output
     if region == ALL and (_is_column(right, left) or _is_column(left, right)):
@@ -279,15 +303,8 @@ _COMPARISONS = frozenset(
 )
 
 
-def _type(name: str, default: DType) -> DType:
-    """Return the dtype of an operator's result: comparisons are documented as bool, one byte."""
-    return dtypes.UINT8 if name in _COMPARISONS else default
-
-
-def _with_number(name: str, x: Tile, value: Number, dtype: Any, mask: Any, swap: bool) -> Tile:
-    real = isinstance(value, float) and not x.dtype.is_float and not float(value).is_integer()
-    default = _type(name, dtypes.FLOAT32 if real else x.dtype)
-    output, region = output_for(x.shape, kind(dtype, default), mask, x)
+def _with_number(name: str, x: Tile, value: Number, dtype: DType, mask: Any, swap: bool) -> Tile:
+    output, region = output_for(x.shape, dtype, mask, x)
     if region.empty:
         return output
     return record(
@@ -301,18 +318,12 @@ def _with_number(name: str, x: Tile, value: Number, dtype: Any, mask: Any, swap:
     )
 
 
-def _divide(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
+def _divide(x: Any, y: Any, dtype: DType, mask: Any) -> Tile:
     """Multiply x by the reciprocal of y: no engine divides."""
     if not isinstance(y, NkiTensor):
         return _with_number("multiply", tile(x), 1.0 / y, dtype, mask, False)
-    denominator = tile(y)
-    inverse = unary("reciprocal", denominator, dtypes.FLOAT32, mask)
-    common = (
-        library.promoted(x.dtype, denominator.dtype)
-        if isinstance(x, NkiTensor)
-        else denominator.dtype
-    )
-    return binary("multiply", x, inverse, kind(dtype, common), mask)  # type: ignore[no-any-return]
+    inverse = unary("reciprocal", tile(y), dtypes.FLOAT32, mask)
+    return binary("multiply", x, inverse, dtype, mask)  # type: ignore[no-any-return]
 
 
 def _from_library(name: str, operands: Sequence[Any], dtype: Any, mask: Any) -> Tile:
@@ -339,10 +350,10 @@ def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
 
 
 def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
-    default = _type(name, source.dtype)
+    default = dtypes.UINT8 if name in _COMPARISONS else source.dtype
     is_activated = name in ACTIVATIONS and name not in _NOT_ACTIVATED
     if name == "negative":
-        return _with_number("multiply", source, -1, dtype, mask, False)
+        return _with_number("multiply", source, -1, kind(dtype, default), mask, False)
     if not is_activated and name not in ALU:
         return _from_library(name, [source], dtype, mask)
     output, region = output_for(source.shape, kind(dtype, default), mask, source)

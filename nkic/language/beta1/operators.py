@@ -144,8 +144,7 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Tile, Any], Any]:
     def apply(self: Tile, other: Any) -> Any:
         if isinstance(other, Index | AtRunTime):
             return _offset(self, name, other)
-        other = other if _taken(other) else plain(other)
-        if not _taken(other):
+        if not _taken(plain(other)):
             return NotImplemented
         first, second = (other, self) if swapped else (self, other)
         return binary(name, first, second)
@@ -160,7 +159,7 @@ def _offset(tile: Tile, name: str, index: Any) -> Any:
         raise KernelError("bad-index", text, help="make a tile from the expression with nisa.iota")
     factor = constant(index)
     if name == "multiply" and factor is not None:
-        return binary(name, tile, factor)
+        return binary(name, tile, factor, tile.dtype)
     if name != "add":
         raise KernelError("bad-index", "a run-time index is a tile plus an expression")
     return AtRunTime(tile._access, index + Index(0, ()))

@@ -12,8 +12,7 @@ import libcst as cst
 
 from nkic.language import versions
 from nkic.language.versions import BY_DMA, OUTPUTS, PRODUCTS
-from nkic.machine.dtypes import FLOAT32, DType
-from nkic.machine.targets import Buffer
+from nkic.machine.dtypes import FLOAT32, INT32, DType
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.indices import Indices, code, moving, number, set_by
 from nkic.migrate.beta1.masks import BINARY
@@ -271,13 +270,13 @@ def under(sheet: Sheet, loops: Loops, line: cst.SimpleStatementLine) -> cst.Base
     return statement.with_changes(leading_lines=line.leading_lines)
 
 
-# ---- Results that Beta 1 rounded once -----------------------------------------------------------
-# `t[...] = nl.divide(x, y)` was one instruction that wrote `t` in the type of `t`. Since then, the
-# result has the type of the operands and is converted by the assignment: float8 by way of bfloat16
-# is rounded twice. `dtype=` sets the type of the result. A number with a fraction made a float32
-# of integers, which now stay integers.
+# ---- Results whose type Beta 1 took from a number -----------------------------------------------
+# A number was of a type of its own: `x * 0.3` made a float32 of bfloat16 or integers, and one
+# instruction wrote it to `t` in `t[...] = x * 0.3`, rounded once. Since then, a number has the type
+# of the tile. `dtype=` sets the type of the result.
 
-ROUNDED = "a result that is rounded once"
+ROUNDED = "a result that has its type from a number"
+_TYPED = (*BINARY, "nki.language.mod", "nki.language.fmod")
 _OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
     cst.Add: "add",
     cst.Subtract: "subtract",
@@ -289,9 +288,9 @@ _OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
 def typed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """Add the `dtype` that Beta 1 wrote to a call of `nki.language`."""
     name = sheet.name_of(old.func)
-    if not sheet.function(old) or keyword(old, "dtype") is not None:
+    if not sheet.function(old) or name not in _TYPED or keyword(old, "dtype") is not None:
         return new
-    dtype = _direct(sheet, old, is_binary=name in BINARY)
+    dtype = _with_number(sheet, old)
     if dtype is None:
         return new
     sheet.done[ROUNDED] += 1
@@ -302,7 +301,7 @@ def operator(
     sheet: Sheet, old: cst.BinaryOperation, new: cst.BinaryOperation
 ) -> cst.BaseExpression:
     """Rewrite `x * y` to `nl.multiply(x, y, dtype=…)` if it needs a dtype."""
-    dtype = _direct(sheet, old, is_binary=True)
+    dtype = _with_number(sheet, old)
     if dtype is None:
         return new
     name = _OPERATORS.get(type(old.operator))
@@ -330,30 +329,20 @@ def _leave(sheet: Sheet, node: cst.CSTNode, dtype: DType) -> None:
     sheet.leave(node, text, f"write it as a function of nl with dtype=nl.{dtype.name}")
 
 
-def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None:
-    """Return the type that an expression wrote, if today's result has another one and bits."""
+def _with_number(sheet: Sheet, node: cst.CSTNode) -> DType | None:
+    """Return the type that an expression wrote, if that is not the one of all tiles in it.
+
+    Two tiles of different types still give what they gave, and comparisons a byte.
+    """
     own = set(map(id, sheet.tensors(node)))
     instructions = sheet.instructions(node)
-    if not instructions:
-        return None
     last = (dst_of(i) for i in instructions if i.row is instructions[-1].row)
+    written = {view.dtype for view in last if view is not None}
     inputs = _inputs(instructions, own)
-    is_whole = bool(inputs) and all(dtype.is_integer for dtype in inputs)
-    dtypes = {
-        view.dtype
-        for view in last
-        if view is not None
-        # A tile of another expression was written; a matrix product stays float32.
-        and (
-            (
-                id(view.tensor) not in own
-                and view.tensor.buffer is not Buffer.PSUM
-                and _twice(inputs, view.dtype)
-            )
-            or (is_binary and view.dtype is FLOAT32 and is_whole)
-        )
-    }
-    return dtypes.pop() if len(dtypes) == 1 else None
+    if len(written) != 1 or len(inputs) != 1 or written == inputs:
+        return None
+    dtype = written.pop()
+    return dtype if dtype.is_float or dtype is INT32 else None
 
 
 def _inputs(instructions: Sequence[Instruction], own: Collection[int]) -> set[DType]:

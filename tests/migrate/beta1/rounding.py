@@ -5,20 +5,22 @@
 # a = "bfloat16[128, 512]"
 # b = "bfloat16[128, 512]"
 # n = "int32[128, 512]"
+# m = "int8[128, 512]"
 # ///
-"""Results that were rounded once, to the type of what they are assigned to."""
+"""Results that have their type from a number, and those that are rounded to two types."""
 
 import neuronxcc.nki as nki
 import neuronxcc.nki.language as nl
+import numpy as np
 
 
 @nki.jit
-def kernel(a, b, n):
-    out = nl.ndarray((6, 128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+def kernel(a, b, n, m):
+    out = nl.ndarray((10, 128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
     x = nl.load(a)
     y = nl.load(b)
     narrow = nl.ndarray((128, 512), dtype=nl.float8_e4m3, buffer=nl.sbuf)
-    narrow[...] = nl.divide(x, y)
+    narrow[...] = nl.divide(x, y)  # by way of bfloat16, as since then
     nl.store(out[0], value=narrow)
     narrow[...] = x * y
     nl.store(out[1], value=narrow)
@@ -26,10 +28,14 @@ def kernel(a, b, n):
     narrow[...] = later
     nl.store(out[2], value=narrow)
     half = nl.ndarray((128, 512), dtype=nl.float16, buffer=nl.sbuf)
-    half[...] = nl.add(x, 0.3)
+    half[...] = nl.add(x, 0.3)  # float32, so that float16 is the only rounding
     nl.store(out[3], value=half)
     same = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
-    same[...] = nl.subtract(x, y)  # of the same type: nothing is said
+    same[...] = nl.subtract(x, y)
     nl.store(out[4], value=same)
     nl.store(out[5], value=nl.multiply(nl.load(n), 0.5))
+    nl.store(out[6], value=x * 0.3)
+    nl.store(out[7], value=nl.subtract(1, nl.load(m)))
+    nl.store(out[8], value=nl.multiply(x, 3))  # bfloat16: an integer has no fraction
+    nl.store(out[9], value=nl.multiply(nl.copy(x, dtype=nl.float16), np.float16(0.3)))
     return out

@@ -17,7 +17,7 @@ def kernel(x):
     left = nl.load(x)
     product = nl.ndarray((left.shape[1], left.shape[1]), dtype=nl.float32, buffer=nl.psum)
     nisa.nc_matmul(product, left, left)
-    nl.store(out, value=nl.multiply(left, 2.0))
+    nl.store(out, value=nl.multiply(left, 2.0, dtype=nl.float32))
     # What the caller sees.
     result = nl.ndarray((left.shape[1], left.shape[0]), dtype=left.dtype, buffer=nl.sbuf)
     nisa.dma_transpose(result, left)

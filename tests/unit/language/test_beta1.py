@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any
@@ -413,16 +414,54 @@ def test_arange_calls_are_those_of_dimensions_that_are_not_repeated() -> None:
         ("nl.load(a, dtype=nl.bfloat16)", np.positive, ("float32", "float16")),
         ("nisa.memset((4, 6), 0.3, dtype=nl.bfloat16)", lambda x: 0 * x + 0.3, ("float32",)),
         ("nl.negative(x, dtype=nl.bfloat16)", np.negative, ("float32", "bfloat16")),
+        (
+            "nl.multiply(x, x, dtype=nl.bfloat16)",
+            np.square,
+            ("float32", "float16", "float8_e4m3"),
+        ),
+        (
+            "nisa.activation(nl.square, nl.copy(x, dtype=nl.bfloat16))",
+            lambda x: np.square(x.astype(ml_dtypes.bfloat16).astype(np.float32)),
+            ("float16", "float8_e4m3"),
+        ),
     ],
 )
 def test_an_assignment_drops_no_rounding(call: str, function: Any, targets: Any) -> None:
-    """A copy, a load or a fill of bfloat16 is rounded to it, and every value for a wider tile."""
+    """A result of bfloat16, stated or by default, is rounded to it before it is assigned."""
     for target in targets:
         body = f"x = nl.load(a)\nt = nl.ndarray((4, 6), dtype=nl.{target})\nt[...] = {call}\n"
         wanted = function(NUMBERS).astype(ml_dtypes.bfloat16).astype(np.float32)
-        dtype = ml_dtypes.bfloat16 if target == "bfloat16" else np.dtype(target)
+        dtype = np.dtype(getattr(ml_dtypes, target, target))
         found = result(f"{body}{STORE}nl.store(out, t)")
         np.testing.assert_array_equal(found, wanted.astype(dtype).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        ("int32 + float16", "float16"),
+        ("float8_e4m3 * float8_e5m2", "bfloat16"),
+        ("int8 + 2", "int32"),
+        ("float16 + 1.2", "float32"),
+        ("1.2 * bfloat16", "float32"),
+        ("bfloat16 + 2", "bfloat16"),
+        ("float16 + np.float16(2)", "float16"),
+        ("np.float16(2) - float16", "float16"),
+        ("float16 * np.float64(0.5)", "float32"),
+        ("int32 / 3", "float32"),
+        ("float16 / np.float16(3)", "float16"),
+        ("uint32 & 3", "uint32"),
+        ("nl.power(float16, 0.5)", "float32"),
+        ("-int8", "int8"),
+        ("float16 > 0.5", "uint8"),
+        ("nl.where(int8, float16, 0.0)", "float16"),
+    ],
+)
+def test_a_result_has_the_type_of_the_table_of_promotion(expression: str, wanted: str) -> None:
+    names = [name for name in DTYPES if re.search(rf"(?<!\.)\b{name}\b", expression)]
+    tiles = "".join(f"{n} = nl.ndarray((4, 6), dtype=nl.{n})\n{n}[...] = 1\n" for n in names)
+    body = f"import numpy as np\n{tiles}assert ({expression}).dtype == nl.{wanted}\n"
+    result(f"x = nl.load(a)\n{body}{STORE}nl.store(out, x)")
 
 
 def test_what_rounds_nothing_is_written_at_once() -> None:

@@ -96,6 +96,10 @@ np.float32(3).item(), np.int64(3).dtype, np.float32(2.5).astype(np.int32)
 np.prod((2, 3)), np.ceil(1.5), np.floor(-1.5), np.maximum(2, 3), np.log2(8), np.abs(-3)
 {np.int32(1): "a"}[1], {1: "b"}[np.int64(1)], np.float32(1) in [1, 2], 3 in np.arange(4)
 np.tril(np.ones((3, 3))), np.triu(np.ones((3, 3)), 1), np.tri(3), np.eye(3, k=1), np.identity(2)
+np.identity(n=2, dtype=np.int8), np.eye(N=2, M=3), np.tri(N=2), np.full(shape=2, fill_value=1)
+np.zeros(shape=(2, 1)), np.arange(start=1, stop=7, step=2), np.linspace(start=0, stop=1, num=3)
+np.repeat(a=np.ones(2), repeats=2), np.broadcast_to(array=np.ones(2), shape=(3, 2))
+np.diag(v=np.ones(2), k=1), np.tile(A=np.ones(2), reps=2), np.kron(a=np.ones(2), b=np.ones(2))
 np.arange(6).reshape(2, 3) * 2.5, np.arange(1, 2, 0.25), np.linspace(0, 1, 5)
 np.where(TABLE > 5, TABLE, -1), TABLE.T, TABLE[1], TABLE[:, 1:3], TABLE[-1, ::2]
 TABLE[[0, 2], [1, 3]], TABLE[TABLE > 7], TABLE[None, 0, ...].shape

@@ -244,20 +244,36 @@ def test_without_dtype_the_result_has_the_type_of_the_tile() -> None:
     assert run("nl.less(x, y, dtype=nl.uint8)", x, y).dtype == np.uint8
 
 
-NUMPY = ("float16", "float32", "int8", "int16", "int32", "uint8", "uint16", "bool")
+INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "bool")
 
 
-@pytest.mark.parametrize("first", NUMPY)
-@pytest.mark.parametrize("second", NUMPY)
-def test_promotion_is_numpys_where_it_has_the_types(first: str, second: str) -> None:
+@pytest.mark.parametrize("first", INTEGERS)
+@pytest.mark.parametrize("second", INTEGERS)
+def test_promotion_of_integers_is_numpys(first: str, second: str) -> None:
     found = library.promoted(dtypes.DTYPES[first], dtypes.DTYPES[second])
-    expected = np.promote_types(first, second).name
-    assert found.name == {"float64": "float32"}.get(expected, expected)
+    assert found.name == np.promote_types(first, second).name
 
 
-def test_promotion_of_different_16_bit_floats() -> None:
-    assert library.promoted(dtypes.BFLOAT16, dtypes.FLOAT16) is dtypes.FLOAT32
-    assert library.promoted(dtypes.UINT32, dtypes.INT32) is dtypes.FLOAT32
+def test_promotion_is_as_documented() -> None:
+    """The examples of "NKI Type Promotion" in the API's common fields, up to SDK 2.26."""
+    for first, second, wanted in (
+        ("int32", "float16", "float16"),
+        ("uint16", "tfloat32", "tfloat32"),
+        ("float32", "tfloat32", "float32"),
+        ("float32", "bfloat16", "float32"),
+        ("float16", "bfloat16", "float32"),
+        ("float8_e4m3", "float16", "float16"),
+        ("float8_e4m3", "bfloat16", "bfloat16"),
+        ("float8_e4m3", "float8_e5m2", "bfloat16"),
+        ("int16", "int32", "int32"),
+        ("uint8", "uint16", "uint16"),
+        ("uint16", "int32", "int32"),
+        ("int8", "uint8", "int16"),
+        ("int8", "uint16", "int32"),
+        ("int32", "uint32", "float32"),
+    ):
+        pair = dtypes.DTYPES[first], dtypes.DTYPES[second]
+        assert library.promoted(*pair).name == library.promoted(*pair[::-1]).name == wanted
 
 
 # Errors inside the library point at the user's call
