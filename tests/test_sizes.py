@@ -27,7 +27,7 @@ BUDGET = {
     "interpret": (16_171, 45),
     "language": (14_392, 44),
     "specialise": (4_400, 12),
-    "compiler": (9_413, 22),
+    "compiler": (9_425, 22),
     "prove": (2_886, 8),
     "artifact": (5_502, 16),
     "simulate": (16_942, 43),

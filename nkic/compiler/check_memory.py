@@ -48,6 +48,7 @@ from nkic.program.program import (
     Program,
     Tensor,
     View,
+    Work,
     instructions,
 )
 
@@ -58,13 +59,17 @@ from nkic.program.program import (
 
 def find_banks(placed: Program, report: Reporter) -> None:
     """Report results of the tensor engine that cross banks at their final addresses."""
+    seen: set[tuple[int, int]] = set()  # by identity: loops repeat one expression
     for body in placed.cores:
         for instruction in instructions(body):
             if not is_matmul(instruction.engine):
                 continue
             for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
-                if rule.one_bank and type(operand) is AccessPattern and not operand.dynamic:
-                    _bank(instruction, rule.name, operand, placed, report)
+                key = id(operand), id(instruction.at)
+                if rule.one_bank and type(operand) is AccessPattern and key not in seen:
+                    seen.add(key)
+                    if not operand.dynamic:
+                        _bank(instruction, rule.name, operand, placed, report)
 
 
 def _bank(
@@ -89,7 +94,9 @@ def _bank(
 
 def find_foreign_accumulation(lowered: Program, report: Reporter) -> None:
     """Warn of matmuls that accumulate onto data that another instruction wrote."""
-    if restricts_accumulation(lowered.target):
+    if restricts_accumulation(lowered.target) and any(
+        t.buffer is Buffer.PSUM for t in lowered.tensors
+    ):
         for body in lowered.cores:
             _follow(body, lowered, report)
 
@@ -118,13 +125,18 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
 
 def _written_by_others(body: Body, accesses: Accesses) -> set[int]:
     """Return the numbers of the PSUM tensors that an instruction other than a matmul writes."""
-    return {
-        pattern.tensor.number
-        for instruction in instructions(body)
-        if not is_matmul(instruction.engine)
-        for pattern in accesses.written_by(instruction)
-        if pattern.tensor.buffer is Buffer.PSUM
-    }
+    found: set[int] = set()
+    others: set[Work] = set()  # kinds of work that write no PSUM, as most do
+    for instruction in instructions(body):
+        work = instruction.work
+        if work in others or is_matmul(instruction.engine):
+            continue
+        written = accesses.written_by(instruction)
+        numbers = [p.tensor.number for p in written if p.tensor.buffer is Buffer.PSUM]
+        found.update(numbers)
+        if not numbers and work is not None:
+            others.add(work)
+    return found
 
 
 def _area(pattern: AccessPattern) -> Rectangle:
