@@ -95,6 +95,9 @@ def _sources(path: str, reference: Path) -> Sequence[str | Candidate]:
             help = "its .py and .neff files are candidates, unless they are links out of it"
             raise bad_value(f"no candidate is in `{path}`", help)
         return names
+    if path.endswith(".toml"):
+        help = "give one task, then kernels: nkic evaluate TASK.toml CANDIDATE.py"
+        raise bad_value(f"`{path}` is no candidate: a TOML file is a task", help)
     return [path if files.is_file(path) else Candidate.read(path)]
 
 
