@@ -293,6 +293,44 @@ def _break(path: Path, chance: random.Random) -> None:
         path.chmod(0o666)
 
 
+TASK = (
+    "name = 't'\ntarget = 'trn2'\nnki = '0.7'\nseconds = 60\nmemory = '1G'\n[reference]\n"
+    "function = 'r.py:f'\n[[case]]\nname = 'one'\ninputs = { a = 'f32[128,16]' }\nseeds = [1]\n"
+)
+DEFINITION = {
+    "name": "d",
+    "axes": {"m": {"type": "const", "value": 128}, "n": {"type": "var"}},
+    "inputs": {"a": {"shape": ["m", "n"], "dtype": "float32"}},
+    "outputs": {"y": {"shape": ["m", "n"], "dtype": "float32"}},
+    "reference": "def run(a):\n    return a\n",
+}
+WORKLOAD = {"definition": "d", "workload": {"uuid": "u", "axes": {"n": 16}, "inputs": {}}}
+SOLUTION = {
+    "name": "s",
+    "spec": {"entry_point": "k.py::kernel"},
+    "sources": [{"path": "k.py", "content": "def kernel(a): pass"}],
+}
+
+
+def _task(place: Place, chance: random.Random) -> None:
+    text = changed_text(TASK, chance)
+    place.write("r.py", "def f(a): return a\n")
+    place.ends("nkic", "evaluate", place.write("t.toml", text), "none.py", about=text)
+    marked = BODY.replace("n=3", f"n=3,  # tune: {_word(chance)}, 3\n")
+    words = ["tune", place.write("m.py", marked), "t.toml", "--vary", f"m={_word(chance)}"]
+    place.ends("nkic", *words, about=text)
+
+
+def _suite(place: Place, chance: random.Random) -> None:
+    """A definition, its workloads and a solution, of which one is changed."""
+    made = [DEFINITION, WORKLOAD, SOLUTION]
+    number = chance.randrange(3)
+    made[number] = hostile_data.changed_value(made[number], chance)
+    names = [place.write(f"{n}.json", json.dumps(one, default=str)) for n, one in enumerate(made)]
+    words = ["evaluate", names[0], names[2], "--workloads", names[1], "--time-only"]
+    place.ends("nkic", *words, "--traces", "t.jsonl", about=made[number])
+
+
 GROUPS: dict[str, tuple[Callable[[Place, random.Random], None], int]] = {
     **{kind: (_program(kind), 12) for kind in ("ir", "lowered", "allocated", "sched", "asm")},
     "artifact": (_artifact, 20),
@@ -305,6 +343,8 @@ GROUPS: dict[str, tuple[Callable[[Place, random.Random], None], int]] = {
     "option": (_option, 15),
     "break": (_breakpoint, 12),
     "cache": (_cache, 7),
+    "task": (_task, 10),
+    "suite": (_suite, 20),
 }
 
 

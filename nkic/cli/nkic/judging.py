@@ -101,17 +101,17 @@ def _sources(path: str, reference: Path) -> Sequence[str | Candidate]:
     return [path if files.is_file(path) else Candidate.read(path)]
 
 
-def _read(source: str | Candidate) -> Candidate:
+def _read(source: str | Candidate, read: Callable[[str], Candidate] = Candidate.read) -> Candidate:
     """Read a candidate; that it cannot be read is its own problem, not that of its neighbours."""
     try:
-        return Candidate.read(source) if isinstance(source, str) else source
+        return read(source) if isinstance(source, str) else source
     except UsageFailed as failed:
         return Candidate(str(source), b"", problem=str(failed))
 
 
 def _read_solution(source: str | Candidate) -> Candidate:
     is_solution = isinstance(source, str) and source.endswith(".json")
-    return schemas.read_solution(str(source)) if is_solution else _read(source)
+    return _read(source, schemas.read_solution if is_solution else Candidate.read)
 
 
 def secret_of(path: str | None) -> bytes:
