@@ -154,7 +154,7 @@ def _values(text: str, where: str) -> tuple[str, ...]:
         parts = [] if any(isinstance(e, ast.Starred) for e in tree.elts) else tree.elts
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         parts = []
-    data = spread.encode()
+    data = spread.encode("utf-8", "surrogateescape")  # without parts, if any byte is no UTF-8
     found = [data[p.col_offset : p.end_col_offset].decode() for p in parts]
     values = tuple(dict.fromkeys(found if len(spread.splitlines()) == 1 else []))
     if not values or len(values) > MANY:

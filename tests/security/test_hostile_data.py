@@ -293,10 +293,25 @@ def _break(path: Path, chance: random.Random) -> None:
         path.chmod(0o666)
 
 
-TASK = (
-    "name = 't'\ntarget = 'trn2'\nnki = '0.7'\nseconds = 60\nmemory = '1G'\n[reference]\n"
-    "function = 'r.py:f'\n[[case]]\nname = 'one'\ninputs = { a = 'f32[128,16]' }\nseeds = [1]\n"
-)
+TASK = """\
+name = 't'
+target = 'trn2'
+nki = '0.7'
+may_write = ['a']
+[reference]
+function = 'r.py:f'
+[limits]
+seconds = 60
+memory = '1GiB'
+[outputs]
+rtol = 1e-3
+[[case]]
+name = 'one'
+inputs = { a = 'f32[128,16]' }
+values = { a = 'uniform(0,1,3)' }
+consts = { n = 2 }
+seeds = [1]
+"""
 DEFINITION = {
     "name": "d",
     "axes": {"m": {"type": "const", "value": 128}, "n": {"type": "var"}},

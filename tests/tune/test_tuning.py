@@ -176,6 +176,7 @@ def test_an_interrupt_keeps_the_points(tmp_path: Path, number: signal.Signals, j
         (("k.py", "task.toml", "--budget", "soon"), "`soon` is no time"),
         (("k.py", "task.toml", "--vary", "A=1", "--vary", "A=2"), "`A` is varied twice"),
         (("k.py", "task.toml", "--vary", "tile=1"), "no value of the name `tile`"),
+        (("k.py", "task.toml", "--vary", "TILE=\udc80..2"), "is no list of values"),
     ],
 )
 def test_a_wrong_command_line_is_an_error(
