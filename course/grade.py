@@ -142,11 +142,19 @@ def main(words: Sequence[str] | None = None) -> int:
     """Grade, print, and return 0 if every kernel has every point, 1 if not, 2 for wrong use."""
     parser = argparse.ArgumentParser(description="grade kernels of the course")
     exercises = sorted(path.parent.name for path in COURSE.glob("*/task.toml"))
+
+    def exercise(path: str) -> str:
+        name = Path(path).resolve().name if path else ""  # a shell completes: `course/5_softmax/`
+        if name not in exercises:
+            text = f"`{clean(path)}` is no exercise; they are {', '.join(exercises)}"
+            raise argparse.ArgumentTypeError(text)
+        return name
+
     parser.add_argument(
         "exercise",
         nargs="?",
-        choices=exercises,
-        type=lambda path: Path(path).resolve().name,  # what a shell completes: `course/5_softmax/`
+        metavar="EXERCISE",
+        type=exercise,
         help="its name or folder; all, if left out",
     )
     parser.add_argument("file", nargs="*", help="kernels; the exercise's kernel.py, if left out")

@@ -146,3 +146,21 @@ def test_a_hand_in_imitates_no_points(
     assert first.startswith("1_vector_add: 0 of 10 points") and len(others) == 4
     assert not [line for line in others if not line.startswith("  ")]
     assert len(said.err.splitlines()) == 1 and not set("\x1b\r") & {*said.out, *said.err}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["", "k.py"], "`` is no exercise; they are 1_vector_add, "),
+        (["5_softmax\n", "k.py"], r"`5_softmax\n` is no exercise; they are 1_vector_add, "),
+        (["5_softmax", ""], "cannot read ``"),
+    ],
+)
+def test_wrong_words_are_told(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = grade.main(words)
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code == 2 and said in capsys.readouterr().err

@@ -20,24 +20,24 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (662, 4),
-    "base": (3_870, 17),
+    "base": (3_873, 17),
     "machine": (9_481, 27),
     "source": (5_927, 14),
-    "program": (1_713, 5),
+    "program": (1_734, 5),
     "interpret": (16_171, 45),
     "language": (14_392, 44),
-    "specialise": (4_400, 12),
+    "specialise": (4_417, 12),
     "compiler": (9_425, 22),
     "prove": (2_886, 8),
     "artifact": (5_502, 16),
-    "simulate": (16_942, 43),
-    "report": (6_798, 19),
+    "simulate": (16_954, 43),
+    "report": (6_812, 19),
     "migrate": (6_875, 18),
-    "api": (3_398, 12),
-    "judge": (3_280, 10),
+    "api": (3_414, 12),
+    "judge": (3_307, 10),
     "serve": (2_153, 7),
     "nki": (2_385, 11),
-    "cli": (6_719, 28),
+    "cli": (6_747, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, Any, Unpack
 
 import numpy as np
@@ -36,6 +37,7 @@ from nkic.api.running import Result, check_ranks, run, run_ranks
 from nkic.base import files
 from nkic.base.cache import Store, folder, from_json, here, stamp, to_json
 from nkic.base.diagnostics import NkicError
+from nkic.language.creation import MAX_BYTES
 
 MAX_ENTRIES = 256  # artifacts kept in the process; the least recently used is dropped first
 _LOCK = threading.Lock()
@@ -48,7 +50,8 @@ class _Entry:
     files: dict[str, str]
     artifact: Artifact
 
-    def is_current(self, loader: LiveLoader) -> bool:
+    def is_current(self, loader: LiveLoader, folders: Sequence[Path]) -> bool:
+        """Whether every file is as it was, and data is where this kernel may read it."""
         for name, digest in self.files.items():
             try:
                 file = loader.module(name)
@@ -56,7 +59,8 @@ class _Entry:
                 return False
             if file is None or _hash(file.text) != digest:
                 return False
-        return all(_data(path) == digest for path, digest in self.artifact.reads.items())
+        with files.confined(folders):
+            return all(_data(path) == digest for path, digest in self.artifact.reads.items())
 
 
 _entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -74,7 +78,7 @@ def _cached_source(job: SourceCompilation, named: Folder) -> Artifact:
         texts = ((loader.name_of(path), file.text) for path, file in loader.sources.items())
         return _Entry({name: _hash(text) for name, text in texts}, artifact)
 
-    return _cached(_key(job), named, lambda entry: entry.is_current(loader), compile)
+    return _cached(_key(job), named, lambda entry: entry.is_current(loader, job.folders), compile)
 
 
 def _cached(
@@ -125,9 +129,8 @@ def _key(job: SourceCompilation) -> str:
 def _data(path: str) -> str:
     """Return the hash of a data file, as in `Artifact.reads`; empty if it cannot be read."""
     try:
-        with files.opened(path) as stream:
-            return sha256(stream.read()).hexdigest()
-    except (OSError, ValueError):
+        return sha256(files.read(path, MAX_BYTES)).hexdigest()
+    except NkicError:
         return ""
 
 

@@ -4,7 +4,7 @@ several runs, and of two kernels as functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -85,8 +85,8 @@ def _cause(called: Called, comparing: Callable[[Mapping[str, Any]], list[Compari
 
 
 Runs = Annotated[
-    Mapping[Any, Called | Result] | Sequence[Called | Result] | ValuesView[Called | Result],
-    Values("results of nkic.run or nkic.call, in a sequence or by name"),
+    Mapping[Any, Called | Result] | Iterable[Called | Result],
+    Values("results of nkic.run or nkic.call, one after another or by name"),
 ]
 
 
@@ -100,9 +100,13 @@ def rank(runs: Runs) -> Ranking:
     """
     named: Mapping[Any, Called | Result]
     named = runs if isinstance(runs, Mapping) else {f"run {i}": r for i, r in enumerate(runs)}
+    help = "pass the results of nkic.run or nkic.call"
     with raising(RunError):
         if not named:
-            refuse("nkic.rank(): runs is empty", "pass the results of nkic.run or nkic.call")
+            refuse("nkic.rank(): runs is empty", help)
+        for name, one in named.items():
+            if not isinstance(one, Called | Result):
+                refuse(f"nkic.rank(): {name} is a {type(one).__qualname__}, not a result", help)
     results = {n: r.result if isinstance(r, Called) else r for n, r in named.items()}
     return ranked([Timed.of(str(name), result.run) for name, result in results.items()])
 

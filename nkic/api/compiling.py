@@ -9,8 +9,10 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from operator import index
+from pathlib import Path
 from typing import Annotated, Any, SupportsIndex, Unpack
 
 import numpy as np
@@ -22,14 +24,14 @@ from nkic.api.describe import Describer, shown
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.api.options import ByName, Compiling, Count, FilePath, Values, is_path
-from nkic.base.cache import here, stamp
+from nkic.base.cache import Probes, here, stamp
 from nkic.base.diagnostics import NkicError
-from nkic.base.files import confined
+from nkic.base.files import confined, is_file
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
-from nkic.compiler.loader import Loader
+from nkic.compiler.loader import Loader, home_of
 from nkic.compiler.request import block_of, request_for, request_options
 from nkic.language.enums import Operator
 from nkic.language.hosted import plain
@@ -188,15 +190,22 @@ class Compilation:
 
 @dataclass(frozen=True)
 class SourceCompilation(Compilation):
-    """The compilation of a file. It reads data where the commands do (docs/security.md); what an
-    imported function names is the running program's own choice.
+    """The compilation of a file, or of a function that is evaluated from its file. Either reads
+    data where the commands do (docs/security.md).
     """
 
     source: SourceFile
 
+    @cached_property
+    def folders(self) -> list[Path]:
+        if isinstance(self.loader, Loader):
+            return self.loader.folders
+        file = Path(self.loader.paths[self.source.path])
+        beside = file.parent if is_file(file) else Path()  # a cell is in no folder
+        return [home_of(beside, Probes())]
+
     def compile(self) -> Artifact:
-        folders = self.loader.folders if isinstance(self.loader, Loader) else None
-        with self.raising(), _COMPILING, confined(folders):
+        with self.raising(), _COMPILING, confined(self.folders):
             compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
             return _artifact(compiled, self.loader, self.options)
 

@@ -344,28 +344,31 @@ def _names_in(folder: Path) -> list[str]:
 # An untrusted kernel must not decide which files nkic reads. Only regular files are read: a pipe
 # could block the reader, a device may have side effects, and `-` is an ordinary file name here.
 
-_folders: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=None)
+_fences: ContextVar[tuple[Sequence[Path], ...]] = ContextVar("fences", default=())
 
 
 @contextmanager
-def confined(folders: Sequence[Path] | None) -> Iterator[None]:
-    """Inside the block, restrict `read` to files in these folders.
+def confined(folders: Sequence[Path]) -> Iterator[None]:
+    """Inside the block, restrict `read` to files in these folders, and in those of all blocks
+    around it.
 
-    Outside, and with None, all files are allowed: the kernel is then part of the running program.
+    Outside, all files are allowed: the kernel is then part of the running program.
     """
-    before = _folders.set(None if folders is None else tuple(folders))
+    before = _fences.set((*_fences.get(), folders))
     try:
         yield
     finally:
-        _folders.reset(before)
+        _fences.reset(before)
 
 
 def read(path: str, limit: int) -> bytes:
     """Return the contents of a file that a kernel names. Raises `UsageFailed`."""
-    folders = _folders.get()
-    if folders is not None and not is_inside(Path(path), folders):
+    if not all(is_inside(Path(path), folders) for folders in _fences.get()):
         text = f"`{clean(path)}` is neither in the kernel's folder nor in one that --include names"
-        advice = "name its folder with --include, or in Python with include=[…]"
+        advice = (
+            "name its folder with --include, in Python with include=[…]; for a function that "
+            "Python passes, give it the array instead of the path"
+        )
         raise UsageFailed([make("cannot-read", text, help=advice)])
     return read_regular(path, limit)
 

@@ -133,7 +133,7 @@ class Loader:
         """
         module_paths = map(Path, self.modules.values())
         beside = [path if self.probes.is_folder(path) else path.parent for path in module_paths]
-        homes = [_home(folder, self.probes) for folder in (Path(self.kernel.folder), *beside)]
+        homes = [home_of(folder, self.probes) for folder in (Path(self.kernel.folder), *beside)]
         return [*homes, *(Path(root.folder) for root in self.includes)]
 
     def _is_file(self, path: SourcePath) -> bool:
@@ -240,7 +240,7 @@ def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:
     return folder
 
 
-def _home(folder: Path, probes: Probes) -> Path:
+def home_of(folder: Path, probes: Probes) -> Path:
     """Return the outermost package around `folder`; `folder` itself outside packages."""
     probes.is_folder(folder)
     home = files.real(folder)

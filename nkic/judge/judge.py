@@ -169,21 +169,28 @@ class Results:
                     self._database = sqlite3.connect(self.path, _WAIT, check_same_thread=False)
                 with self._database as database:
                     return database.execute(statement, values).fetchone()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:  # the latter for a message of the former
             text = f"`{self.path}` cannot hold evaluations: {error}"
             raise bad_value(text, "name a file that does not exist yet") from None
 
     def get(self, key: str) -> Evaluation | None:
-        """Return the evaluation of a key; None if there is none that can be read."""
+        """Return the evaluation of a key; None if there is none, or it is not as it was put."""
         row = self._execute("SELECT record FROM results WHERE key = ?", key)
-        try:
-            return Evaluation.from_record(json.loads(row[0])) if row else None
-        except (TypeError, ValueError, AttributeError, RecursionError):
+        if not row or not isinstance(row[0], str):
             return None
+        digest, _, record = row[0].partition(" ")
+        if digest != _kept_hash(record):
+            return None
+        return Evaluation.from_record(json.loads(record))
 
     def put(self, key: str, evaluation: Evaluation) -> None:
-        row = (key, evaluation.json(host=True))
+        record = evaluation.json(host=True)
+        row = (key, f"{_kept_hash(record)} {record}")
         self._execute("INSERT OR REPLACE INTO results VALUES (?, ?)", *row)
+
+
+def _kept_hash(record: str) -> str:
+    return sha256(record.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # --------------------------------------------------------------------------------------------------

@@ -257,15 +257,16 @@ def read_solution(path: str) -> Candidate:
         entry, _, kernel = solution["spec"]["entry_point"].rpartition("::")
         sources = {source["path"]: source["content"] for source in solution["sources"]}
         name = solution["name"]
-        if not all(isinstance(text, str) for text in (*sources, *sources.values())):
-            raise TypeError("path and content are texts")
-    except (KeyError, TypeError, AttributeError) as error:
+        if not all(isinstance(text, str) for text in (name, *sources, *sources.values())):
+            raise TypeError("name, path and content are texts")
+        data = {path: content.encode() for path, content in sources.items()}
+    except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
         text = f"{path} is no solution: {type(error).__name__}: {error}"
         raise bad_value(text, "it needs name, spec.entry_point and sources") from None
     if set(sources) != {entry}:
         text = f"{path}: `{name}` has {len(sources)} files; its entry point is in `{entry}`"
         raise bad_value(text, "put the kernel into one file")
-    return Candidate(name, sources[entry].encode(), kernel)
+    return Candidate(name, data[entry], kernel)
 
 
 def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
@@ -29,6 +29,7 @@ from nkic.base.diagnostics import UsageFailed, bad_value, make, refusal, suggest
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import aligned, clean, listed, plural, size
 from nkic.judge import Candidate, Evaluation, Judge, Placed, Results, Task, placed, read_task
+from nkic.judge.pool import LocalPool, as_they_come, in_order
 from nkic.judge.task import task_of
 from nkic.report.allocations import LETTERS, STYLE, WIDTH, picture, rect
 from nkic.source import nodes
@@ -153,7 +154,7 @@ def _values(text: str, where: str) -> tuple[str, ...]:
         parts = [] if any(isinstance(e, ast.Starred) for e in tree.elts) else tree.elts
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         parts = []
-    data = spread.encode()
+    data = spread.encode("utf-8", "surrogateescape")  # without parts, if any byte is no UTF-8
     found = [data[p.col_offset : p.end_col_offset].decode() for p in parts]
     values = tuple(dict.fromkeys(found if len(spread.splitlines()) == 1 else []))
     if not values or len(values) > MANY:
@@ -410,11 +411,14 @@ def front(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of a tuning. `over` says that its time was over before its end."""
+    """The result of a tuning. `over` says that its time was over before its end, `stopped` that
+    an exception ended it, such as that of an interrupt.
+    """
 
     space: Space
     outcomes: Sequence[Outcome]
     over: bool = False
+    stopped: bool = False
 
     @property
     def correct(self) -> list[Outcome]:
@@ -518,11 +522,14 @@ class Tuned:
         """Yield what a person must know to use the result."""
         if self.best is None:
             yield "no point was compared with the reference and is right"
+            if standing := sorted((o for o in self.outcomes if o.open), key=lambda o: o.cost):
+                yield f"the fastest estimate: {standing[0].label}, {standing[0].us:,.2f} us"
         elif self.best.point.get(OPTIMISE, "1") != "1":
             level = self.best.point[OPTIMISE]
             yield f"the best is compiled with -O {level}: write `optimise = {level}` into the task"
-        if self.over:
-            yield "the time of --budget is over; with --results FILE a tuning continues"
+        if self.over or self.stopped:
+            cause = "it was stopped" if self.stopped else "the time of --budget is over"
+            yield f"{cause}; with --results FILE a tuning continues"
         for choice in self.space.choices:
             programs = defaultdict(set)
             for o in self.outcomes:
@@ -580,6 +587,7 @@ def tune(
     budget: Seconds | None = None,
     results: FilePath | None = None,
     told: Callable[[str], None] = lambda text: None,
+    stopped: Callable[[Tuned], None] = lambda found: None,
 ) -> Tuned:
     """Find the values of a kernel's choices with which it is fastest, and right.
 
@@ -588,7 +596,8 @@ def tune(
     space that has no more, otherwise those that Optuna asks for. The `best` by the compiler's
     estimate, and the front of time and SBUF, are run and compared with the reference. `budget` is
     in seconds. `results` is a file that keeps evaluations, with which a tuning that was stopped
-    continues. `told` hears about each point. Raises `UsageFailed`, or `CompileFailed` for a file
+    continues. `told` hears about each point, and `stopped` what was found before an exception, such
+    as that of an interrupt, ends the tuning. Raises `UsageFailed`, or `CompileFailed` for a file
     that cannot be read.
     """
     if not isinstance(kernel, SourceFile):
@@ -601,17 +610,22 @@ def tune(
         help = f"python -m pip install optuna; or --trials {space.size} to try them all"
         raise UsageFailed([make("bad-usage", f"{text}optuna, which is not installed", help=help)])
     tuner = _Tuner(space, task, Results(results) if results is not None else None, budget, told)
-    with ThreadPoolExecutor(jobs) as tuner.pool:  # a thread waits for one point's process
-        tuner.estimate(trials, jobs, seed)
-        cut, tuner.over = tuner.over, False
-        tuner.compare(best)
+    tuner.pool = LocalPool(jobs)
+    with tuner.pool:
+        try:
+            tuner.estimate(trials, jobs, seed)
+            cut, tuner.over = tuner.over, False
+            tuner.compare(best)
+        except BaseException:  # before the pool is closed, which may take longer
+            stopped(Tuned(space, tuple(tuner.found.values()), stopped=True))
+            raise
     return Tuned(space, tuple(tuner.found.values()), cut or tuner.over)
 
 
 class _Tuner:
     """One tuning: what it has found, by point."""
 
-    pool: ThreadPoolExecutor
+    pool: LocalPool
 
     def __init__(
         self,
@@ -707,10 +721,10 @@ class _Tuner:
     def _outcomes(self, points: Sequence[Point], runs: bool, must: bool = False) -> None:
         """Find out about points, several at a time; fewer of them if the time is over."""
 
-        def one(point: Point) -> Outcome | None:
-            return self._outcome(point, runs, must)
+        def begin(point: Point) -> Future[Outcome | None]:
+            return self.pool.call(self._outcome, point, runs, must)
 
-        for outcome in self.pool.map(one, points):
+        for outcome in in_order(as_they_come(begin, lambda: self.pool.width, points)):
             if outcome is None:
                 self.over = True
             else:

@@ -39,15 +39,17 @@ from nkic.program.program import (
 )
 
 _SPECIAL = re.compile(r"[^\w .=-]", re.ASCII)
+_SPECIAL_IN_WORD = re.compile(r"[^\w./-]", re.ASCII)
+_QUOTED_WORD = re.compile(r"'([\w./-]|\\U00(0[\da-f]|10)[\da-f]{4})*'", re.ASCII)
 
 
 def program_text(program: Program) -> str:
-    lines = [f"program {program.name} on {program.target.name}"]
-    lines += [f"note {key} = {value!r}" for key, value in program.notes.items()]
-    lines += [f"argument {key} = {value!r}" for key, value in program.arguments.items()]
+    lines = [f"program {_word(program.name)} on {program.target.name}"]
+    lines += [f"note {_word(key)} = {value!r}" for key, value in program.notes.items()]
+    lines += [f"argument {_word(key)} = {value!r}" for key, value in program.arguments.items()]
     lines += [_tensor(t, program) for t in program.tensors]
-    lines += [f"input {p.name} = %{p.tensor.number}" for p in program.inputs]
-    lines += [f"output {p.name} = %{p.tensor.number}" for p in program.outputs]
+    lines += [f"input {_word(p.name)} = %{p.tensor.number}" for p in program.inputs]
+    lines += [f"output {_word(p.name)} = %{p.tensor.number}" for p in program.outputs]
     lines += [f"const %{n} = {data.hex()}" for n, data in sorted(program.constants.items())]
     for body in program.cores:
         lines += ["core", *_body(body, 1)]
@@ -98,7 +100,8 @@ def _slot(slot: Slot) -> str:
 
 def _tensor(tensor: Tensor, program: Program) -> str:
     sizes = ", ".join(map(str, tensor.shape))
-    text = f"%{tensor.number} {tensor.name}: {tensor.dtype.name}[{sizes}] {tensor.buffer.value}"
+    name, dtype = _word(tensor.name), tensor.dtype.name
+    text = f"%{tensor.number} {name}: {dtype}[{sizes}] {tensor.buffer.value}"
     if tensor.fixed is not None:
         text += f" fixed {tuple(tensor.fixed)}"
     if tensor.scope:
@@ -111,7 +114,7 @@ def _tensor(tensor: Tensor, program: Program) -> str:
 def _place(at: CallChain) -> str:
     spans = at.frames()
     return " @" + " < ".join(
-        f"{s.path}:{s.line}:{s.column}-{s.end_line}:{s.end_column}" for s in spans
+        f"{_word(s.path)}:{s.line}:{s.column}-{s.end_line}:{s.end_column}" for s in spans
     )
 
 
@@ -159,6 +162,24 @@ def instruction_text(instruction: Instruction) -> str:
 def quoted(text: str) -> str:
     """Quote `text`, with everything escaped that the parser would interpret."""
     return "'" + _SPECIAL.sub(lambda match: f"\\U{ord(match[0]):08x}", text) + "'"
+
+
+def _word(text: str) -> str:
+    """Return a name or a path without spaces: as it is, or else quoted, so that nothing in it is
+    taken for what follows it.
+    """
+    if text.isprintable() and " " not in text and text[:1] not in ("", "'", "@"):
+        return text
+    return "'" + _SPECIAL_IN_WORD.sub(lambda match: f"\\U{ord(match[0]):08x}", text) + "'"
+
+
+def _of_word(word: str) -> str:
+    """Return what `_word` made the word of. Raises `Misread`."""
+    if word[:1] != "'":
+        return word
+    if not _QUOTED_WORD.fullmatch(word):
+        raise Misread(f"`{clean(word)}` is no quoted name")
+    return re.sub(r"\\U(\w{8})", lambda match: chr(int(match[1], 16)), word[1:-1])
 
 
 def _operand(operand: Operand) -> str:
@@ -211,7 +232,7 @@ def _chain(text: str) -> CallChain:
         if match is None:
             raise Misread(f"not a place: {frame}")
         path, *numbers = match.groups()
-        chain = CallChain(Span(path, *map(_integer, numbers)), chain)
+        chain = CallChain(Span(_of_word(path), *map(_integer, numbers)), chain)
     if chain is None:
         raise Misread("no place")
     return chain
@@ -248,7 +269,7 @@ class _Reader:
             self.take()
             cores.append(self.body())
         program = Program(
-            name,
+            _of_word(name),
             TARGETS[target],
             tuple(self.tensors.values()),
             inputs,
@@ -320,7 +341,7 @@ class _Reader:
         values: dict[str, str] = {}
         while self.peek().startswith(keyword + " "):
             key, _, value = self.take()[len(keyword) + 1 :].partition(" = ")
-            values[key] = literal_eval(value)
+            values[_of_word(key)] = literal_eval(value)
         return values
 
     def tensor(self, line: str) -> None:
@@ -336,7 +357,7 @@ class _Reader:
         fixed = Address(*extras["fixed"]) if "fixed" in extras else None
         self.tensors[_integer(number)] = Tensor(
             _integer(number),
-            name,
+            _of_word(name),
             DTYPES[dtype],
             shape,
             Buffer(buffer),
@@ -351,7 +372,7 @@ class _Reader:
         parameters = []
         while self.peek().startswith(keyword + " "):
             _, name, _, tensor = self.take().split(" ")
-            parameters.append(TensorParameter(name, self.tensors[_integer(tensor[1:])]))
+            parameters.append(TensorParameter(_of_word(name), self.tensors[_integer(tensor[1:])]))
         return tuple(parameters)
 
     def body(self) -> Body:

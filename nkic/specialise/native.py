@@ -595,7 +595,7 @@ class _Tracer:
         inputs = declare_inputs(bound, request, trace, node)
         outputs = Outputs(trace, inputs, node)
         order = Ordering(node, self.report)
-        order.read(request.schedule)
+        order.read((), request.schedule)
         for core, ids in instances(request):
             start = trace.begin(ids, core)
             arguments = self._arguments(bound, inputs)

@@ -20,31 +20,41 @@ from nkic.source import nodes
 from nkic.source.bindings import Kernel, Resolved, SourceModule
 from nkic.source.nodes import walk
 
-Edge = tuple[str, str]  # the waiting instruction, and the one that it waits for
+
+class Edge(NamedTuple):
+    """The waiting instruction, the one that it waits for, and the schedule in the kernel's file;
+    None if the call of the kernel has it.
+    """
+
+    waits: str
+    producer: str
+    at: Span | None
 
 
 class Ordering:
     """The edges of one kernel, applied to each of its instances."""
 
     def __init__(self, kernel: Kernel, report: Reporter) -> None:
-        self._at = kernel.scheduled or kernel.node.name_span
+        self._at = kernel.scheduled
         self._report = report
         self._edges: tuple[Edge, ...] = ()
         self._names: dict[str, None] = {}
 
-    def read(self, schedule: Sequence[Any]) -> None:
-        """Parse the argument of `with_schedule`."""
-        self._edges = tuple(edge for pair in schedule for edge in self._pairs(pair))
+    def read(self, in_file: Sequence[Any], of_call: Sequence[Any]) -> None:
+        """Parse the arguments of `with_schedule` in the kernel's file, and of its call."""
+        pairs = [*((pair, self._at) for pair in in_file), *((pair, None) for pair in of_call)]
+        self._edges = tuple(edge for pair, at in pairs for edge in self._pairs(pair, at))
 
-    def _pairs(self, pair: Any) -> Iterator[Edge]:
+    def _pairs(self, pair: Any, at: Span | None) -> Iterator[Edge]:
         waits, producers = pair if isinstance(pair, tuple | list) and len(pair) == 2 else (0, 0)
         names = producers if isinstance(producers, tuple | list) else (producers,)
         if isinstance(waits, str) and all(isinstance(name, str) for name in names):
-            yield from ((waits, name) for name in names)
+            yield from (Edge(waits, name, at) for name in names)
             return
         self._error(
             f"an edge of a schedule must be a pair of names, not {pair!r}",
             'write ("second", "first"), or ("third", ["first", "second"])',
+            at,
         )
 
     def apply(self, body: list[Item], start: int) -> None:
@@ -56,15 +66,16 @@ class Ordering:
                 named[instruction.name].append(instruction)
         self._names |= dict.fromkeys(named)
         after: dict[int, tuple[int, ...]] = {}
-        for waits, producer in self._edges:
+        for waits, producer, at in self._edges:
             if waits in named and producer in named:
-                self._add(named[waits], named[producer], after)
+                self._add(named[waits], named[producer], at, after)
         body[start:] = _with_edges(body[start:], after)
 
     def _add(
         self,
         waiting: list[Instruction],
         producing: list[Instruction],
+        at: Span | None,
         after: dict[int, tuple[int, ...]],
     ) -> None:
         for candidates in (waiting, producing):
@@ -72,6 +83,7 @@ class Ordering:
                 self._error(
                     f"`{candidates[0].name}` is the name of {len(candidates)} instructions",
                     f'give each a different name, such as name=f"{candidates[0].name}{{i}}"',
+                    at,
                     candidates[:2],
                 )
                 return
@@ -81,25 +93,31 @@ class Ordering:
                 f"`{waits.name}` cannot wait for `{producer.name}`, which comes after it",
                 "an edge can only add to the order of the program; to reverse it, change the "
                 "program",
+                at,
                 [waits, producer],
             )
             return
         after[waits.number] = (*after.get(waits.number, ()), producer.number)
 
     def finish(self) -> None:
-        for name in dict.fromkeys(name for edge in self._edges for name in edge):
+        uses = ((name, edge.at) for edge in self._edges for name in edge[:2])
+        for name, at in dict.fromkeys(uses):
             if name not in self._names:
                 near = did_you_mean(name, self._names)
-                text = f"the schedule names `{name}`, but no instruction has that name"
-                self._error(text, near or f'pass name="{name}" to the instruction that you mean')
+                of_call = "" if at else " of this call"
+                text = f"the schedule{of_call} names `{name}`, but no instruction has that name"
+                help = near or f'pass name="{name}" to the instruction that you mean'
+                self._error(text, help, at)
 
-    def _error(self, text: str, help: str, about: Sequence[Instruction] = ()) -> None:
-        places = [instruction.at.primary for instruction in about] or [self._at]
+    def _error(
+        self, text: str, help: str, at: Span | None, about: Sequence[Instruction] = ()
+    ) -> None:
+        places = [*(instruction.at.primary for instruction in about), at]
         labels = [
             Label(instruction.at.primary, f"`{instruction.name}`") for instruction in about[1:]
         ]
-        if about:
-            labels.append(Label(self._at, "the schedule"))
+        if about and at:
+            labels.append(Label(at, "the schedule"))
         self._report.error("bad-schedule", text, places[0], help=help, labels=labels)
 
 

@@ -221,7 +221,7 @@ def specialise(
             world = World(resolved, trace, limits)
             start = trace.begin(ids, core)
             try:
-                order.read(_schedule(request, world))
+                order.read(_schedule(request, world), request.schedule)
                 outputs.take(_call(bound, inputs, request, world, texts))
             except CompileFailed:
                 break
@@ -232,11 +232,10 @@ def specialise(
 
 
 def _schedule(request: Request, world: World) -> tuple[Any, ...]:
-    """Return the edges of `with_schedule`, in the file and in a running program."""
+    """Return the edges of `with_schedule` in the file."""
     kernel = world.interpreter.resolved.kernel
     scheduled = world.interpreter.kernel() if request.entry is None and kernel.scheduled else None
-    in_file = scheduled.schedule if isinstance(scheduled, Kernel) else ()
-    return (*in_file, *request.schedule)
+    return scheduled.schedule if isinstance(scheduled, Kernel) else ()
 
 
 def _call(

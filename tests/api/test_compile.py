@@ -285,8 +285,13 @@ def test_values_of_other_types_that_mean_the_same() -> None:
     artifact = api.compile(k.scaled, inputs={"x": X})
     assert untyped.call(k.scaled, (X,), grid=np.int32(2)).artifact.data
     api.fuzz_order(artifact, {"x": X}, orders=1, seed=-1, dump=None)
-    ranked = api.rank({128: api.run(artifact, {"x": X})})
-    assert " 128 " in str(ranked)
+    result = api.run(artifact, {"x": X})
+    assert " 128 " in str(api.rank({128: result}))
+    for runs in ((result for _ in range(2)), {"a": result}.values(), (result,)):
+        assert api.rank(runs).rows
+    for wrong in ([5], {"a": 5}, "ab", {"a": result}.items()):
+        with pytest.raises(api.RunError, match=r"rank\(\): (run 0|a) is a \w+, not a result"):
+            untyped.rank(wrong)
     untyped.run(artifact, {"x": X}, timeout=Decimal(60))
 
 

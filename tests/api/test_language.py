@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from nkic import api
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed
 from nkic.base.source import SourceFile
 
 SOURCE = """\
@@ -114,8 +116,11 @@ def test_schedules(kernels: Any) -> None:
     ordered = api.call(kernels.two, (a,), schedule=[("exp", ["recip"])])
     assert np.array_equal(plain.values, ordered.values)
     assert plain.artifact.id != ordered.artifact.id
-    with pytest.raises(api.CompileError, match="`other`"):
-        api.call(kernels.two, (a,), schedule=[("exp", "other")])
+    wrongs: tuple[Any, ...] = ([("exp", "other")], [5])
+    for wrong in wrongs:  # the kernel's text has no schedule to point at
+        with pytest.raises(api.CompileError, match=r"^error\[NKI0282\]") as caught:
+            api.call(kernels.two, (a,), schedule=wrong)
+        assert caught.value.diagnostics[0].primary is None
 
 
 def test_a_file_names_data_only_beside_itself(tmp_path: Path) -> None:
@@ -131,3 +136,43 @@ def test_a_file_names_data_only_beside_itself(tmp_path: Path) -> None:
     theirs = str(tmp_path / "theirs" / "table.npy")
     api.compile(kernel, name="from_file", consts={"path": theirs})
     api.compile(kernel, name="from_file", consts={"path": ours}, include=[str(tmp_path / "ours")])
+
+
+def test_a_function_names_data_only_beside_its_file_even_if_an_artifact_is_cached(
+    kernels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a service that calls it with a stranger's text could give away."""
+    for home in ("one", "two"):
+        (tmp_path / home).mkdir()
+        (tmp_path / home / "lang_kernels.py").write_text(SOURCE)
+    table, cache = str(tmp_path / "one" / "table.npy"), str(tmp_path / "cache")
+    np.save(table, np.ones((1, 8), np.float32))
+    monkeypatch.syspath_prepend(str(tmp_path / "one"))
+    for kept in (True, False):  # in this process; on disk alone
+        kernel = _loaded(tmp_path / "one").from_file
+        api.call(kernel, (table,), evaluate="closed", cache_dir=cache)
+        if not kept:
+            api.calling.clear()
+        for path in (table, str(tmp_path / "one" / ".." / "one" / "table.npy")):
+            with pytest.raises(api.CompileError, match=r"NKI0281(.|\n)*the array instead"):
+                kernel = _loaded(tmp_path / "two").from_file
+                api.call(kernel, (path,), evaluate="closed", cache_dir=cache)
+
+
+def _loaded(folder: Path) -> Any:
+    """Import the kernels from another folder, under the same name."""
+    sys.modules.pop("lang_kernels", None)
+    sys.path[0] = str(folder)
+    importlib.invalidate_caches()
+    return importlib.import_module("lang_kernels")
+
+
+def test_a_fence_within_a_fence_opens_nothing(tmp_path: Path) -> None:
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    for folder in (inner, outer):
+        folder.mkdir()
+        (folder / "data").write_bytes(b"1")
+    with files.confined([inner]), files.confined([inner, outer]):
+        assert files.read(str(inner / "data"), 1) == b"1"
+        with pytest.raises(UsageFailed):
+            files.read(str(outer / "data"), 1)

@@ -104,7 +104,7 @@ def test_a_call_by_name_honours_what_the_kernel_says(drop_in: ModuleType, way: s
             nkic.call(kernel, (X,), evaluate=way, **named)
     assert nkic.compile(drop_in.on_trn1, inputs={"a": X}).executable.target == "trn1"
     assert nkic.compile(drop_in.on_trn1, inputs={"a": X}, target="trn3").executable.target == "trn3"
-    with pytest.raises(CompileError, match="the schedule names `b`"):
+    with pytest.raises(CompileError, match="the schedule of this call names `b`"):
         nkic.call(drop_in.per_core.with_schedule([("b", "a")]), (X,), evaluate=way)
 
 

@@ -83,6 +83,8 @@ def test_the_reference_in_a_folder_is_no_candidate(
         (("task.toml", "good.py", "--results", ""), "--results: the value is empty"),
         (("task.toml", "good.py", ""), "the value is empty"),
         (("task.toml", "bare"), "no candidate is in `bare`"),
+        (("task.toml", "task.toml"), "`task.toml` is no candidate: a TOML file is a task"),
+        (("task.toml", "good.py", "none.toml"), "nkic evaluate TASK.toml CANDIDATE.py"),
         (("task.toml", "good.py", "--cluster", "local:2", "-j", "2"), "exclude each other"),
     ],
 )

@@ -332,8 +332,19 @@ def test_a_report_of_a_fault_has_no_source_unless_asked(project: Path, nkic: Run
     assert json.loads(texts["run.json"])["packages"]["numpy"]
     assert json.loads(texts["messages.jsonl"])["code"] == "NKI0204"
     assert not any("tensor_scalar" in text for text in texts.values())
+    assert nkic("bad.py", "--check", "--bug-report", "s", "--with-source").code == 1
+    assert Path("s/source/0-bad.py").read_text("utf-8") == WRONG
+
+
+@pytest.mark.parametrize("into", [".", "r"])
+def test_a_report_has_a_folder_of_its_own(into: str, project: Path, nkic: Run) -> None:
+    """What is there already, such as source of an earlier report, would be passed on with it."""
+    Path("r").mkdir()
     assert nkic("bad.py", "--check", "--bug-report", "r", "--with-source").code == 1
-    assert Path("r/source/0-bad.py").read_text("utf-8") == WRONG
+    before = {path: path.read_bytes() for path in Path().rglob("*.*") if path.is_file()}
+    done = nkic("bad.py", "--check", "--bug-report", into)
+    assert done.code == 2 and f"--bug-report {into}: the folder is not empty" in done.err
+    assert {path: path.read_bytes() for path in Path().rglob("*.*") if path.is_file()} == before
 
 
 HOSTILE = ("..", "a\nb.py", "..\\..\\k.py", "c:k.py", "k\x1b[2J.py", "日本.py", "x" * 250 + ".py")

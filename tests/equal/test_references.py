@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,34 @@ def test_what_is_refused_has_its_line() -> None:
     ):
         with pytest.raises(Untraceable, match=r" at test_references\.py:\d+$"):
             refused()
+
+
+class Library:
+    """A library of arrays that takes NumPy's and its own alone, as PyTorch does."""
+
+    def relu(self, x: Any) -> Any:
+        if type(x) is not np.ndarray:
+            raise TypeError(f"relu(): argument 'x' must be an array, not {type(x).__name__}")
+        return np.maximum(x, 0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: Library().relu(x),
+        lambda x, w: np.maximum(x.flatten("F").reshape(x.shape[::-1]).T, 0),
+        lambda x, w: np.maximum(np.einsum(x, [0, 1]), 0),
+        lambda x, w: np.maximum(np.concatenate([x, x], 0, np.empty((48, 32), np.float32))[:24], 0),
+        lambda x, w: np.maximum(np.frombuffer(memoryview(x), np.float32).reshape(x.shape), 0),
+        lambda x, w: np.maximum(x.astype(np.float32, "C", "same_kind"), 0),
+    ],
+)
+def test_a_call_that_takes_numbers_alone_is_undecided(function: Callable[..., Any]) -> None:
+    """Also with more arguments than the function over the field has: the function itself runs."""
+    kernel = compiled("    out = nl.maximum(x, 0.0)")
+    answer = nkic.equal(kernel, function)
+    assert answer.verdict == "undecided"
+    assert re.fullmatch(r"undecided: a call .* at test_references\.py:\d+", answer.lines[0])
 
 
 def test_a_sample_equals_its_reference() -> None:

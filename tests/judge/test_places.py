@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,34 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     for text in ("[1]", "[" * 100_000, "{}", ""):
         results._execute("INSERT OR REPLACE INTO results VALUES ('key', ?)", text)
         assert results.get("key") is None
+
+
+def test_what_is_damaged_in_a_database_is_not_believed(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results")
+    trust: Any = {"sensitivity": {"dma.done_ns": [0.5, -0.1, 0.2]}}
+    kept = Evaluation("k.py", "", "t", "", "", trust=trust, time_ns=1.0)
+    results.put("key", kept)
+    found = results.get("key")
+    assert found is not None and found.json() == kept.json()
+    (row,) = results._execute("SELECT record FROM results")
+    for old, new in (("-0.1", '"x"'), ("-0.1, ", ""), ("1.0", "7.0"), ('"k.py"', "3")):
+        assert old in row
+        results._execute("UPDATE results SET record = ?", row.replace(old, new))
+        assert results.get("key") is None
+    for kind in ("CAST(record AS BLOB)", "NULL", "7"):
+        results._execute(f"UPDATE results SET record = {kind}")
+        assert results.get("key") is None
+
+
+def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
+    """Whatever its bytes: messages of SQLite hold names that are no UTF-8."""
+    path = tmp_path / "results"
+    Results(path)
+    data = path.read_bytes()
+    for word in (b"results", b"CREATE", b"TABLE", b"key", b"PRIMARY"):
+        path.write_bytes(data.replace(word, b"\xb0" + word[1:]))
+        with suppress(UsageFailed):
+            Results(path).get("key")
 
 
 def test_a_fault_of_nkic_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

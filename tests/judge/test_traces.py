@@ -136,14 +136,20 @@ def test_a_wrong_definition_is_refused(change: Any, message: str, folder: Path) 
 def test_a_wrong_solution_is_refused(folder: Path) -> None:
     two = solution("two", KERNEL)
     two["sources"].append({"path": "more.py", "content": ""})
-    wrong = [solution("wrong", KERNEL) for _ in range(2)]
+    wrong = [solution("wrong", KERNEL) for _ in range(4)]
     wrong[0]["sources"][0]["content"] = 3
     wrong[1]["sources"][0]["path"] = None
+    wrong[2]["sources"][0]["content"] = "\ud800"
+    wrong[3]["name"] = 0.5
     cases = [(two, "`two` has 2 files"), ({}, "is no solution"), (3, "JSON object")]
     for made, message in (*cases, *((each, "is no solution") for each in wrong)):
         Path("s.json").write_text(json.dumps(made))
         with pytest.raises(UsageFailed, match=message):
             read_solution("s.json")
+    words = ["--workloads", "workloads.jsonl", "--time-only", "--jsonl", "o"]
+    assert run(command, "nkic", ["evaluate", "definition.json", "s.json", "good.json", *words]) == 1
+    first, second = map(json.loads, Path("o").read_text().splitlines())
+    assert "is no solution" in first["problem"] and second["compiled"]  # a neighbour is judged
     Path("workloads.jsonl").write_text("{")
     with pytest.raises(UsageFailed, match="is not JSON"):
         read_suite("definition.json", "workloads.jsonl")

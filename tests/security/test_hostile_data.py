@@ -19,11 +19,18 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from nkic.base.files import VARIABLES
+from nkic.base.source import CallChain, Span
 from nkic.cli.common import run
 from nkic.cli.nki_run import command as nki_run
 from nkic.cli.nkic import command as nkic
+from nkic.machine.dtypes import FLOAT32
+from nkic.machine.targets import TARGETS, Address, Buffer
+from nkic.program.program import Program, Tensor, TensorParameter
+from nkic.program.text import program_text, read_program
 from nkic.source import bindings
 from tests.security import data as hostile_data
 from tests.security.data import WORDS, changed_text
@@ -286,6 +293,59 @@ def _break(path: Path, chance: random.Random) -> None:
         path.chmod(0o666)
 
 
+TASK = """\
+name = 't'
+target = 'trn2'
+nki = '0.7'
+may_write = ['a']
+[reference]
+function = 'r.py:f'
+[limits]
+seconds = 60
+memory = '1GiB'
+[outputs]
+rtol = 1e-3
+[[case]]
+name = 'one'
+inputs = { a = 'f32[128,16]' }
+values = { a = 'uniform(0,1,3)' }
+consts = { n = 2 }
+seeds = [1]
+"""
+DEFINITION = {
+    "name": "d",
+    "axes": {"m": {"type": "const", "value": 128}, "n": {"type": "var"}},
+    "inputs": {"a": {"shape": ["m", "n"], "dtype": "float32"}},
+    "outputs": {"y": {"shape": ["m", "n"], "dtype": "float32"}},
+    "reference": "def run(a):\n    return a\n",
+}
+WORKLOAD = {"definition": "d", "workload": {"uuid": "u", "axes": {"n": 16}, "inputs": {}}}
+SOLUTION = {
+    "name": "s",
+    "spec": {"entry_point": "k.py::kernel"},
+    "sources": [{"path": "k.py", "content": "def kernel(a): pass"}],
+}
+
+
+def _task(place: Place, chance: random.Random) -> None:
+    text = changed_text(TASK, chance)
+    place.write("r.py", "def f(a): return a\n")
+    place.ends("nkic", "evaluate", place.write("t.toml", text), "none.py", about=text)
+    marked = BODY.replace("n=3", f"n=3,  # tune: {_word(chance)}, 3\n")
+    words = ["tune", place.write("m.py", marked), "t.toml", "--vary", f"m={_word(chance)}"]
+    place.ends("nkic", *words, about=text)
+
+
+def _suite(place: Place, chance: random.Random) -> None:
+    """A definition, its workloads and a solution, of which one is changed."""
+    made = [DEFINITION, WORKLOAD, SOLUTION]
+    number = chance.randrange(3)
+    made[number] = hostile_data.changed_value(made[number], chance)
+    names = [place.write(f"{n}.json", json.dumps(one, default=str)) for n, one in enumerate(made)]
+    words = ["evaluate", names[0], names[2], "--workloads", names[1], "--time-only"]
+    place.ends("nkic", *words, "--traces", "t.jsonl", about=made[number])
+
+
 GROUPS: dict[str, tuple[Callable[[Place, random.Random], None], int]] = {
     **{kind: (_program(kind), 12) for kind in ("ir", "lowered", "allocated", "sched", "asm")},
     "artifact": (_artifact, 20),
@@ -298,6 +358,8 @@ GROUPS: dict[str, tuple[Callable[[Place, random.Random], None], int]] = {
     "option": (_option, 15),
     "break": (_breakpoint, 12),
     "cache": (_cache, 7),
+    "task": (_task, 10),
+    "suite": (_suite, 20),
 }
 
 
@@ -491,7 +553,18 @@ def test_a_printed_program_that_was_changed(
     assert ended.code != 0 and said in ended.said
 
 
-NAMES = [r"a\nb", r"a\r\x1b[2J", r"\u202ea", r"\ud800", "x" * 5000, "é" * 2000]
+NAMES = [
+    *(r"a\nb", r"a\r\x1b[2J", r"\u202ea", r"\ud800", "x" * 5000, "é" * 2000, " ", "'", "'a'"),
+    *(
+        "a: float32[4] hbm",
+        "a @n.py:1:1-1:9",
+        "%0 a",
+        "a < b",
+        "a = 'b'",
+        r"a\u2028b",
+        r"\\U00000020",
+    ),
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -502,20 +575,53 @@ def test_a_tensor_may_have_any_name(buffer: str, name: str, place: Place) -> Non
     same_everywhere(place, text, "a")
 
 
+@pytest.mark.parametrize("name", ["a b", "a @k.py:1:1-1:9", "a < b", "'a'", "a\u2028b", "a\n%1 x"])
+def test_a_kernel_may_be_in_a_file_of_any_name(name: str, place: Place) -> None:
+    same_everywhere(place, BODY, "a", name + ".py")
+
+
+ODD = st.text(st.one_of(st.sampled_from("ax01 '\"\\%@<:=[](){}#,.-/\n\u2028\xa0"), st.characters()))
+PARTS = [*NAMES, *WORDS, "@k.py:1:1-1:9 < k.py:2:2-2:3", ": float32[4] hbm", " = %0", "\\U00110000"]
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_what_is_printed_is_read_back(drawn: st.DataObject) -> None:
+    """Names, paths and keys, whatever they are: nothing in them is taken for what follows them."""
+    word = st.one_of(st.sampled_from(PARTS), ODD, st.lists(st.sampled_from(PARTS)).map(" ".join))
+    program, path, tensor, port, note, key, value = (drawn.draw(word) for _ in range(7))
+    at = CallChain(Span(path, 1, 2, 3, 4), CallChain(Span(path, 5, 6, 7, 8)))
+    one = Tensor(0, tensor, FLOAT32, (4,), Buffer.HBM, at, Address(0, 4), (1,))
+    ports = (TensorParameter(port, one),)
+    notes, arguments = {note: value}, {key: value}
+    target = TARGETS["trn2"]
+    made = Program(
+        program, target, (one,), ports, ports, ((),), {}, {}, arguments=arguments, notes=notes
+    )
+    found = read_program(program_text(made))
+    (other,) = found.tensors
+    assert (found.name, other.name, other.at, other.shape) == (program, tensor, at, (4,))
+    assert [p.name for p in (*found.inputs, *found.outputs)] == [port, port]
+    assert (found.notes, found.arguments) == (notes, arguments)
+
+
 def test_a_variable_and_a_parameter_may_have_any_length(place: Place) -> None:
     for variable in re.findall(r"(?m)^    (\w+) = nl.ndarray", BODY)[:2]:
         same_everywhere(place, re.sub(rf"\b{variable}\b", variable * 5000, BODY), "a")
     same_everywhere(place, re.sub(r"\ba\b", "a" * 5000, BODY), "a" * 5000)
 
 
-def same_everywhere(place: Place, text: str, argument: str) -> None:
+def same_everywhere(place: Place, text: str, argument: str, name: str = "n.py") -> None:
     """Compile, run, print and read back a kernel."""
-    words = (place.write("n.py", text), "--arg", f"{argument}=float32[128,16]")
+    words = (place.write(name, text), "--arg", f"{argument}=float32[128,16]")
     assert place.ends("nkic", *words, "-o", "n.neff").code == 0
     assert place.ends("nki-run", "n.neff", "--fill", "zeros").code == 0
     for kind in ("ir", "sched"):
         assert place.ends("nkic", *words, "--emit", f"{kind}=n.{kind}").code == 0
         assert place.ends("nkic", f"n.{kind}", "-o", f"{kind}.neff").code == 0
+    printed = place.read("n.ir")
+    assert place.ends("nkic", "n.ir", "--emit", "ir=again.ir").code == 0
+    assert place.read("again.ir") == printed
 
 
 def test_what_follows_a_printed_program_is_refused(place: Place) -> None:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +18,7 @@ from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.judge import Candidate, Judge, Task, read_task
 from nkic.judge.tuning import Tuned, tune
+from tests.harness.commands import ROOT, hear_signals
 
 KERNEL = """import nki
 import nki.isa as nisa
@@ -125,6 +131,43 @@ def test_the_command_writes_what_the_tuner_found(
     assert "1 point: 1 refused" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_keeps_the_points(tmp_path: Path, number: signal.Signals, jobs: str) -> None:
+    """What was found is said and kept, and no folder of its processes is left, as if killed."""
+    endless = KERNEL.replace("    out =", "    while EXACT: pass\n    out =", 1)
+    for name, text in (("k.py", endless), ("task.toml", TASK), ("reference.py", REFERENCE)):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "o.jsonl").write_text("of a run before\n")
+    (tmp_path / "tmp").mkdir()
+    start = "import sys; from nkic.cli import start_nkic; sys.exit(start_nkic())"
+    words = ("k.py", "task.toml", "--vary", "TILE=64,128", "--vary", "EXACT=False,True")
+    process = subprocess.Popen(
+        [sys.executable, "-c", start, "tune", *words, "--jsonl", "o.jsonl", "-v", "-j", jobs],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_signals,
+    )
+    with process:
+        assert process.stderr is not None and process.stdout is not None
+        assert process.stderr.readline() == "TILE=64 EXACT=False: compiled\n"
+        time.sleep(1)  # the process of the next point has begun
+        process.send_signal(number)
+        said = process.stderr.read()
+        assert process.wait(60) == 128 + number
+        table = process.stdout.read()
+    assert said == "`o.jsonl` is not written: what was done is in `o.jsonl.part`, 1 line\n"
+    assert "the fastest estimate: TILE=64 EXACT=False, " in table
+    assert "4 points: 1 estimated alone, 3 not tried" in table and "--results FILE" in table
+    (line,) = map(json.loads, (tmp_path / "o.jsonl.part").read_text().splitlines())
+    assert line["point"] == {"TILE": "64", "EXACT": "False"}
+    assert (tmp_path / "o.jsonl").read_text() == "of a run before\n"
+    assert [*(tmp_path / "tmp").iterdir()] == [] and not [*tmp_path.glob(".nkic-*")]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -133,6 +176,7 @@ def test_the_command_writes_what_the_tuner_found(
         (("k.py", "task.toml", "--budget", "soon"), "`soon` is no time"),
         (("k.py", "task.toml", "--vary", "A=1", "--vary", "A=2"), "`A` is varied twice"),
         (("k.py", "task.toml", "--vary", "tile=1"), "no value of the name `tile`"),
+        (("k.py", "task.toml", "--vary", "TILE=\udc80..2"), "is no list of values"),
     ],
 )
 def test_a_wrong_command_line_is_an_error(

@@ -6,13 +6,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nkic.base import files, watcher
 from nkic.base.diagnostics import UsageFailed, bad_value
@@ -32,6 +32,9 @@ from nkic.judge import (
     read_task,
     schemas,
 )
+
+if TYPE_CHECKING:
+    from nkic.judge.tuning import Tuned
 
 NO, YES = 1, 0
 MAX_SECRET = 4096  # bytes
@@ -92,20 +95,23 @@ def _sources(path: str, reference: Path) -> Sequence[str | Candidate]:
             help = "its .py and .neff files are candidates, unless they are links out of it"
             raise bad_value(f"no candidate is in `{path}`", help)
         return names
+    if path.endswith(".toml"):
+        help = "give one task, then kernels: nkic evaluate TASK.toml CANDIDATE.py"
+        raise bad_value(f"`{path}` is no candidate: a TOML file is a task", help)
     return [path if files.is_file(path) else Candidate.read(path)]
 
 
-def _read(source: str | Candidate) -> Candidate:
+def _read(source: str | Candidate, read: Callable[[str], Candidate] = Candidate.read) -> Candidate:
     """Read a candidate; that it cannot be read is its own problem, not that of its neighbours."""
     try:
-        return Candidate.read(source) if isinstance(source, str) else source
+        return read(source) if isinstance(source, str) else source
     except UsageFailed as failed:
         return Candidate(str(source), b"", problem=str(failed))
 
 
 def _read_solution(source: str | Candidate) -> Candidate:
     is_solution = isinstance(source, str) and source.endswith(".json")
-    return schemas.read_solution(str(source)) if is_solution else _read(source)
+    return _read(source, schemas.read_solution if is_solution else Candidate.read)
 
 
 def secret_of(path: str | None) -> bytes:
@@ -205,12 +211,28 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
+class _Kept(Exception):
+    """The lines are written, and are not the whole."""
+
+
 def tuned(line: TuneLine, session: Session) -> int:
     """Tune, report, and return the exit code: 0 if a point is right."""
     from nkic.judge.tuning import tune
 
     task = read_task(line.task)
-    refuse_losses(line, session, [("the reference", str(task.folder / task.reference_file))])
+    reference = [("the reference", str(task.folder / task.reference_file))]
+    part = next((name for name in _parts(line.jsonl) if not os.path.lexists(name)), "")
+    refuse_losses(line, session, reference, [("--jsonl", part)] if part else [])
+
+    def stopped(found: Tuned) -> None:
+        """Say what was found, and keep its lines beside the file, which stays as it was."""
+        if line.jsonl != STANDARD and session.verbosity >= 0:
+            files.write(STANDARD, found.table)
+        with suppress(_Kept), _jsonl(line.jsonl, session) as write:
+            for each in found.jsonl().splitlines(keepends=True):
+                write(each)
+            raise _Kept
+
     found = tune(
         line.kernel,
         task,
@@ -222,6 +244,7 @@ def tuned(line: TuneLine, session: Session) -> int:
         budget=_seconds(line.budget),
         results=line.results,
         told=lambda text: session.status(clean(text)),
+        stopped=stopped,
     )
     source = found.text if found.best is not None else None
     for kind, path, text in (

@@ -403,6 +403,11 @@ def carry_out(line: CommandLine, session: Session, compile_file: CompileFile) ->
     refuse_conflicts(line, given_options())
     if line.watching and find_spec("watchfiles") is None:
         raise not_installed("--watch needs", "watchfiles")
+    report = line.bug_report
+    held = [*Path(report).iterdir()] if report is not None and files.is_folder(report) else []
+    if held:  # what is there would be taken for a part of it, and attached
+        text = f"--bug-report {report}: the folder is not empty, it holds `{min(held).name}`"
+        raise bad_value(text, "name a folder that is not there yet; it is made")
     session.warn_of_settings()
     files.setting(files.KERNELS)  # says once what is wrong with the project's settings
     many = _Many(line, session, compile_file)

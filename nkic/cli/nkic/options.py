@@ -267,8 +267,8 @@ class CommandLine:
     )
     bug_report: str | None = _many(
         "--bug-report FOLDER",
-        "Also write to FOLDER what a report of a fault needs: versions, options, messages; no "
-        "source.",
+        "Also write to FOLDER, which is new or empty, what a report of a fault needs: versions, "
+        "options, messages; no source.",
         writes=whole,
     )
     with_source: bool = _many(

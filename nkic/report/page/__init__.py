@@ -25,7 +25,7 @@ from nkic.base.text import clean, grouped, size
 from nkic.machine.targets import SHORT_NAMES, Engine
 from nkic.report import lanes, run_report, traces
 from nkic.report.compare import Changes
-from nkic.report.costs import peak
+from nkic.report.costs import edges, peak
 from nkic.report.critical import Line, Spent
 from nkic.report.run_report import RunReport
 from nkic.report.verdict import Insight
@@ -59,6 +59,7 @@ def columns(insight: Insight) -> dict[str, Any]:
         "events": _events(insight, names, lines),
         "triggers": _triggers(insight),
         "path": _path(insight),
+        "edges": _edges(insight),
         "memory": [_memory(insight, buffer, names, lines) for buffer in ("sbuf", "psum")],
         "names": [clean(name) for name in names.numbers],
         "lines": [clean(line) for line in lines.numbers],
@@ -133,6 +134,19 @@ def _path(insight: Insight) -> dict[str, str]:
         "stream": column(held, "u2"),
         "start": column((segment.start for segment in insight.path), "f8"),
         "end": column((segment.end for segment in insight.path), "f8"),
+    }
+
+
+MOST_EDGES = 500_000  # four megabytes of the page
+
+
+def _edges(insight: Insight) -> dict[str, str]:
+    """Return the dependences: of every instruction, those that it needs; none if they are many."""
+    found = edges(insight.trace, insight.accounts.uses)
+    pairs = sorted({(edge.after, edge.before) for edge in found if len(found) <= MOST_EDGES})
+    return {
+        "after": column((after for after, _ in pairs), "i4"),
+        "needs": column((before for _, before in pairs), "i4"),
     }
 
 

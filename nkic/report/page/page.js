@@ -9,14 +9,14 @@
   };
   const forms = {
     stream: "u2", start: "f8", time: "f8", done: "f8", name: "i4", line: "i4", iterations: "i4", before: "i4",
-    cause: "u1", wait: "f8", bytes: "f8", event: "i4", end: "f8", tensor: "i4",
+    cause: "u1", wait: "f8", bytes: "f8", event: "i4", end: "f8", tensor: "i4", after: "i4", needs: "i4",
   };
   const read = (table) => Object.fromEntries(Object.entries(table).map(
     ([key, value]) => [key, typeof value === "string" && key in forms && key !== "name"
       ? column(value, forms[key]) : value]));
   const events = read(data.events);
   events.name = column(data.events.name, "i4");
-  const path = read(data.path), triggers = read(data.triggers);
+  const edges = read(data.edges), path = read(data.path), triggers = read(data.triggers);
   const memories = data.memory.map(read);
   const count = events.start.length;
 
@@ -38,7 +38,9 @@
   const lane_of_strip = Math.max(3, Math.min(12, Math.floor(110 / data.tracks.length) - 4));
   const strip = { canvas: element("strip"), lane: lane_of_strip, gap: 4, mark: 2 };
   // `span` is what the user measured; `used` whether the memory chart is enlarged.
-  const view = { from: 0, to: data.end || 1, chosen: -1, line: -1, span: null, used: false };
+  // `shown` has the instructions of a line of the source, or that are searched for; null is all.
+  const view = { from: 0, to: data.end || 1, chosen: -1, shown: null, span: null, used: false };
+  const faint = (i) => view.shown !== null && !view.shown.has(i);
   const root = document.documentElement;
   let colours = {};
   const colour = (name) => colours[name] ??= getComputedStyle(root).getPropertyValue("--" + name).trim();
@@ -101,7 +103,7 @@
     pen.textAlign = "left";
     for (let n = first; n < last; n++) {
       const i = lane[n], x = x_of(events.start[i]), wide = x_of(events.start[i] + events.time[i]) - x;
-      pen.globalAlpha = view.line >= 0 && events.line[i] !== view.line ? 0.25 : 1;
+      pen.globalAlpha = faint(i) ? 0.25 : 1;
       pen.fillStyle = ink;
       pen.fillRect(x, y, Math.max(wide, 0.7), form.lane);
       if (i === view.chosen) { pen.strokeStyle = colour("front"); pen.lineWidth = 2; pen.strokeRect(x, y, Math.max(wide, 2), form.lane); }
@@ -119,7 +121,7 @@
   const draw_shares = (pen, form, lane, first, last, y, pixels, scale, ink) => {
     const shares = new Float32Array(pixels + 1), chosen = new Float32Array(pixels + 1);
     for (let n = first; n < last; n++) {
-      const i = lane[n], own = view.line >= 0 && events.line[i] === view.line;
+      const i = lane[n], own = view.shown !== null && !faint(i);
       let x = Math.max(0, (events.start[i] - view.from) * scale);
       const end = Math.min(pixels, (events.start[i] + events.time[i] - view.from) * scale);
       while (x < end) {
@@ -133,7 +135,7 @@
     for (let cell = 0; cell < pixels; cell++) {
       if (!shares[cell]) continue;
       const height = Math.max(1, Math.min(1, shares[cell]) * form.lane);
-      pen.globalAlpha = view.line >= 0 ? 0.3 : 1;
+      pen.globalAlpha = view.shown !== null ? 0.3 : 1;
       pen.fillStyle = ink;
       pen.fillRect(LEFT + cell, y + form.lane - height, 1, height);
       if (chosen[cell]) {
@@ -173,7 +175,7 @@
       // Triggers stand below the instructions of their engine, at half the height.
       pen.fillStyle = ink;
       draw_spans(pen, width, held[n], (i) => triggers.start[i], (i) => triggers.start[i] + triggers.time[i],
-        y + form.lane / 2, form.lane / 2, (i) => view.line >= 0 && events.line[triggers.event[i]] !== view.line ? 0.25 : 1);
+        y + form.lane / 2, form.lane / 2, (i) => faint(triggers.event[i]) ? 0.25 : 1);
       pen.fillStyle = colour("path");
       draw_spans(pen, width, marks[n], (i) => path.start[i], (i) => path.end[i], y + form.lane + 2, form.mark, () => 1);
       pen.textAlign = "right";
@@ -181,7 +183,7 @@
       if (form === whole || form.lane > 8) pen.fillText(track.name, LEFT - 8, y + form.lane / 2);
     });
     draw_span(pen, width, height);
-    if (form === whole) draw_cause(pen, width);
+    if (form === whole) draw_arrows(pen, width);
   };
 
   const draw_span = (pen, width, height) => {
@@ -194,18 +196,34 @@
     for (const x of [from, to]) pen.fillRect(x, 0, 1, height);
   };
 
-  // A line from the instruction that the chosen one waited for.
-  const draw_cause = (pen, width) => {
-    const after = view.chosen, before = after >= 0 ? events.before[after] : -1;
-    if (before < 0 || events.name[before] < 0) return;
-    const x_of = place(width)[1];
-    const y = (i) => y_of(whole, track_of.get(events.stream[i])) + whole.lane / 2;
+  // The dependences of each instruction, by both of its ends.
+  const needs = new Map(), needed = new Map();
+  for (let n = 0; n < edges.after.length; n++) {
+    for (const [of, from, to] of [[needs, edges.after[n], edges.needs[n]], [needed, edges.needs[n], edges.after[n]]]) {
+      if (of.has(from)) of.get(from).push(to); else of.set(from, [to]);
+    }
+  }
+
+  // Arrows from what the chosen instruction needs, and to what needs it; bold from what it waited for.
+  const draw_arrows = (pen, width) => {
+    const chosen = view.chosen, waited = chosen >= 0 ? events.before[chosen] : -1;
+    const arrow = (before, after, bold) => {
+      if (before < 0 || events.name[before] < 0 || events.name[after] < 0) return;
+      const x_of = place(width)[1], y = (i) => y_of(whole, track_of.get(events.stream[i])) + whole.lane / 2;
+      const from = [x_of(events.start[before] + events.time[before]), y(before)], to = [x_of(events.start[after]), y(after)];
+      const turn = Math.atan2(to[1] - from[1], to[0] - from[0]), head = (by) => pen.lineTo(to[0] - 7 * Math.cos(turn + by), to[1] - 7 * Math.sin(turn + by));
+      pen.lineWidth = bold ? 2.5 : 1;
+      pen.beginPath();
+      pen.moveTo(...from); pen.lineTo(...to); head(0.4); pen.moveTo(...to); head(-0.4);
+      pen.stroke();
+    };
+    pen.save();
+    pen.beginPath(); pen.rect(LEFT, 0, width - LEFT, height_of(whole)); pen.clip();
     pen.strokeStyle = colour("front");
-    pen.lineWidth = 1.5;
-    pen.beginPath();
-    pen.moveTo(x_of(events.start[before] + events.time[before]), y(before));
-    pen.lineTo(x_of(events.start[after]), y(after));
-    pen.stroke();
+    for (const before of needs.get(chosen) ?? []) if (before !== waited) arrow(before, chosen, false);
+    for (const after of needed.get(chosen) ?? []) arrow(chosen, after, false);
+    if (waited >= 0) arrow(waited, chosen, true);
+    pen.restore();
   };
 
   const draw = () => {
@@ -310,6 +328,8 @@
     if (before >= 0 && events.name[before] >= 0) {
       words.push(`after ${data.names[events.name[before]]} in ${data.lines[events.line[before]]}${iterationOf(before)}`);
     }
+    const counts = [needs, needed].map((of) => (of.get(i) ?? []).length.toLocaleString("en"));
+    if (edges.after.length) words.push(`needs ${counts[0]}, needed by ${counts[1]}`);
     if (critical[i]) words.push("on the critical path");
     told.textContent = words.join("; ");
   };
@@ -395,12 +415,12 @@
   const arrows = { ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2), ArrowUp: () => zoom(0.5), ArrowDown: () => zoom(2) };
   const keys = {
     "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), "0": () => show(0, data.end),
-    "]": () => along(1), "[": () => along(-1), m: () => measure(view.from, view.to), Escape: () => measuring(false),
+    "]": () => along(1), "[": () => along(-1), "/": () => element("search").focus(), m: () => measure(view.from, view.to), Escape: () => measuring(false),
   };
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const focus = document.activeElement, chart = focus === canvas || focus === memory_canvas;
-    const free = !focus || focus === document.body || focus.closest("#time, #memories, .source");
+    const free = focus !== element("search") && (!focus || focus === document.body || focus.closest("#time, #memories, .source"));
     const act = (chart && arrows[event.key]) || (free && keys[event.key]);
     if (act) { event.preventDefault(); act(); }
   });
@@ -448,6 +468,42 @@
   button("pinned", () => canvas.scrollIntoView({ block: "center" }));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { colours = {}; redraw(); });
 
+  // Only some instructions are shown in full, and told.
+  let found = [], at_found = -1;
+  const none = () => { view.shown = null; found = []; told.textContent = ""; redraw(); };
+  const only = (wanted, name, otherwise) => {
+    found = [];
+    at_found = -1;
+    let first = Infinity, last = 0;
+    for (let i = 0; i < count; i++) {
+      if (events.name[i] < 0 || !wanted(i)) continue;
+      found.push(i);
+      first = Math.min(first, events.start[i]);
+      last = Math.max(last, events.start[i] + events.time[i]);
+    }
+    found.sort((a, b) => events.start[a] - events.start[b]);
+    view.shown = new Set(found);
+    if (found.length && (last < view.from || first > view.to)) show(0, data.end);
+    const spent = found.length ? `${found.length.toLocaleString("en")} instructions, from ${us(first)} to ${us(last)}` : otherwise;
+    told.textContent = `${name}: ${spent}`;
+    redraw();
+  };
+  element("search").addEventListener("input", (event) => {
+    const text = event.target.value.trim().toLowerCase();
+    for (const other of document.querySelectorAll("button[data-line]")) {
+      other.setAttribute("aria-pressed", "false");
+      other.closest("tr").classList.remove("chosen");
+    }
+    const said = (i) => `${data.names[events.name[i]]} in ${data.lines[events.line[i]]}${iterationOf(i)}`.toLowerCase();
+    if (text) only((i) => said(i).includes(text), text, "no instruction"); else none();
+  });
+  element("search").addEventListener("keydown", (event) => {
+    if (event.key === "Escape") { event.target.value = ""; none(); event.target.blur(); }
+    if (event.key !== "Enter" || !found.length) return;
+    at_found = (at_found + (event.shiftKey ? found.length - 1 + (at_found < 0) : 1)) % found.length;
+    centre(found[at_found]);
+  });
+
   // A line of the source is shown in the timeline.
   const choose = (chosen) => {
     const same = chosen.getAttribute("aria-pressed") === "true";
@@ -455,18 +511,9 @@
       other.setAttribute("aria-pressed", String(other === chosen && !same));
       other.closest("tr").classList.toggle("chosen", other === chosen && !same);
     }
-    view.line = same ? -1 : data.lines.indexOf(chosen.dataset.line);
-    let runs = 0, first = Infinity, last = 0;
-    for (let i = 0; i < count; i++) {
-      if (events.line[i] !== view.line || events.name[i] < 0) continue;
-      runs++;
-      first = Math.min(first, events.start[i]);
-      last = Math.max(last, events.start[i] + events.time[i]);
-    }
-    if (runs && (last < view.from || first > view.to)) show(0, data.end);
-    const spent = runs ? `${runs.toLocaleString("en")} instructions, from ${us(first)} to ${us(last)}` : "no instruction of its own";
-    told.textContent = same ? "" : `${chosen.dataset.line}: ${spent}`;
-    redraw();
+    const line = data.lines.indexOf(chosen.dataset.line);
+    element("search").value = "";
+    if (same) none(); else only((i) => events.line[i] === line, chosen.dataset.line, "no instruction of its own");
   };
   for (const chosen of document.querySelectorAll("button[data-line]")) {
     chosen.closest("tr").addEventListener("click", () => { if (getSelection().isCollapsed) choose(chosen); });

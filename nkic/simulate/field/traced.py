@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import log as natural_log
 from math import prod
 from pathlib import Path
+from traceback import extract_tb
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from nkic.base.text import clean
 from nkic.simulate.field.elements import (
     Elements,
     constant,
@@ -37,7 +39,7 @@ from nkic.simulate.field.functions import (
 )
 
 Shape = tuple[int, ...]
-HERE = (__file__, str(Path(np.__file__).parent))
+HERE = (str(Path(__file__).parent), str(Path(np.__file__).parent))
 
 
 class Untraceable(Exception):
@@ -368,7 +370,9 @@ Found = TypeVar("Found")
 
 
 def followed(call: Callable[[], Found], trace: Traced) -> Found:
-    """Call a function; the files that store elements into arrays of numbers get `NumPy` for it."""
+    """Call a function that works on numbers; the files that store elements into arrays of numbers
+    get `NumPy` for it. Raises `Untraceable`, whatever the function or a library makes of elements.
+    """
     given = list[tuple[dict[str, Any], str]]()
     try:
         while True:
@@ -380,6 +384,14 @@ def followed(call: Callable[[], Found], trace: Traced) -> Found:
                     raise
                 given += [(error.names, name) for name in own]
                 error.names.update(dict.fromkeys(own, NumPy(trace)))
+    except (Untraceable, MemoryError):
+        raise
+    except Exception as error:
+        calls = (at for at in extract_tb(error.__traceback__) if not at.filename.startswith(HERE))
+        *_, at = calls
+        said = f"{type(error).__name__}: {clean(str(error))}"
+        place = f"{Path(at.filename).name}:{at.lineno}"
+        raise Untraceable(f"a call with elements in place of numbers ({said}) at {place}") from None
     finally:
         for names, name in given:
             names[name] = np

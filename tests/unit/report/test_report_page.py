@@ -517,6 +517,51 @@ def test_keys_zoom_and_follow_the_critical_path(browser: Any, tmp_path: Path) ->
     assert browser.find_element("id", "told").get_attribute("aria-live") == "polite"
 
 
+def test_a_search_shows_what_it_finds(browser: Any, tmp_path: Path) -> None:
+    opened(browser, made(), tmp_path)
+    search, told = browser.find_element("id", "search"), browser.find_element("id", "told")
+    browser.find_element("id", "timeline").send_keys("/")
+    assert browser.switch_to.active_element == search and search.get_attribute("value") == ""
+    search.send_keys("DMA_copy in k.py")
+    found = re.match(r"dma_copy in k\.py: (\d+) instructions, from 0 us to ", told.text)
+    assert found is not None and int(found[1]) > 1
+    search.send_keys("\n")
+    first = told.text
+    assert re.match(r"dma_copy in k\.py:\d+ .*from 0 us", first)
+    search.send_keys("\n")
+    assert told.text.startswith("dma_copy in k.py:") and told.text != first
+    search.send_keys("m0")  # no keys of the timeline
+    assert told.text == "dma_copy in k.pym0: no instruction"
+    search.send_keys("\ue00c")  # Escape
+    assert told.text == "" and search.get_attribute("value") == ""
+
+
+PICTURE = "return document.getElementById('timeline').toDataURL()"
+
+
+def test_arrows_lead_from_and_to_what_depends(browser: Any, tmp_path: Path) -> None:
+    found = recorded(run(naive()))
+    drawn = page.columns(insight(found.trace, found.again))
+    after, needs = (
+        np.frombuffer(base64.b64decode(drawn["edges"][name]), "<i4") for name in ("after", "needs")
+    )
+    assert (needs < after).all() and len({*zip(after, needs, strict=True)}) == len(after) > 0
+    opened(browser, made(), tmp_path)
+    search, told = browser.find_element("id", "search"), browser.find_element("id", "told")
+    search.send_keys("nc_matmul\n")
+    counts = re.search(r"; needs (\d+), needed by (\d+)", told.text)
+    assert counts is not None and int(counts[1]) >= 2  # both of its operands
+    settled(browser)
+    drawn_with = browser.execute_script(PICTURE)
+    text = made()
+    without = re.sub(r'"edges": ?\{.*?\}', '"edges": {"after": "", "needs": ""}', text)
+    assert without != text
+    opened(browser, without, tmp_path)
+    browser.find_element("id", "search").send_keys("nc_matmul\n")
+    settled(browser)
+    assert browser.execute_script(PICTURE) != drawn_with
+
+
 def test_a_line_can_be_chosen_and_the_colours_changed(browser: Any, tmp_path: Path) -> None:
     opened(browser, made(), tmp_path)
     row = browser.find_element("css selector", "tr.costs th button[data-line]")
