@@ -29,7 +29,7 @@ BUDGET = {
     "compiler": (9_435, 22),
     "prove": (2_886, 8),
     "artifact": (5_502, 16),
-    "simulate": (16_901, 43),
+    "simulate": (16_876, 43),
     "report": (6_798, 19),
     "migrate": (6_886, 18),
     "api": (3_389, 12),

@@ -33,7 +33,6 @@ from nkic.simulate.beside import (
     Operands,
     RecordStore,
     Resolved,
-    Rows,
     values_of,
 )
 from nkic.simulate.dynamic import Dynamic
@@ -515,65 +514,6 @@ def _named(name: str, bounds: Bounded | None) -> Errors | None:
     return {name: bounds.error} if bounds is not None else None
 
 
-# ---- a copy that gathers or scatters rows
-
-
-class Transfer:
-    def __init__(self, resolved: Resolved, memory: Memory, store: Store) -> None:
-        self.resolved, self.memory, self.store = resolved, memory, store
-        self.dst, self.src = _tile(resolved, DST), _tile(resolved, SRC)
-        self.is_cast = self.src.dtype is not self.dst.dtype
-        self.count = len(next(iter(resolved.rows.values())).indices)
-        self.errors = self._read()
-        needs_values = self.is_cast and SRC not in resolved.rows
-        self.values = values_of(memory, self.src) if needs_values else None
-
-    def _read(self) -> Doubles | None:
-        source = self.resolved.rows.get(SRC)
-        if source is None:
-            return self.store.read(self.src).reshape(self.count, -1).copy()
-        windows = self.store.places(self.src, source.size)
-        return None if windows is None else windows[source.indices].reshape(self.count, -1)
-
-    def finish(self) -> bool:
-        """Set the bounds of the destination; return False if they are not known."""
-        target = self.resolved.rows.get(DST)
-        errors = self._cast(self.errors, target) if self.errors is not None else None
-        if errors is None:
-            return False
-        return self._scatter(errors, target) if target is not None else self._fill(errors)
-
-    def _cast(self, errors: Doubles, target: Rows | None) -> Doubles | None:
-        if not self.is_cast:
-            return errors
-        values = self.values if target is not None else values_of(self.memory, self.dst)
-        if values is None:
-            return None
-        values = values.reshape(errors.shape)
-        return np.where(np.isfinite(values), stored(values, errors, self.dst.dtype), np.inf)
-
-    def _fill(self, errors: Doubles) -> bool:
-        before = self.store.read(self.dst)
-        inside = np.broadcast_to(self.resolved.inside, self.count)[:, None]
-        bounds = np.where(inside, errors, before.reshape(self.count, -1))
-        self.store.write(self.dst, bounds.reshape(before.shape))
-        return True
-
-    def _scatter(self, errors: Doubles, target: Rows) -> bool:
-        windows = self.store.places(self.dst, target.size)
-        if windows is None:
-            return False
-        inside = np.broadcast_to(self.resolved.inside, self.count)
-        windows[target.indices[inside]] = errors.reshape(self.count, *windows.shape[1:])[inside]
-        return True
-
-
-def _tile(resolved: Resolved, number: int) -> PatternRecord:
-    operand = resolved.record.operands[number]
-    assert type(operand) is PatternRecord
-    return operand
-
-
 # --------------------------------------------------------------------------------------------------
 
 
@@ -612,10 +552,27 @@ class Bounds(Follower):
         return after
 
     def moving(self, resolved: Resolved, engine: Engine) -> Step:
-        transfer = Transfer(resolved, self.memory, self.store)
+        dst, src = resolved.pattern(DST), resolved.pattern(SRC)
+        gathers, scatters = SRC in resolved.rows, DST in resolved.rows
+        taken = self.store.taken(resolved) if gathers else self.store.read(src).copy()
+        is_cast = src.dtype is not dst.dtype
+        moved = values_of(self.memory, src) if is_cast and not gathers else None
 
         def after() -> None:
-            if not transfer.finish():
+            values = moved if scatters or not is_cast else values_of(self.memory, dst)
+            if taken is None or (is_cast and values is None):
+                self.lose(resolved.record, engine)
+                return
+            errors = taken.reshape(resolved.row_count, -1)
+            if is_cast and values is not None:
+                values = values.reshape(errors.shape)
+                errors = np.where(np.isfinite(values), stored(values, errors, dst.dtype), np.inf)
+            if not scatters:
+                before = self.store.read(dst)
+                inside = np.broadcast_to(resolved.inside, resolved.row_count)[:, None]
+                kept = np.where(inside, errors, before.reshape(errors.shape))
+                self.store.write(dst, kept.reshape(before.shape))
+            elif not self.store.put(resolved, errors):
                 self.lose(resolved.record, engine)
 
         return after
