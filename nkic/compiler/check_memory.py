@@ -116,11 +116,18 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
                 continue
             area, history = _area(pattern), histories[tensor.number]
             if is_matmul(instruction.engine):
-                writer = _foreign_writer(history, pattern, area) if reads else None
+                writer = None
+                if reads and pattern.dynamic is None:
+                    writer = next(iter(history.foreign_writers(area)), None)
+                elif reads:  # all of the tensor must be theirs: only `nki-run` knows the offset
+                    writer = history.foreign_writer_everywhere(area)
                 if writer is not None:
                     _warn(instruction, writer, tensor.name, lowered, report)
                 history.note(PsumWrite(area, None))
-            elif pattern.dynamic is None and _is_dense(pattern, area):
+            elif (
+                pattern.dynamic is None
+                and run(pattern.dims) * pattern.dtype.size == area.right - area.left  # no gaps
+            ):
                 history.note(PsumWrite(area, instruction))
 
 
@@ -144,23 +151,6 @@ def _area(pattern: AccessPattern) -> Rectangle:
     """Return all that a pattern may access: whole partitions if its offset is dynamic."""
     low, high = (0, pattern.tensor.bytes) if pattern.dynamic else pattern.extent()
     return Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
-
-
-def _is_dense(pattern: AccessPattern, area: Rectangle) -> bool:
-    return run(pattern.dims) * pattern.dtype.size == area.right - area.left
-
-
-def _foreign_writer(
-    history: History[Instruction], pattern: AccessPattern, area: Rectangle
-) -> Instruction | None:
-    """Return an instruction other than a matmul that wrote the destination, or None.
-
-    For a dynamic offset, only if such instructions wrote all of the tensor; `nki-run` knows the
-    offset.
-    """
-    if pattern.dynamic is not None:
-        return history.foreign_writer_everywhere(area)
-    return next(iter(history.foreign_writers(area)), None)
 
 
 def _warn(
@@ -295,8 +285,12 @@ class _Finder:
         registers = registers_of(instruction)
         reads = [number for number, access in registers if access.reads]
         self.read(reads, instruction.at, instruction.row.name)
+        # A register is made without a value if it is the only operand that is given. A row without
+        # other operands computes the value itself, such as a rank's number.
+        given = sum(operand is not None for operand in instruction.operands)
+        has_value = not given == 1 < len(instruction.row.operands)
         for number, access in registers:
-            if access is Access.WRITE and _creates(instruction):
+            if access is Access.WRITE and not has_value:
                 self.made[number] = instruction.at
             elif access.writes:
                 self.set.add(number)
@@ -313,15 +307,6 @@ class _Finder:
                 labels=[made],
                 help="load it first with nisa.register_load, or pass nisa.register_alloc a value",
             )
-
-
-def _creates(instruction: Instruction) -> bool:
-    """Return whether the instruction makes a register and gives it no value.
-
-    A row without other operands computes the value itself, such as a rank's number.
-    """
-    given = sum(operand is not None for operand in instruction.operands)
-    return given == 1 < len(instruction.row.operands)
 
 
 # ---- The part of a box that other boxes do not cover --------------------------------------------
@@ -365,9 +350,14 @@ def find_unwritten(lowered: Program, report: Reporter) -> None:
     """Warn of the first uninitialised read of each tensor."""
     for body in lowered.cores:
         accesses = accesses_of(body, lowered.target)
-        finder = _UnwrittenFinder(report, _doubtful(accesses), may_not_run(body))
-        if finder.doubtful:
-            finder.body(body, accesses)
+        # Not those with one pattern, whose first access is a write: it comes before all reads.
+        doubtful = {
+            tensor.number
+            for tensor in accesses.first
+            if tensor.on_chip and (tensor in accesses.parts or tensor in accesses.read_first)
+        }
+        if doubtful:
+            _UnwrittenFinder(report, doubtful, may_not_run(body)).body(body, accesses)
 
 
 def may_not_run(body: Body) -> set[int]:
@@ -378,18 +368,6 @@ def may_not_run(body: Body) -> set[int]:
         if isinstance(item, Loop)
         for instruction in (instructions(item.body) if not item.trips else ())
     } | {number for item in body if isinstance(item, Loop) for number in may_not_run(item.body)}
-
-
-def _doubtful(accesses: Accesses) -> set[int]:
-    """Return the tensors on chip that may be read before they are written.
-
-    A tensor with one pattern may not, if its first access is a write.
-    """
-    return {
-        tensor.number
-        for tensor in accesses.first
-        if tensor.on_chip and (tensor in accesses.parts or tensor in accesses.read_first)
-    }
 
 
 @dataclass
@@ -488,7 +466,14 @@ def find_unread(lowered: Program, report: Reporter) -> None:
         finder = _UnreadFinder(lowered, body)
         finder.follow(body)
         for matmul, before, dst in finder.lost.values():
-            _complain_of_sum(report, matmul, before, dst)
+            report.warning(
+                "sum-overwritten",
+                f"{matmul.row.name} overwrites the sum in `{dst.tensor.name}`, which nothing has "
+                "read",
+                matmul.at,
+                labels=[Label(before.at.primary, f"{before.row.name} writes it here")],
+                help="pass accumulate=True to add to it, or read the sum first",
+            )
         for instruction in instructions(body):
             if instruction.number not in finder.used and (found := finder.unread(instruction)):
                 lines.setdefault(instruction.at.primary, found)
@@ -499,18 +484,6 @@ def find_unread(lowered: Program, report: Reporter) -> None:
                 lines.pop(instruction.at.primary, None)
     for unread in lines.values():
         unread.complain(report)
-
-
-def _complain_of_sum(
-    report: Reporter, matmul: Instruction, before: Instruction, dst: AccessPattern
-) -> None:
-    report.warning(
-        "sum-overwritten",
-        f"{matmul.row.name} overwrites the sum in `{dst.tensor.name}`, which nothing has read",
-        matmul.at,
-        labels=[Label(before.at.primary, f"{before.row.name} writes it here")],
-        help="pass accumulate=True to add to it, or read the sum first",
-    )
 
 
 class _Unread:

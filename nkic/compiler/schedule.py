@@ -201,10 +201,6 @@ class _Queues:
         self.lanes = lanes
         self.shared = shared
 
-    def of_pipe(self, pipe: int) -> int:
-        """Return the queue for rendezvous on `pipe`, among those that take data away."""
-        return len(self.busy) - 1 - pipe % self.half
-
     def choose(self, start: int, groups: Sequence[list[int]], times: Sequence[Timing]) -> int:
         """Return the cheapest queue of `groups` for a transfer that can start at `start`.
 
@@ -493,8 +489,9 @@ class ListScheduler:
 
     def _rendezvous_queue(self, instruction: Instruction) -> int:
         """Return the queue for a rendezvous, which is the same on all cores."""
-        pipe = instruction.row.queue
-        return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
+        queues, pipe = self.queues, instruction.row.queue
+        number = instruction.attribute(pipe) if pipe else COLLECTIVES
+        return len(queues.busy) - 1 - number % queues.half  # one of those that take data away
 
     def next_start(self) -> int | None:
         """Return when the next instruction can start, or None if none is ready or pending."""

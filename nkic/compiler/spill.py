@@ -248,13 +248,12 @@ class Walk:
                 self.plan.names[index] = moved
             for tile in needed:
                 self._record_use(tile, index, step)
-        self.plan.away = list(self._away())
+        self.plan.away = [
+            Away(tile.tensor, tile.stored, tile.loaded, tile.remade)
+            for tile in self.tiles.values()
+            if tile.stored or tile.loaded or tile.remade
+        ]
         return self.plan
-
-    def _away(self) -> Iterator[Away]:
-        for tile in self.tiles.values():
-            if tile.stored or tile.loaded or tile.remade:
-                yield Away(tile.tensor, tile.stored, tile.loaded, tile.remade)
 
     def _make_room(self, index: int, step: Step, missing: int) -> None:
         while (lacking := self.used + missing - self.capacity) > 0:

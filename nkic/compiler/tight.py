@@ -240,7 +240,8 @@ def _may_move(
     pattern: AccessPattern,
     cache: dict[Hashable, bool],
 ) -> bool:
-    starts = _other_starts(pattern.tensor)
+    tensor = pattern.tensor
+    starts = () if tensor.fixed is not None else start_partitions(tensor.partitions)[1:]
     if not starts or pattern.dynamic is not None:
         return False
     if (
@@ -250,10 +251,6 @@ def _may_move(
     ):
         return False
     return all(_legal(instruction, _moved(facts, name, start), cache) for start in starts)
-
-
-def _other_starts(tensor: Tensor) -> tuple[int, ...]:
-    return () if tensor.fixed is not None else start_partitions(tensor.partitions)[1:]
 
 
 def _moved(facts: Facts, name: str, offset: int) -> Facts:

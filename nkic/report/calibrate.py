@@ -106,12 +106,9 @@ def _measured(probe: Probe, profile: Any, path: str) -> float:
         starts = [instruction.start for instruction in seen[::parts]]
         # Some may wait: for an activation table, or among triggers for the store.
         return median(b - a for a, b in pairwise(starts))
-    ends = [last.start + last.duration - first.start for first, last in _pairs(seen, parts)]
+    pairs = zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
+    ends = [last.start + last.duration - first.start for first, last in pairs]
     return median(ends[1:])
-
-
-def _pairs(seen: list[_Timed], parts: int) -> Iterable[tuple[_Timed, _Timed]]:
-    return zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
 
 
 def _arrival(triggers: list[_Timed], after: list[_Timed], path: str) -> float:

@@ -133,16 +133,13 @@ def text(remarks: Sequence[Remark], shown: Shown) -> str:
     """Return a line per remark; `+` marks what was done for the kernel, `-` what was not."""
     lines = []
     for remark in remarks:
-        location = clean(location_of(remark, shown)) or "kernel"
+        span = remark.span
+        location = "kernel"
+        if span is not NOWHERE:
+            location = clean(str(span._replace(path=shown(span.path))))
         message = clean(remark.message)
         lines.append(f"{location}: {MARKS[remark.kind]} {remark.stage}/{remark.name}: {message}\n")
     return "".join(lines)
-
-
-def location_of(remark: Remark, shown: Shown) -> str:
-    """Return `kernel.py:12:5`; empty for the kernel as a whole."""
-    span = remark.span
-    return str(span._replace(path=shown(span.path))) if span is not NOWHERE else ""
 
 
 def as_json(remarks: Sequence[Remark], shown: Shown) -> str:

@@ -221,7 +221,8 @@ def accumulated(subject: Subject) -> Iterator[Question]:
             if tensors[added.tensor].buffer is Buffer.PSUM and added.tensor in products:
                 sums[dst].append(number)
     sums = {dst: numbers for dst, numbers in sums.items() if len(numbers) > 1}
-    banks = max((-(-_row_bytes(dst) // PSUM_BANK_BYTES) for dst in sums), default=1)
+    rows = [4 * dst.elements // max(1, dst.partitions) for dst in sums]
+    banks = max((-(-row // PSUM_BANK_BYTES) for row in rows), default=1)
     if not sums or _open(list(sums.values())) * banks > subject.trace.target.psum_banks:
         return
     events = {number: FREE for numbers in sums.values() for number in numbers[:-1]}
@@ -232,10 +233,6 @@ def accumulated(subject: Subject) -> Iterator[Question]:
         "copy the tile once after the loop"
     )
     yield subject.timed(f"accumulate:{line}", text, events, line)
-
-
-def _row_bytes(pattern: PatternRecord) -> int:
-    return 4 * pattern.elements // max(1, pattern.partitions)
 
 
 def _open(sums: list[list[int]]) -> int:

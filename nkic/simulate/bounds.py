@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,14 +136,10 @@ def _at_corners(
     error = np.zeros(value.shape)
     for x, y in product(_corners(a), _corners(b)):
         distance = np.abs(evaluate(x, y) - value)
-        error = np.maximum(error, np.where(_same_infinity(x, y, value, distance), 0.0, distance))
+        # inf - inf occurs at finite operands, and is no error
+        same = np.isinf(value) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
+        error = np.maximum(error, np.where(same, 0.0, distance))
     return np.where(np.isnan(error), np.inf, error)
-
-
-def _same_infinity(x: Any, y: Any, value: Doubles, distance: Doubles) -> NDArray[np.bool_]:
-    """Return where inf - inf occurs at finite operands, which is no error."""
-    same: NDArray[np.bool_] = np.isinf(value) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
-    return same
 
 
 def _corners(x: Bounded) -> tuple[Doubles, ...]:
@@ -539,7 +535,9 @@ class Bounds(Follower):
     def following(self, record: InstructionRecord, core: int, engine: Engine) -> Step:
         operation = Operation(record, self.memory, self.store, self._lanes[core, engine])
         written = self.executable.written(record, self.target, engine)
-        errors = None if self._has_dynamic(record) else self._result_errors(operation)
+        patterns = [p for p in record.operands if type(p) is PatternRecord]
+        is_dynamic = any(pattern.dynamic is not None for pattern in patterns)
+        errors = None if is_dynamic else self._result_errors(operation)
         if errors is None:
             return lambda: self._lose(record, operation, written)
         moves = record.row is not None and record.row.moves
@@ -631,9 +629,6 @@ class Bounds(Follower):
         if len(tiles) < len(sources) and self._registers_inexact:
             return False
         return not any(self.store.read(p).any() for p in tiles)
-
-    def _has_dynamic(self, record: InstructionRecord) -> bool:
-        return any(type(p) is PatternRecord and p.dynamic is not None for p in record.operands)
 
 
 def _shaped(error: Doubles, shape: tuple[int, ...]) -> Doubles:

@@ -194,7 +194,11 @@ class Rerun:
         result = with_values(
             self.result, self.executable, self.memory, self.prints, self.remarks, rounded
         )
-        self._give_back()
+        # the caller's arrays, which must not be held between runs
+        self.memory.give_back()
+        self.bytes = self.bytes or self.memory.bytes + self.compact.bytes
+        for tile in self.borrowed_tiles:
+            del tile.window
         return result
 
     def _begin(self, contents: Contents) -> None:
@@ -220,13 +224,6 @@ class Rerun:
             if remarks.fresh or remarks_here:
                 remarks.fresh += remarks_here
                 remarks.settle(self.executable, place)
-
-    def _give_back(self) -> None:
-        """Release the caller's arrays, which must not be held between runs."""
-        self.memory.give_back()
-        self.bytes = self.bytes or self.memory.bytes + self.compact.bytes
-        for tile in self.borrowed_tiles:
-            del tile.window
 
 
 def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:

@@ -434,7 +434,10 @@ def _doing(stop: Execution, runner: Runner) -> str:
     coming = runner.item or _coming(runner)
     until = max(runner.free, runner.moved)
     if coming is None:
-        return f"busy until {microseconds(until)}" if until > now else _at_end(runner)
+        if until > now:
+            return f"busy until {microseconds(until)}"
+        is_open = runner.loops or runner.next_index < len(runner.items)
+        return "at a loop's end" if is_open else "ended"
     if until > now:
         return f"busy until {microseconds(until)}; next {_next(scene, coming.record)}"
     tokens = scene.machine.tokens[runner.unit]
@@ -453,14 +456,6 @@ def _coming(runner: Runner) -> Item | None:
         return None
     item = runner.items[runner.next_index]
     return item if isinstance(item, Item) else None
-
-
-def _at_end(runner: Runner) -> str:
-    return (
-        "ended"
-        if not runner.loops and runner.next_index >= len(runner.items)
-        else "at a loop's end"
-    )
 
 
 def _next(scene: Scene, record: InstructionRecord) -> str:
