@@ -29,7 +29,7 @@ BUDGET = {
     "compiler": (9_307, 22),
     "prove": (2_870, 8),
     "artifact": (5_474, 16),
-    "simulate": (16_844, 43),
+    "simulate": (16_806, 43),
     "report": (6_770, 19),
     "migrate": (6_886, 18),
     "api": (3_389, 12),

@@ -26,15 +26,7 @@ from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Register
 from nkic.machine.operators import ALU
 from nkic.machine.targets import Engine, Target
-from nkic.simulate.beside import (
-    DST,
-    SRC,
-    Follower,
-    Operands,
-    RecordStore,
-    Resolved,
-    values_of,
-)
+from nkic.simulate.beside import DST, SRC, Follower, Operands, RecordStore, Resolved, values_of
 from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import ARITHMETIC, FUNCTIONS

@@ -31,20 +31,9 @@ from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.targets import Engine, Target
 from nkic.simulate.beside import DST, SRC, Resolved
 from nkic.simulate.field.domain import line_of, named
-from nkic.simulate.field.elements import (
-    Doubles,
-    Elements,
-    Mask,
-    choose,
-    join,
-)
+from nkic.simulate.field.elements import Doubles, Elements, Mask, choose, join
 from nkic.simulate.field.following import Field
-from nkic.simulate.field.functions import (
-    Algebra,
-    Binary,
-    Function,
-    evaluated,
-)
+from nkic.simulate.field.functions import Algebra, Binary, Function, evaluated
 from nkic.simulate.field.rules import Results, Store, record
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import FUNCTIONS as NUMERIC

@@ -18,17 +18,8 @@ from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
 from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.beside import Operands, Records, RecordStore
-from nkic.simulate.field.elements import (
-    LEVELS,
-    Elements,
-    Size,
-    choose,
-    join,
-)
-from nkic.simulate.field.functions import (
-    FIELD,
-    Algebra,
-)
+from nkic.simulate.field.elements import LEVELS, Elements, Size, choose, join
+from nkic.simulate.field.functions import FIELD, Algebra
 from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.plans import registering
 from nkic.simulate.semantics.binding import stages_of, swaps

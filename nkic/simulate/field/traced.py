@@ -29,12 +29,7 @@ from nkic.simulate.field.elements import (
     multiply,
     variables,
 )
-from nkic.simulate.field.functions import (
-    FUNCTIONS,
-    OPERATORS,
-    reduction,
-    selected,
-)
+from nkic.simulate.field.functions import FUNCTIONS, OPERATORS, reduction, selected
 
 Shape = tuple[int, ...]
 HERE = (__file__, str(Path(np.__file__).parent))
