@@ -539,11 +539,7 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
     _check_count(sections, "lines", len(item_places), items, "instructions")
     _check_count(sections, "iterations", len(item_iterations), items, "instructions")
     return Executable(
-        name=layout.kernel[0],
-        target=layout.kernel[1],
-        cores=layout.kernel[2],
-        semaphores=layout.kernel[3],
-        registers=layout.kernel[4],
+        *layout.kernel,
         tensors=tuple(layout.tensors),
         inputs=tuple(layout.inputs),
         outputs=tuple(layout.outputs),

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.artifact.pace import Clock, duration
-from nkic.artifact.records import Executable, InstructionRecord
+from nkic.artifact.records import Executable
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, bad_value, did_you_mean
 from nkic.base.text import clean
@@ -274,11 +274,10 @@ class Whole:
         clock, total = Clock(self.executable, target), 0
         for stream in self.executable.streams:
             if stream.engine is self.engine:
-                for record, count in stream.repeated():
-                    if isinstance(record, InstructionRecord):
-                        timing, _ = clock.of(record, stream.engine, stream.queue)
-                        is_dma = stream.engine is Engine.DMA
-                        total += count * (timing.pool if is_dma else timing.hold)
+                for record, count in stream.instructions():
+                    timing, _ = clock.of(record, stream.engine, stream.queue)
+                    is_dma = stream.engine is Engine.DMA
+                    total += count * (timing.pool if is_dma else timing.hold)
         return total
 
     @cached_property
@@ -288,8 +287,7 @@ class Whole:
         return sum(
             count * clock.of(record, stream.engine, stream.queue)[1]
             for stream in self.executable.streams
-            for record, count in stream.repeated()
-            if isinstance(record, InstructionRecord)
+            for record, count in stream.instructions()
         )
 
 

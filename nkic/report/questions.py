@@ -494,9 +494,8 @@ class _Questions(Subject):
         if busy[busiest] < BUSY * self.trace.end * cores:
             return
         by_line: dict[Line, list[int]] = defaultdict(list)
-        for number, event in enumerate(self.trace.events):
-            row = event.record.row
-            if row is not None and self.engine(event) is busiest and "engine" in row.parameters:
+        for number, event, row in self.instructions():
+            if self.engine(event) is busiest and "engine" in row.parameters:
                 by_line[self.line(event)].append(number)
         weights = {line: self.weight(numbers) for line, numbers in by_line.items()}
         for line in sorted(weights, key=lambda each: (-weights[each], each))[:MOST_MOVED]:
@@ -543,9 +542,8 @@ class _Questions(Subject):
     def free(self) -> Iterator[Question]:
         """Ask about each active engine taking no time, and about queues that never block."""
         by_engine: dict[Engine, list[int]] = defaultdict(list)
-        for number, event in enumerate(self.trace.events):
-            if event.record.row is not None:
-                by_engine[self.engine(event)].append(number)
+        for number, event, _ in self.instructions():
+            by_engine[self.engine(event)].append(number)
         for engine, numbers in by_engine.items():
             name = SHORT_NAMES[engine]
             change = timed_change(dict.fromkeys(numbers, FREE))
