@@ -36,7 +36,7 @@ from nkic.machine.rules import (
     restricts_accumulation,
 )
 from nkic.machine.rules import Write as PsumWrite
-from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine
+from nkic.machine.targets import PSUM_BANK_BYTES, Buffer
 from nkic.program.effects import Accesses, accesses_of, registers_of, state_effects
 from nkic.program.overlap import MAX_CELLS, Box, Cells, box
 from nkic.program.program import (
@@ -221,7 +221,8 @@ def _label(core: int, what: str, step: Step[Item]) -> Label:
 
 
 def _engines(items: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
-    names = [_engine(item, fact).value for item, fact in zip(items, facts, strict=True)]
+    pairs = zip(items, facts, strict=True)
+    names = [(item.engine or item.row.choose(fact)).value for item, fact in pairs]
     if len(set(names)) == 1:
         return None
     text = (
@@ -229,10 +230,6 @@ def _engines(items: Sequence[Instruction], facts: Sequence[Facts]) -> Violation 
         "engine on core 1"
     )
     return Violation(SLUG, text, help="pass the same `engine` on both cores")
-
-
-def _engine(instruction: Instruction, facts: Facts) -> Engine:
-    return instruction.engine or instruction.row.choose(facts)
 
 
 def _tensors(items: Sequence[Instruction]) -> Violation | None:

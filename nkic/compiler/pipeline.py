@@ -618,13 +618,9 @@ def _proven(
         if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
             raise CompileFailed(failure.diagnostics) from failure
         raise AuditFailed("emit", [d.message for d in failure.diagnostics]) from failure
-    _prove("write", prove.prove_file(ordered, _sections(data)))
+    sections = {name: section.data for name, section in unpack(data).sections.items()}
+    _prove("write", prove.prove_file(ordered, sections))
     yield "file-audit", None
-
-
-def _sections(data: bytes) -> prove.Sections:
-    """Return the file's sections in the form that the proof takes."""
-    return {name: section.data for name, section in unpack(data).sections.items()}
 
 
 def _run(

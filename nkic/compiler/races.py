@@ -167,8 +167,8 @@ def races(schedule: Schedule) -> list[Race]:
         return []
     accesses = _shared(schedule)
     cells = {
-        tensor: Cells(t.box for group in groups for t in group)
-        for tensor, groups in _by_tensor(accesses).items()
+        tensor: Cells(touch.box for touch in touches)
+        for tensor, touches in _by_tensor(accesses).items()
     }
     hot = {tensor: _contested(accesses, tensor, cells[tensor]) for tensor in cells}
     if not any(hot.values()):
@@ -216,35 +216,23 @@ def _shared(schedule: Schedule) -> Accesses:
     accesses: Accesses = []
     for body in schedule.program.cores:
         touched = touches_of(body, schedule.program.target)
-        by_instruction: dict[int, list[Touch]] = {}
+        by_instruction: dict[int, list[Touch]] = defaultdict(list)
         for instruction in instructions(body):
-            counted = (
-                []
-                if instruction.row.is_rendezvous
-                else [t for t in touched[instruction.number] if _counts(t)]
-            )
-            if counted:
-                by_instruction[instruction.number] = counted
+            for touch in touched[instruction.number] if not instruction.row.is_rendezvous else ():
+                pattern = touch.pattern
+                if pattern.tensor.buffer is Buffer.SHARED_HBM and pattern.dynamic is None:
+                    by_instruction[instruction.number].append(touch)
         accesses.append(by_instruction)
     return accesses
 
 
-def _counts(touch: Touch) -> bool:
-    pattern = touch.pattern
-    return pattern.tensor.buffer is Buffer.SHARED_HBM and pattern.dynamic is None
-
-
-def _by_tensor(accesses: Accesses) -> dict[int, list[list[Touch]]]:
+def _by_tensor(accesses: Accesses) -> dict[int, list[Touch]]:
     """Return the accesses to tensors that some instruction writes."""
-    touches_by_tensor: dict[int, list[list[Touch]]] = defaultdict(list)
-    written: set[int] = set()
-    for by_instruction in accesses:
-        for touches in by_instruction.values():
-            for touch in touches:
-                touches_by_tensor[touch.pattern.tensor.number].append([touch])
-                if touch.writes:
-                    written.add(touch.pattern.tensor.number)
-    return {tensor: touches for tensor, touches in touches_by_tensor.items() if tensor in written}
+    by_tensor: dict[int, list[Touch]] = defaultdict(list)
+    for touches in (touches for core in accesses for touches in core.values()):
+        for touch in touches:
+            by_tensor[touch.pattern.tensor.number].append(touch)
+    return {n: touches for n, touches in by_tensor.items() if any(t.writes for t in touches)}
 
 
 def _contested(accesses: Accesses, tensor: int, cells: Cells) -> frozenset[int]:

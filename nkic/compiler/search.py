@@ -88,7 +88,9 @@ class _Planner(ListScheduler):
         super().__init__(orderer, orderer.known(code))
         self.memories = memories
         tracked = {tensor for memory in memories for tensor in memory.sizes}
-        self.tensors = [_tensors(touched, one.number) & tracked for one in code]
+        self.tensors = [
+            {touch.pattern.tensor.number for touch in touched[one.number]} & tracked for one in code
+        ]
         self.users: dict[int, list[int]] = defaultdict(list)
         for index, tensors in enumerate(self.tensors):
             self.missing[index] += len(tensors)
@@ -134,10 +136,6 @@ class _Planner(ListScheduler):
                 for index in self.users[tensor]:
                     self.ready_at[index] = max(self.ready_at[index], now)
                     self.release(index)
-
-
-def _tensors(touched: Touches, number: int) -> set[int]:
-    return {touch.pattern.tensor.number for touch in touched[number]}
 
 
 # --------------------------------------------------------------------------------------------------

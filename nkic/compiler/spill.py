@@ -457,15 +457,11 @@ class _Writer:
         return self._with_tensors(item, names)
 
     def _with_tensors(self, item: Instruction, names: Mapping[int, Tensor]) -> Instruction:
-        return item._replace(operands=self._operands(item.operands, names), work=None)
-
-    def _operands(
-        self, operands: Sequence[Operand], names: Mapping[int, Tensor]
-    ) -> tuple[Operand, ...]:
-        return tuple(
+        operands = [
             self._pattern(operand, names) if isinstance(operand, AccessPattern) else operand
-            for operand in operands
-        )
+            for operand in item.operands
+        ]
+        return item._replace(operands=tuple(operands), work=None)
 
     def _pattern(self, pattern: AccessPattern, names: Mapping[int, Tensor]) -> AccessPattern:
         """Return the pattern over the renamed tensors; equal patterns are interned."""
