@@ -26,7 +26,7 @@ BUDGET = {
     "interpret": (16_171, 45),
     "language": (14_385, 44),
     "specialise": (4_394, 12),
-    "compiler": (9_274, 22),
+    "compiler": (9_253, 22),
     "prove": (2_870, 8),
     "artifact": (5_445, 16),
     "simulate": (16_806, 43),
