@@ -29,7 +29,7 @@ BUDGET = {
     "compiler": (9_253, 22),
     "prove": (2_870, 8),
     "artifact": (5_445, 16),
-    "simulate": (16_806, 43),
+    "simulate": (16_797, 43),
     "report": (6_753, 19),
     "migrate": (6_886, 18),
     "api": (3_389, 12),

@@ -228,8 +228,15 @@ class Rerun:
 
 def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:
     """Return the executed steps over memory that is reserved while it is in use."""
+    last = {
+        operand.tensor: number
+        for number, (items, _) in enumerate(ran)
+        for item in items
+        for operand in item.operands
+        if type(operand) is PatternRecord
+    }
     last_used: dict[int, list[int]] = defaultdict(list)  # tensors, by the index of their last use
-    for tensor, number in _last(ran).items():
+    for tensor, number in last.items():
         last_used[number].append(tensor)
     actions: list[_Action] = []
     windows: dict[int, Window | None] = {}  # by identity of the pattern
@@ -254,16 +261,6 @@ def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:
             for tensor in last_used[number]:
                 compact.release(tensor)
     return actions
-
-
-def _last(ran: Sequence[Executed]) -> dict[int, int]:
-    last: dict[int, int] = {}
-    for number, (items, _) in enumerate(ran):
-        for item in items:
-            for operand in item.operands:
-                if type(operand) is PatternRecord:
-                    last[operand.tensor] = number
-    return last
 
 
 def _step(items: Sequence[Item]) -> Step:

@@ -440,8 +440,7 @@ def _doing(stop: Execution, runner: Runner) -> str:
         return "at a loop's end" if is_open else "ended"
     if until > now:
         return f"busy until {microseconds(until)}; next {_next(scene, coming.record)}"
-    tokens = scene.machine.tokens[runner.unit]
-    lacking = [s for s, count in coming.waits if len(tokens[s]) < count]
+    lacking = scene.machine.lacking(runner, coming)
     if not lacking:
         return f"next {_next(scene, coming.record)}"
     signallers = ", ".join(n for s in lacking for n in _signallers(scene, runner, s)) or "nobody"
