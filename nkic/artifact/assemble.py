@@ -172,13 +172,8 @@ class _Assembler:
         self._end_stream()
         if self._kernel is None:
             refuse("assembly-syntax", "the text has no `kernel` line")
-        name, target, cores, semaphores, registers = self._kernel
         return Executable(
-            name=name,
-            target=target,
-            cores=cores,
-            semaphores=semaphores,
-            registers=registers,
+            *self._kernel,
             tensors=tuple(self._tensors),
             inputs=tuple(self._inputs),
             outputs=tuple(self._outputs),

@@ -69,19 +69,6 @@ VERSION = (2, 0)
 FEATURES = 0  # the bits of `req` that this version supports
 REQUIRED = 1  # bit 0 of a section's flags
 DIGEST_BYTES = 32
-_KEYS = (
-    "fmt",
-    "min_reader",
-    "req",
-    "opt",
-    "producer",
-    "target",
-    "target_hash",
-    "id",
-    "entries",
-    "sections",
-    "digest",
-)
 
 
 class SectionEntry(NamedTuple):
@@ -134,6 +121,9 @@ class Header(NamedTuple):
     id: bytes
     entries: tuple[Entry, ...]
     sections: tuple[SectionEntry, ...]
+
+
+_KEYS = (*Header._fields, "digest")
 
 
 def target_hash(target: Target) -> bytes:

@@ -180,7 +180,12 @@ class LayoutReader:
         limits = self._limits
         count = 1 + limits.tensors + 2 * limits.parameters
         records = Records(section, count=count, width=16, largest=limits.record_bytes)
-        kinds = (self._kernel, self._tensor, self._input, self._output, self._placed)
+        kinds: Sequence[Callable[[Any], None]] = (
+            *(self._kernel, self._tensor),
+            lambda record: self._parameter(record, self.inputs),
+            lambda record: self._parameter(record, self.outputs),
+            self._placed,
+        )
         previous = -1
         with records.located():
             for record in records:
@@ -247,12 +252,6 @@ class LayoutReader:
             raise Malformed(text, "artifact-limit")
         return shape
 
-    def _input(self, record: Any) -> None:
-        self._parameter(record, self.inputs)
-
-    def _output(self, record: Any) -> None:
-        self._parameter(record, self.outputs)
-
     def _parameter(self, record: Any, into: list[ParameterRecord]) -> None:
         limits = self._limits
         if len(into) >= limits.parameters:
@@ -305,26 +304,15 @@ class CodeReader:
         count = limits.values + limits.forms + limits.streams + limits.items
         width = 4 * limits.waits  # twice the longest array, so that our own error is reported
         records = Records(section, count=count, width=width, largest=limits.record_bytes)
-        kinds = self._kinds()
+        kinds = (
+            *(self._pattern, self._register, self._number, self._form, self._stream),
+            *(self._instruction, self._loop, self._slot, self._moved),
+        )
         with records.located():
             for record in records:
                 kinds[kind_of(record, len(kinds))](record)
             self._end_stream()
         return tuple(self._streams)
-
-    def _kinds(self) -> tuple[Callable[[tuple[Any, ...]], None], ...]:
-        """Return the handlers of records, by kind."""
-        return (
-            self._pattern,
-            self._register,
-            self._number,
-            self._form,
-            self._stream,
-            self._instruction,
-            self._loop,
-            self._slot,
-            self._moved,
-        )
 
     def _enter(self, phase: CodeRecord) -> None:
         """Check the order of records: values, then forms, then streams."""
@@ -551,11 +539,7 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
     _check_count(sections, "lines", len(item_places), items, "instructions")
     _check_count(sections, "iterations", len(item_iterations), items, "instructions")
     return Executable(
-        name=layout.kernel[0],
-        target=layout.kernel[1],
-        cores=layout.kernel[2],
-        semaphores=layout.kernel[3],
-        registers=layout.kernel[4],
+        *layout.kernel,
         tensors=tuple(layout.tensors),
         inputs=tuple(layout.inputs),
         outputs=tuple(layout.outputs),

@@ -113,15 +113,11 @@ def _file(file: FileRecord, embed_source: bool) -> tuple[str, bytes, str | None]
 
 def lines(places: tuple[PlaceRecord, ...], columns: Columns) -> bytes:
     """Encode the source places, and the place of each item of the streams."""
-    _check_callers(places)
+    if any(place.caller >= index for index, place in enumerate(places)):
+        raise ValueError("a place must come after the place of its caller")
     records = [(Lines.PLACE, *place) for place in places]
     used = [head.place for items in columns.streams for head in items.heads]
     return _array([*records, *((Lines.ITEMS, *chunk) for chunk in _chunks(used))])
-
-
-def _check_callers(places: tuple[PlaceRecord, ...]) -> None:
-    if any(place.caller >= index for index, place in enumerate(places)):
-        raise ValueError("a place must come after the place of its caller")
 
 
 def _chunks(values: list[int]) -> Iterator[list[int]]:

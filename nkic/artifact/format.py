@@ -120,16 +120,8 @@ LIMITS = Limits()
 # --------------------------------------------------------------------------------------------------
 
 SECTION_VERSION = 2
-SECTIONS = (
-    "layout",
-    "const",
-    "code",
-    "meta",
-    "src",
-    "lines",
-    "debug",
-    "iterations",
-)  # in file order
+# in file order
+SECTIONS = ("layout", "const", "code", "meta", "src", "lines", "debug", "iterations")
 
 
 class Layout(IntEnum):

@@ -47,8 +47,13 @@ class Clock:
         key = self.signature(record, engine, queue)
         cached = self.timings.get(key)
         if cached is None:
-            facts = facts or self.executable.facts(record, self.target, engine)
-            cached = self.timings[key] = _computed(record.row, facts, engine, queue)
+            facts, row = facts or self.executable.facts(record, self.target, engine), record.row
+            moved = 0  # what a transfer writes
+            for operand in row.operands if engine is Engine.DMA else ():
+                tile = facts.maybe(operand.name)
+                if tile is not None and row.access_of(operand, facts).writes:
+                    moved += tile.elements * tile.dtype.size
+            cached = self.timings[key] = timing(row, facts, engine, queue), moved
         return cached
 
     def signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
@@ -60,14 +65,13 @@ class Clock:
         ]
         return (record.row, engine, queue, record.attributes, *shapes)
 
-    def touched(self, record: InstructionRecord, engine: Engine) -> tuple[set[int], set[int]]:
+    def touched(
+        self, record: InstructionRecord, row: Row, engine: Engine
+    ) -> tuple[set[int], set[int]]:
         """Return the tensors that `record` reads and those that it writes.
 
         A tensor to which the engine accumulates does not count as read: it need not be waited for.
         """
-        row = record.row
-        if row is None:
-            return set(), set()
         key = self.signature(record, engine, -1)
         cached = self.accesses.get(key)
         if cached is None:
@@ -78,21 +82,9 @@ class Clock:
         return _tensors(record, cached[0]), _tensors(record, cached[1])
 
 
-def _computed(row: Row, facts: Facts, engine: Engine, queue: int) -> tuple[Timing, int]:
-    moved = _moved(row, facts) if engine is Engine.DMA else 0
-    return timing(row, facts, engine, queue), moved
-
-
 def _tensors(record: InstructionRecord, indices: list[int]) -> set[int]:
     selected = [record.operands[i] for i in indices if i < len(record.operands)]
     return {operand.tensor for operand in selected if type(operand) is PatternRecord}
-
-
-def _moved(row: Row, facts: Facts) -> int:
-    """Return the number of bytes that a transfer writes."""
-    written = [o.name for o in row.operands if row.access_of(o, facts).writes]
-    tiles = [t for name in written if (t := facts.maybe(name)) is not None]
-    return sum(t.elements * t.dtype.size for t in tiles)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -139,7 +131,7 @@ def _entries(stream: StreamRecord, clock: Clock) -> list[Entry | LoopRecord]:
         if row is None:
             entries.append(Entry(timing, waits=waits, signals=signals))
             continue
-        reads, writes = clock.touched(record, stream.engine)
+        reads, writes = clock.touched(record, row, stream.engine)
         fixed = len(record.operands) <= len(row.operands)
         follows = stream.engine is not Engine.DMA and not written.isdisjoint(reads)
         table = activation_table(row, record.attributes, stream.engine)

@@ -153,6 +153,12 @@ class StreamRecord(NamedTuple):
                 ends.append((index + 1 + item.length, repeat))
                 repeat *= 1 if item.trips is None else item.trips
 
+    def instructions(self) -> Iterator[tuple[InstructionRecord, int]]:
+        """Yield the same of the items that are instructions."""
+        for item, repeat in self.repeated():
+            if isinstance(item, InstructionRecord) and item.row is not None:
+                yield item, repeat
+
 
 class ParameterRecord(NamedTuple):
     """An input or output, with the name used in npz files."""

@@ -97,19 +97,11 @@ def pattern_problem(pattern: PatternRecord, tensor: TensorRecord, max_elements: 
         return "a dimension without elements"
     if visited * max(1, pattern.partitions) > max_elements:
         return f"{pattern.elements:,} elements; no memory holds more than {max_elements:,}"
-    return _partition_problem(pattern, tensor) or _byte_problem(pattern, tensor)
-
-
-def _partition_problem(pattern: PatternRecord, tensor: TensorRecord) -> str:
-    if not tensor.buffer.on_chip:
-        return "partitions in HBM" if pattern.start or pattern.partitions else ""
     end = pattern.start + pattern.partitions
-    if pattern.start < 0 or pattern.partitions < 1 or end > tensor.shape[0]:
+    if not tensor.buffer.on_chip and (pattern.start or pattern.partitions):
+        return "partitions in HBM"
+    if tensor.buffer.on_chip and not 0 <= pattern.start < end <= tensor.shape[0]:
         return f"partitions {pattern.start} to {end}; the tensor has {tensor.shape[0]}"
-    return ""
-
-
-def _byte_problem(pattern: PatternRecord, tensor: TensorRecord) -> str:
     size, available = pattern.dtype.size, tensor.bytes
     if available % size or tensor.byte % size:
         return f"{size}-byte elements do not divide a tensor of {available} bytes at {tensor.byte}"
@@ -197,7 +189,10 @@ def verify_tensors(
         if problem := _problem(tensor, executable, target, limits):
             text = f"tensor %{index} `{tensor.name}`: {problem}"
             raise Unsound(text, "artifact-bounds", record=index, place=tensor.place)
-    _check_hbm(executable, limits)
+    total = sum(t.bytes for t in executable.tensors if not t.buffer.on_chip)
+    if total > limits.hbm_bytes:
+        text = f"tensors in HBM take {total:,} bytes; the limit is {limits.hbm_bytes:,}"
+        raise Unsound(text, "artifact-limit")
     _check_parameters(executable)
     _check_constants(executable)
 
@@ -233,13 +228,6 @@ def _address_problem(t: TensorRecord, target: Target) -> str:
     if t.byte % t.dtype.size:
         return f"byte {t.byte} is not a multiple of the {t.dtype.size} bytes of {t.dtype.name}"
     return ""
-
-
-def _check_hbm(executable: Executable, limits: Limits) -> None:
-    total = sum(t.bytes for t in executable.tensors if not t.buffer.on_chip)
-    if total > limits.hbm_bytes:
-        text = f"tensors in HBM take {total:,} bytes; the limit is {limits.hbm_bytes:,}"
-        raise Unsound(text, "artifact-limit")
 
 
 def _check_parameters(executable: Executable) -> None:

@@ -36,7 +36,7 @@ from nkic.machine.rules import (
     restricts_accumulation,
 )
 from nkic.machine.rules import Write as PsumWrite
-from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine
+from nkic.machine.targets import PSUM_BANK_BYTES, Buffer
 from nkic.program.effects import Accesses, accesses_of, registers_of, state_effects
 from nkic.program.overlap import MAX_CELLS, Box, Cells, box
 from nkic.program.program import (
@@ -115,11 +115,18 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
                 continue
             area, history = _area(pattern), histories[tensor.number]
             if is_matmul(instruction.engine):
-                writer = _foreign_writer(history, pattern, area) if reads else None
+                writer = None
+                if reads and pattern.dynamic is None:
+                    writer = next(iter(history.foreign_writers(area)), None)
+                elif reads:  # all of the tensor must be theirs: only `nki-run` knows the offset
+                    writer = history.foreign_writer_everywhere(area)
                 if writer is not None:
                     _warn(instruction, writer, tensor.name, lowered, report)
                 history.note(PsumWrite(area, None))
-            elif pattern.dynamic is None and _is_dense(pattern, area):
+            elif (
+                pattern.dynamic is None
+                and run(pattern.dims) * pattern.dtype.size == area.right - area.left  # no gaps
+            ):
                 history.note(PsumWrite(area, instruction))
 
 
@@ -143,23 +150,6 @@ def _area(pattern: AccessPattern) -> Rectangle:
     """Return all that a pattern may access: whole partitions if its offset is dynamic."""
     low, high = (0, pattern.tensor.bytes) if pattern.dynamic else pattern.extent()
     return Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
-
-
-def _is_dense(pattern: AccessPattern, area: Rectangle) -> bool:
-    return run(pattern.dims) * pattern.dtype.size == area.right - area.left
-
-
-def _foreign_writer(
-    history: History[Instruction], pattern: AccessPattern, area: Rectangle
-) -> Instruction | None:
-    """Return an instruction other than a matmul that wrote the destination, or None.
-
-    For a dynamic offset, only if such instructions wrote all of the tensor; `nki-run` knows the
-    offset.
-    """
-    if pattern.dynamic is not None:
-        return history.foreign_writer_everywhere(area)
-    return next(iter(history.foreign_writers(area)), None)
 
 
 def _warn(
@@ -230,7 +220,8 @@ def _label(core: int, what: str, step: Step[Item]) -> Label:
 
 
 def _engines(items: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
-    names = [_engine(item, fact).value for item, fact in zip(items, facts, strict=True)]
+    pairs = zip(items, facts, strict=True)
+    names = [(item.engine or item.row.choose(fact)).value for item, fact in pairs]
     if len(set(names)) == 1:
         return None
     text = (
@@ -238,10 +229,6 @@ def _engines(items: Sequence[Instruction], facts: Sequence[Facts]) -> Violation 
         "engine on core 1"
     )
     return Violation(SLUG, text, help="pass the same `engine` on both cores")
-
-
-def _engine(instruction: Instruction, facts: Facts) -> Engine:
-    return instruction.engine or instruction.row.choose(facts)
 
 
 def _tensors(items: Sequence[Instruction]) -> Violation | None:
@@ -292,8 +279,12 @@ class _Finder:
         registers = registers_of(instruction)
         reads = [number for number, access in registers if access.reads]
         self.read(reads, instruction.at, instruction.row.name)
+        # A register is made without a value if it is the only operand that is given. A row without
+        # other operands computes the value itself, such as a rank's number.
+        given = sum(operand is not None for operand in instruction.operands)
+        has_value = not given == 1 < len(instruction.row.operands)
         for number, access in registers:
-            if access is Access.WRITE and _creates(instruction):
+            if access is Access.WRITE and not has_value:
                 self.made[number] = instruction.at
             elif access.writes:
                 self.set.add(number)
@@ -310,14 +301,6 @@ class _Finder:
                 labels=[made],
                 help="load it first with nisa.register_load, or pass nisa.register_alloc a value",
             )
-
-
-def _creates(instruction: Instruction) -> bool:
-    """Return whether the instruction makes a register and gives it no value.
-
-    A row without other operands computes the value itself, such as a rank's number.
-    """
-    return set(instruction.operands[1:]) == {None}
 
 
 # ---- The part of a box that other boxes do not cover --------------------------------------------
@@ -361,9 +344,14 @@ def find_unwritten(lowered: Program, report: Reporter) -> None:
     """Warn of the first uninitialised read of each tensor."""
     for body in lowered.cores:
         accesses = accesses_of(body, lowered.target)
-        finder = _UnwrittenFinder(report, _doubtful(accesses), may_not_run(body))
-        if finder.doubtful:
-            finder.body(body, accesses)
+        # Not those with one pattern, whose first access is a write: it comes before all reads.
+        doubtful = {
+            tensor.number
+            for tensor in accesses.first
+            if tensor.on_chip and (tensor in accesses.parts or tensor in accesses.read_first)
+        }
+        if doubtful:
+            _UnwrittenFinder(report, doubtful, may_not_run(body)).body(body, accesses)
 
 
 def may_not_run(body: Body) -> set[int]:
@@ -374,18 +362,6 @@ def may_not_run(body: Body) -> set[int]:
         if isinstance(item, Loop)
         for instruction in (instructions(item.body) if not item.trips else ())
     } | {number for item in body if isinstance(item, Loop) for number in may_not_run(item.body)}
-
-
-def _doubtful(accesses: Accesses) -> set[int]:
-    """Return the tensors on chip that may be read before they are written.
-
-    A tensor with one pattern may not, if its first access is a write.
-    """
-    return {
-        tensor.number
-        for tensor in accesses.first
-        if tensor.on_chip and (tensor in accesses.parts or tensor in accesses.read_first)
-    }
 
 
 @dataclass
@@ -484,7 +460,14 @@ def find_unread(lowered: Program, report: Reporter) -> None:
         finder = _UnreadFinder(lowered, body)
         finder.follow(body)
         for matmul, before, dst in finder.lost.values():
-            _complain_of_sum(report, matmul, before, dst)
+            report.warning(
+                "sum-overwritten",
+                f"{matmul.row.name} overwrites the sum in `{dst.tensor.name}`, which nothing has "
+                "read",
+                matmul.at,
+                labels=[Label(before.at.primary, f"{before.row.name} writes it here")],
+                help="pass accumulate=True to add to it, or read the sum first",
+            )
         for instruction in instructions(body):
             if instruction.number not in finder.used and (found := finder.unread(instruction)):
                 lines.setdefault(instruction.at.primary, found)
@@ -495,18 +478,6 @@ def find_unread(lowered: Program, report: Reporter) -> None:
                 lines.pop(instruction.at.primary, None)
     for unread in lines.values():
         unread.complain(report)
-
-
-def _complain_of_sum(
-    report: Reporter, matmul: Instruction, before: Instruction, dst: AccessPattern
-) -> None:
-    report.warning(
-        "sum-overwritten",
-        f"{matmul.row.name} overwrites the sum in `{dst.tensor.name}`, which nothing has read",
-        matmul.at,
-        labels=[Label(before.at.primary, f"{before.row.name} writes it here")],
-        help="pass accumulate=True to add to it, or read the sum first",
-    )
 
 
 class _Unread:

@@ -18,7 +18,6 @@ from nkic.program.overlap import Group, Groups, grouped
 from nkic.program.program import (
     AccessPattern,
     Body,
-    Dynamic,
     Instruction,
     Item,
     Loop,
@@ -47,8 +46,8 @@ def access_pattern(view: View, keep_rank: bool = False, streams: bool = False) -
     """
     limit = MAX_NUM if streams else UNLIMITED
     tensor, shape, strides, offset, dtype, dynamic = view
-    if dynamic is not None:
-        dynamic = _lower_dynamic(dynamic)
+    if dynamic is not None and isinstance(dynamic.source, View):
+        dynamic = dynamic._replace(source=access_pattern(dynamic.source))
     if not tensor.on_chip:
         keep = keep_rank or dynamic is not None
         dims = _dims(shape, strides, keep, limit)
@@ -58,11 +57,6 @@ def access_pattern(view: View, keep_rank: bool = False, streams: bool = False) -
     dims = _dims(shape[1:], strides[1:], keep_rank, limit)
     fields = (tensor, dtype, start, shape[0], offset, dims, dynamic)
     return tuple.__new__(AccessPattern, fields)
-
-
-def _lower_dynamic(dynamic: Dynamic) -> Dynamic:
-    source = dynamic.source
-    return dynamic._replace(source=access_pattern(source)) if isinstance(source, View) else dynamic
 
 
 # ------------------------------------------------------------------------------------------------
@@ -99,7 +93,8 @@ class Patterns:
 
     def with_offset(self, view: View) -> AccessPattern:
         pattern = access_pattern(view, self.keep_rank, self.streams)
-        return self.dynamic.setdefault(_content(pattern), pattern)
+        tensor, dtype, *rest = pattern
+        return self.dynamic.setdefault((tensor.number, dtype.code, *rest), pattern)
 
     def form(self, view: View) -> Form:
         """Return the form of a view without a run-time offset."""
@@ -133,11 +128,6 @@ class Interned:
         if patterns is None:
             patterns = self._of[key] = Patterns(keep_rank, streams, self)
         return patterns
-
-
-def _content(pattern: AccessPattern) -> tuple[object, ...]:
-    tensor, dtype, start, partitions, offset, dims, dynamic = pattern
-    return (tensor.number, dtype.code, start, partitions, offset, dims, dynamic)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -268,15 +258,12 @@ WINDOW_PS = 10_000_000
 Choices = Mapping[int, Sequence[Engine]]  # by instruction number; the first is the default
 
 
-def share_out(body: Body, choices: Choices, target: Target) -> Body:
-    """Return `body` with an engine for each instruction of `choices`. All know their work.
+class _Sharer:
+    """Gives each instruction of `choices` an engine. All instructions know their work.
 
     Each device loop is a workload of its own, because its iterations repeat it.
     """
-    return _Sharer(choices, target).body(body)
 
-
-class _Sharer:
     def __init__(self, choices: Choices, target: Target) -> None:
         self.choices = choices
         self.target = target
@@ -317,30 +304,16 @@ class _Sharer:
     def item(self, item: Item, until: dict[Engine, int]) -> Item:
         if isinstance(item, Loop):
             return item
-        choices = self.choices.get(item.number)
-        instruction = (
-            item._replace(engine=self.first_done(item, choices, until)) if choices else item
-        )
-        if instruction.engine in until:
-            self.advance(
-                until, instruction.engine, self.timing(instruction, instruction.engine).hold
-            )
-        return instruction
-
-    def first_done(
-        self, instruction: Instruction, choices: Sequence[Engine], until: Mapping[Engine, int]
-    ) -> Engine:
-        """Return the engine that would finish first; of several, the first in `choices`."""
-        return min(
-            choices, key=lambda engine: until[engine] + self.timing(instruction, engine).hold
-        )
-
-    def advance(self, until: dict[Engine, int], engine: Engine, hold: int) -> None:
-        """Add `hold` to the time of `engine`, and advance the others to its window."""
-        until[engine] += hold
-        earliest = until[engine] - WINDOW_PS
-        for other, time in until.items():
-            until[other] = max(time, earliest)
+        made, engine = item, item.engine
+        if choices := self.choices.get(item.number):  # the first of those that finish first
+            engine = min(choices, key=lambda each: until[each] + self.timing(item, each).hold)
+            made = item._replace(engine=engine)
+        if engine in until:
+            until[engine] += self.timing(made, engine).hold
+            earliest = until[engine] - WINDOW_PS
+            for other, time in until.items():
+                until[other] = max(time, earliest)
+        return made
 
     def timing(self, instruction: Instruction, engine: Engine) -> Timing:
         """Return the timing of `instruction` on `engine`, memoised by work."""
@@ -393,19 +366,15 @@ def _columns(matmul: Instruction, name: str, pairs: bool) -> Dims:
 
 def _runs(dst: AccessPattern, written: int) -> Iterator[tuple[int, int, bool]]:
     """Yield runs in dst's stream of elements: start, end, and whether they were written before."""
-    before = [bool(written >> offset * dst.dtype.size & 1) for offset in _offsets(dst)]
+    offsets = [dst.offset]
+    for step, num in dst.dims:
+        offsets = [offset + step * index for offset in offsets for index in range(num)]
+    before = [bool(written >> offset * dst.dtype.size & 1) for offset in offsets]
     first = 0
     for end in range(1, len(before) + 1):
         if end == len(before) or before[end] != before[first]:
             yield first, end, before[first]
             first = end
-
-
-def _offsets(dst: AccessPattern) -> list[int]:
-    offsets = [dst.offset]
-    for step, num in dst.dims:
-        offsets = [offset + step * index for offset in offsets for index in range(num)]
-    return offsets
 
 
 def _common(streams: list[Dims], elements: Range) -> Iterator[Range]:
@@ -456,12 +425,12 @@ def _piece(matmul: Instruction, rows: Range, columns: Range, pairs: bool) -> Ins
         operand = operands[index]
         if not isinstance(operand, AccessPattern):
             continue
-        if name in COLUMNS:
-            operands[index] = _sliced(operand, rows, pairs)
-        else:
-            operands[index] = _sliced(operand, columns, pairs and name != "dst")
         if name == "dst":
-            operands[index] = _rows_of(operands[index], rows)
+            low, high = rows
+            operand = operand._replace(start=operand.start + low, partitions=high - low)
+            operands[index] = _sliced(operand, columns, False)
+        else:
+            operands[index] = _sliced(operand, rows if name in COLUMNS else columns, pairs)
     return matmul._replace(operands=tuple(operands), work=Work())
 
 
@@ -469,13 +438,6 @@ def _sliced(pattern: AccessPattern, elements: Range, pairs: bool) -> AccessPatte
     head, dims = (pattern.dims[:1], pattern.dims[1:]) if pairs else ((), pattern.dims)
     offset, sliced_dims = _cut(dims, *elements)
     return pattern._replace(offset=pattern.offset + offset, dims=(*head, *sliced_dims))
-
-
-def _rows_of(operand: Operand, rows: Range) -> Operand:
-    if not isinstance(operand, AccessPattern):
-        return operand
-    low, high = rows
-    return operand._replace(start=operand.start + low, partitions=high - low)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -528,7 +490,8 @@ class _CoreLowerer:
 
     def core(self, body: Body, groups: Sequence[Group]) -> Body:
         lowered = self.body(body, iter(groups))
-        lowered = share_out(lowered, self.choices, self.target) if self.choices else lowered
+        if self.choices:
+            lowered = _Sharer(self.choices, self.target).body(lowered)
         return in_order(lowered) if self.split else lowered
 
     def body(self, body: Body, groups: Iterator[Group]) -> Body:
@@ -553,7 +516,11 @@ class _CoreLowerer:
     def recipe(self, first: Instruction, group: Group) -> _Recipe:
         """Find what a group shares, with the row's choice of an engine if the kernel left it."""
         row, given, engine = first.row, first.attributes, first.engine
-        tables = self.patterns.get(row) or self.of_row(row)
+        tables = self.patterns.get(row)
+        if tables is None:
+            of = self.interned.of
+            tables = [of(rule.keep_rank, row.streams) for rule in row.operands]
+            self.patterns[row] = tables
         slots = [_slot(value, table) for value, table in zip(first.operands, tables, strict=True)]
         if engine is None and len(row.engines) == 1:
             engine = row.engines[0]
@@ -587,13 +554,6 @@ class _CoreLowerer:
         own = tuple(operands)
         made = (row, own, interned, engine, at, number, name, after, pinned, work, iterations)
         return new(Instruction, made)
-
-    def of_row(self, row: Row) -> list[Patterns]:
-        """Return the pattern tables of the row's operands."""
-        tables = self.patterns[row] = [
-            self.interned.of(rule.keep_rank, row.streams) for rule in row.operands
-        ]
-        return tables
 
     def shared(self, row: Row, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the interned attributes; 1, 1.0 and True are different, and so is -0.0."""
@@ -648,7 +608,7 @@ class _CoreLowerer:
 
     def divided(self, instruction: Instruction, bands: list[Band]) -> list[Instruction]:
         pieces = []
-        if not any(_is_dynamic(operand) for operand in instruction.operands):
+        if not any(isinstance(o, AccessPattern) and o.dynamic for o in instruction.operands):
             pieces = [self.decided(piece, flag) for piece, flag in parts(instruction, bands)]
         if pieces and all(not violations(i.row, i.facts(self.target)) for i in pieces):
             self.split.add(instruction.number)
@@ -671,23 +631,13 @@ class _CoreLowerer:
             changed = (*old[:index], accumulates, *old[index + 1 :])
             flagged = self.flagged[key] = self.shared(row, changed), Work()
             del self.interned_attributes[id(changed)]  # which nothing keeps alive
-        return _with_attributes(instruction, *flagged)
-
-
-def _is_dynamic(operand: Operand) -> bool:
-    return isinstance(operand, AccessPattern) and operand.dynamic is not None
+        attributes, work = flagged
+        _, operands, _, engine, at, number, name, after, pinned, _, iterations = instruction
+        own = (row, operands, attributes, engine, at, number, name, after, pinned, work, iterations)
+        return tuple.__new__(Instruction, own)  # a faster `_replace`
 
 
 def _slot(value: Operand, table: Patterns) -> Slot:
     if type(value) is not View:
         return None
     return table.form(value) if value.dynamic is None else table.with_offset(value)
-
-
-def _with_attributes(
-    instruction: Instruction, attributes: tuple[Any, ...], work: Work
-) -> Instruction:
-    """A faster `_replace`."""
-    row, operands, _, engine, at, number, name, after, pinned, _, iterations = instruction
-    own = (row, operands, attributes, engine, at, number, name, after, pinned, work, iterations)
-    return tuple.__new__(Instruction, own)

@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import PurePath
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
@@ -552,23 +551,18 @@ def _from_program(
 
     scheduled = ScheduledProgram(placed, reusing, ordered)
     if options.level and not options.serial:
-        graphs_of = partial(_dependences, lowered, graphs)
-        scheduled = search(lowered, graphs_of, scheduled, options.level)
-        del graphs_of
+        # computed again if they were freed
+        scheduled = search(lowered, lambda: graphs or depend(lowered), scheduled, options.level)
     placed, ordered = scheduled.placed, scheduled.schedule
     yield "search", scheduled
-    del graphs, reusing, scheduled
+    graphs = reusing = ()
+    del scheduled
     find_banks(placed, report)
     report.stop_if_errors()
     notes = build_notes(ordered, options.level)
     if len(ordered.cores) == 1:
         effects.forget()  # from here on, only races between several cores need them
     yield from _proven(lowered, ordered, sources, report, options, notes)
-
-
-def _dependences(lowered: Program, graphs: Graphs) -> Graphs:
-    """Return the program's graphs, computed again if they were freed."""
-    return graphs or depend(lowered)
 
 
 def _check(program: Program, locate: Locate | None, report: Reporter) -> Groups:
@@ -614,23 +608,19 @@ def _proven(
     executable = emit(ordered, sources, notes or build_notes(ordered, options.level))
     executable = timed(executable, ordered)
     yield "emit", executable
-    with _format_limits():
-        try:
-            verify(executable)
-        except ArtifactFailed as failure:
-            if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
-                raise
-            raise AuditFailed("emit", [d.message for d in failure.diagnostics]) from failure
+    try:
+        verify(executable)
         yield "verify", None
         data = write(executable, embed_source=options.embed_source)
         yield "write", data
-    _prove("write", prove.prove_file(ordered, _sections(data)))
+    except ArtifactFailed as failure:
+        # A program too large for the file format is the kernel's fault.
+        if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
+            raise CompileFailed(failure.diagnostics) from failure
+        raise AuditFailed("emit", [d.message for d in failure.diagnostics]) from failure
+    sections = {name: section.data for name, section in unpack(data).sections.items()}
+    _prove("write", prove.prove_file(ordered, sections))
     yield "file-audit", None
-
-
-def _sections(data: bytes) -> prove.Sections:
-    """Return the file's sections in the form that the proof takes."""
-    return {name: section.data for name, section in unpack(data).sections.items()}
 
 
 def _run(
@@ -712,12 +702,3 @@ def _prove(stage: str, findings: Sequence[object]) -> None:
     """Raise `AuditFailed` if there are findings."""
     if findings:
         raise AuditFailed(stage, findings)
-
-
-@contextmanager
-def _format_limits() -> Iterator[None]:
-    """Report a program too large for the file format as the kernel's fault, not the file's."""
-    try:
-        yield
-    except ArtifactFailed as failure:
-        raise CompileFailed(failure.diagnostics) from failure

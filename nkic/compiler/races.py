@@ -1,6 +1,6 @@
 """Races between cores: unordered accesses to one tensor in shared HBM, one of them a write.
 
-The streams of all cores are run abstractly (`running`). An access is ordered if its vector clock
+The streams of all cores are run abstractly. An access is ordered if its vector clock
 includes the last conflicting accesses of the other cores; only a rendezvous can achieve that.
 Accesses at run-time addresses are left out, as are those of rendezvous instructions.
 """
@@ -52,6 +52,11 @@ class Runner:
         self.clock: Clock = [0] * count
         self.done: Clock = [0] * count
 
+    @property
+    def is_at_rendezvous(self) -> bool:
+        instruction = self.next.instruction if self.next is not None else None
+        return instruction is not None and instruction.row.is_rendezvous
+
 
 def unrolled(items: tuple[StreamItem, ...]) -> Iterator[Slot]:
     """Yield the slots in execution order."""
@@ -61,83 +66,6 @@ def unrolled(items: tuple[StreamItem, ...]) -> Iterator[Slot]:
         else:
             for _ in range(ITERATIONS):
                 yield from unrolled(item.items)
-
-
-class AbstractRun:
-    """Runs a schedule; `visit` is called for every instruction, with the runner's clock."""
-
-    def __init__(self, schedule: Schedule) -> None:
-        self.schedule = schedule
-        count = sum(map(len, schedule.cores))
-        self.runners: list[Runner] = []
-        self.same: dict[StreamId, list[Runner]] = defaultdict(list)
-        for core, streams in enumerate(schedule.cores):
-            for stream in streams:
-                runner = Runner(len(self.runners), core, stream, count)
-                self.runners.append(runner)
-                self.same[stream.id].append(runner)
-        self.tokens: list[dict[int, deque[Clock]]] = [defaultdict(deque) for _ in schedule.cores]
-
-    def visit(self, runner: Runner, instruction: Instruction, position: int) -> None:
-        """Visit `instruction`, the item at `position` in its stream, counted from 1."""
-
-    def run(self) -> list[Runner]:
-        """Run as far as possible, and return the streams that are deadlocked."""
-        moved = True
-        while moved:
-            moved = False
-            for runner in self.runners:
-                while together := self._together(runner):
-                    self._meet(together)
-                    moved = True
-        return [runner for runner in self.runners if runner.next is not None]
-
-    def _together(self, runner: Runner) -> list[Runner]:
-        """Return the runners that step together with `runner`; none while it must wait."""
-        slot = runner.next
-        if slot is None or not self._ready(runner, slot):
-            return []
-        if slot.instruction is None or not slot.instruction.row.is_rendezvous:
-            return [runner]
-        others = self.same[runner.stream.id]
-        everybody = len(others) == len(self.schedule.cores)
-        return others if everybody and all(map(self._arrived, others)) else []
-
-    def _arrived(self, runner: Runner) -> bool:
-        slot = runner.next
-        if slot is None or slot.instruction is None or not slot.instruction.row.is_rendezvous:
-            return False
-        return self._ready(runner, slot)
-
-    def _ready(self, runner: Runner, slot: Slot) -> bool:
-        tokens = self.tokens[runner.core]
-        return all(len(tokens[s]) >= count for s, count in slot.waits)
-
-    def _meet(self, runners: list[Runner]) -> None:
-        for runner in runners:
-            for semaphore, count in runner.next.waits if runner.next is not None else ():
-                for _ in range(count):
-                    join(runner.clock, self.tokens[runner.core][semaphore].popleft())
-        if len(runners) > 1:
-            for runner in runners[1:]:
-                join(runners[0].clock, runner.clock)
-            for runner in runners[1:]:
-                runner.clock[:] = runners[0].clock
-        for runner in runners:
-            if runner.next is not None:
-                self._step(runner, runner.next)
-
-    def _step(self, runner: Runner, slot: Slot) -> None:
-        position = runner.done[runner.index] + 1
-        if slot.instruction is not None:
-            self.visit(runner, slot.instruction, position)
-        join(runner.done, runner.clock)
-        runner.done[runner.index] = position
-        if runner.stream.id.engine is not Engine.DMA:
-            runner.clock[runner.index] = position
-        for semaphore in slot.signals:
-            self.tokens[runner.core][semaphore].append(list(runner.done))
-        runner.next = next(runner.items, None)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -167,8 +95,8 @@ def races(schedule: Schedule) -> list[Race]:
         return []
     accesses = _shared(schedule)
     cells = {
-        tensor: Cells(t.box for group in groups for t in group)
-        for tensor, groups in _by_tensor(accesses).items()
+        tensor: Cells(touch.box for touch in touches)
+        for tensor, touches in _by_tensor(accesses).items()
     }
     hot = {tensor: _contested(accesses, tensor, cells[tensor]) for tensor in cells}
     if not any(hot.values()):
@@ -216,35 +144,23 @@ def _shared(schedule: Schedule) -> Accesses:
     accesses: Accesses = []
     for body in schedule.program.cores:
         touched = touches_of(body, schedule.program.target)
-        by_instruction: dict[int, list[Touch]] = {}
+        by_instruction: dict[int, list[Touch]] = defaultdict(list)
         for instruction in instructions(body):
-            counted = (
-                []
-                if instruction.row.is_rendezvous
-                else [t for t in touched[instruction.number] if _counts(t)]
-            )
-            if counted:
-                by_instruction[instruction.number] = counted
+            for touch in touched[instruction.number] if not instruction.row.is_rendezvous else ():
+                pattern = touch.pattern
+                if pattern.tensor.buffer is Buffer.SHARED_HBM and pattern.dynamic is None:
+                    by_instruction[instruction.number].append(touch)
         accesses.append(by_instruction)
     return accesses
 
 
-def _counts(touch: Touch) -> bool:
-    pattern = touch.pattern
-    return pattern.tensor.buffer is Buffer.SHARED_HBM and pattern.dynamic is None
-
-
-def _by_tensor(accesses: Accesses) -> dict[int, list[list[Touch]]]:
+def _by_tensor(accesses: Accesses) -> dict[int, list[Touch]]:
     """Return the accesses to tensors that some instruction writes."""
-    touches_by_tensor: dict[int, list[list[Touch]]] = defaultdict(list)
-    written: set[int] = set()
-    for by_instruction in accesses:
-        for touches in by_instruction.values():
-            for touch in touches:
-                touches_by_tensor[touch.pattern.tensor.number].append([touch])
-                if touch.writes:
-                    written.add(touch.pattern.tensor.number)
-    return {tensor: touches for tensor, touches in touches_by_tensor.items() if tensor in written}
+    by_tensor: dict[int, list[Touch]] = defaultdict(list)
+    for touches in (touches for core in accesses for touches in core.values()):
+        for touch in touches:
+            by_tensor[touch.pattern.tensor.number].append(touch)
+    return {n: touches for n, touches in by_tensor.items() if any(t.writes for t in touches)}
 
 
 def _contested(accesses: Accesses, tensor: int, cells: Cells) -> frozenset[int]:
@@ -285,7 +201,9 @@ class _State:
             self.readers[stream] = (position, access)
 
 
-class _Finder(AbstractRun):
+class _Finder:
+    """Runs the streams of all cores as far as possible, and notes the racing accesses."""
+
     def __init__(
         self,
         schedule: Schedule,
@@ -293,19 +211,69 @@ class _Finder(AbstractRun):
         cells: Mapping[int, Cells],
         hot: Mapping[int, frozenset[int]],
     ) -> None:
-        super().__init__(schedule)
-        self.accesses = accesses
-        self.cells = cells
-        self.hot = hot
+        self.accesses, self.cells, self.hot = accesses, cells, hot
+        self.cores = len(schedule.cores)
+        count = sum(map(len, schedule.cores))
+        self.runners: list[Runner] = []
+        self.same: dict[StreamId, list[Runner]] = defaultdict(list)
+        for core, streams in enumerate(schedule.cores):
+            for stream in streams:
+                runner = Runner(len(self.runners), core, stream, count)
+                self.runners.append(runner)
+                self.same[stream.id].append(runner)
+        self.tokens: list[dict[int, deque[Clock]]] = [defaultdict(deque) for _ in schedule.cores]
         self.states: dict[tuple[int, int], list[_State]] = {}
         self.shared: dict[tuple[AccessPattern, AccessPattern], bool] = {}
         self.races: dict[object, Race] = {}
 
-    def visit(self, runner: Runner, instruction: Instruction, position: int) -> None:
-        for touch in self.accesses[runner.core].get(instruction.number, ()):
-            tensor = touch.pattern.tensor.number
-            if self.hot.get(tensor):
-                self._touch(runner, Access(runner.core, instruction, touch), position)
+    def run(self) -> None:
+        moved = True
+        while moved:
+            moved = False
+            for runner in self.runners:
+                while parties := self._parties(runner):
+                    self._meet(parties)
+                    moved = True
+
+    def _parties(self, runner: Runner) -> list[Runner]:
+        """Return the runners that step together with `runner`; none while one has to wait."""
+        parties = [runner]
+        if runner.is_at_rendezvous:
+            parties = self.same[runner.stream.id]
+            if len(parties) < self.cores or not all(each.is_at_rendezvous for each in parties):
+                return []
+        return parties if all(map(self._is_ready, parties)) else []
+
+    def _is_ready(self, runner: Runner) -> bool:
+        slot, tokens = runner.next, self.tokens[runner.core]
+        return slot is not None and all(len(tokens[s]) >= count for s, count in slot.waits)
+
+    def _meet(self, runners: list[Runner]) -> None:
+        for runner in runners:
+            for semaphore, count in runner.next.waits if runner.next is not None else ():
+                for _ in range(count):
+                    join(runner.clock, self.tokens[runner.core][semaphore].popleft())
+        for runner in runners[1:]:
+            join(runners[0].clock, runner.clock)
+        for runner in runners[1:]:
+            runner.clock[:] = runners[0].clock
+        for runner in runners:
+            if runner.next is not None:
+                self._step(runner, runner.next)
+
+    def _step(self, runner: Runner, slot: Slot) -> None:
+        position = runner.done[runner.index] + 1  # counted from 1
+        if (instruction := slot.instruction) is not None:
+            for touch in self.accesses[runner.core].get(instruction.number, ()):
+                if self.hot.get(touch.pattern.tensor.number):
+                    self._touch(runner, Access(runner.core, instruction, touch), position)
+        join(runner.done, runner.clock)
+        runner.done[runner.index] = position
+        if runner.stream.id.engine is not Engine.DMA:
+            runner.clock[runner.index] = position
+        for semaphore in slot.signals:
+            self.tokens[runner.core][semaphore].append(list(runner.done))
+        runner.next = next(runner.items, None)
 
     def _touch(self, runner: Runner, access: Access, position: int) -> None:
         tensor = access.touch.pattern.tensor
@@ -314,7 +282,7 @@ class _Finder(AbstractRun):
                 continue
             states = self.states.get((tensor.number, cell))
             if states is None:
-                states = [_State() for _ in self.schedule.cores]
+                states = [_State() for _ in range(self.cores)]
                 self.states[tensor.number, cell] = states
             for core, state in enumerate(states):
                 if core != runner.core:
@@ -326,14 +294,13 @@ class _Finder(AbstractRun):
     def _race(self, tensor: Tensor, first: Access, second: Access) -> None:
         first, second = sorted((first, second), key=_place)
         key = (tensor.number, first.instruction.at, second.instruction.at)
-        if key not in self.races and self._share(first.touch.pattern, second.touch.pattern):
+        pair = first.touch.pattern, second.touch.pattern
+        if key in self.races:
+            return
+        if pair not in self.shared:
+            self.shared[pair] = _share(*pair)
+        if self.shared[pair]:
             self.races[key] = Race(tensor, first, second)
-
-    def _share(self, one: AccessPattern, other: AccessPattern) -> bool:
-        cached = self.shared.get((one, other))
-        if cached is None:
-            cached = self.shared[one, other] = _share(one, other)
-        return cached
 
 
 def _place(access: Access) -> tuple[Span, int]:

@@ -208,7 +208,7 @@ def _engines(
     is_named = any(instruction.engine is not None for instruction in original)
     best = min(times, key=lambda candidate: (times[candidate], candidate.value), default=engine)
     reason = "the kernel names it" if is_named else "nkic chose it"
-    ranked = sorted(times.items(), key=_quickest)
+    ranked = sorted(times.items(), key=lambda pair: (pair[1], pair[0].value))
     ranking = ", ".join(f"{SHORT_NAMES[e]} {_ns(t)}" for e, t in ranked)
     alternatives = (
         f"alone it takes {ranking}" if len(ranked) > 1 else "no other engine can run these tiles"
@@ -230,10 +230,6 @@ def _times(instruction: Instruction, target: Target) -> dict[Engine, int]:
         if engine is instruction.engine or not violations(instruction.row, facts):
             times[engine] = timing(instruction.row, facts, engine).hold
     return times
-
-
-def _quickest(pair: tuple[Engine, int]) -> tuple[int, str]:
-    return pair[1], pair[0].value
 
 
 def _ns(ps: float) -> str:
@@ -280,7 +276,8 @@ def _transfers(code: Sequence[Instruction], target: Target) -> Iterator[Remark]:
     rows = min(_row(transfer) for transfer in transfers)
     total = sum(_bytes(transfer) for transfer in transfers)
     pool = sum(timing(t.row, t.facts(target), Engine.DMA).pool for t in transfers) / 1000
-    engines = min(_engines_of(transfer, target) for transfer in transfers)
+    costs = [transfer.row.cost(transfer.facts(target)) for transfer in transfers]
+    engines = min(cost.dma_engines or target.dma_engines for cost in costs)
     pieces = sum(-(-_bytes(transfer) // min(_row(transfer), descriptor)) for transfer in transfers)
     best = total / target.peak_rate
     moved = f"{size(total)} in total: each is" if len(transfers) > 1 else f"{size(total)}: it is"
@@ -319,10 +316,6 @@ def _row(transfer: Instruction) -> int:
 def _bytes(transfer: Instruction) -> int:
     tile = _patterns(transfer)[0].tile()
     return tile.elements * tile.dtype.size
-
-
-def _engines_of(transfer: Instruction, target: Target) -> int:
-    return transfer.row.cost(transfer.facts(target)).dma_engines or target.dma_engines
 
 
 # ------------------------------------------------------------------------------------------------
@@ -418,9 +411,12 @@ def of_schedule(
     target = placed.target.used_by(len(placed.cores))
     for body, graph in zip(placed.cores, graphs, strict=True):
         if serial:
-            yield _serial(body)
+            first = next(iter(instructions(body)), None)
+            text = "nothing overlaps: --serial runs one instruction at a time, in program order"
+            yield Remark(SCHEDULE, "serial", Kind.MISSED, first.at if first else None, text)
             continue
-        plan = _plan(body, Orderer(graph, target, in_order))
+        plan = _Plan()
+        _walk(body, Orderer(graph, target, in_order), plan)
         code = {one.number: one for one in instructions(body)}
         yield from _waits(plan.issues, code)
         yield from _overlaps(plan.issues)
@@ -428,18 +424,6 @@ def of_schedule(
         for loop in plan.loops:
             yield _loop(loop)
             yield from _hoists(loop, target)
-
-
-def _serial(body: Body) -> Remark:
-    first = next(iter(instructions(body)), None)
-    text = "nothing overlaps: --serial runs one instruction at a time, in program order"
-    return Remark(SCHEDULE, "serial", Kind.MISSED, first.at if first is not None else None, text)
-
-
-def _plan(body: Body, orderer: Orderer) -> _Plan:
-    plan = _Plan()
-    _walk(body, orderer, plan)
-    return plan
 
 
 def _walk(body: Body, orderer: Orderer, plan: _Plan) -> None:

@@ -42,7 +42,6 @@ from nkic.program.program import (
     Program,
     Schedule,
     Stream,
-    StreamId,
     Tensor,
     instructions,
 )
@@ -60,11 +59,12 @@ def replayed(order: Order, stretch: Stretch, target: Target) -> int | None:
     streams: list[list[int]] = [[] for _ in ids]
     for index in order.indices:
         streams[order.streams[index]].append(index)
-    used = [(stream, items) for stream, items in zip(ids, streams, strict=True) if items]
-    lines = [
-        Line(number, 0, stream.engine, stream.queue, _entries(items, stream, stretch), target)
-        for number, (stream, items) in enumerate(used)
-    ]
+    lines: list[Line] = []
+    for (engine, queue), items in zip(ids, streams, strict=True):
+        # The entries are made as they are taken: a million take 100 MB.
+        is_dma = engine is Engine.DMA
+        entries = _transfers(items, queue, stretch) if is_dma else _work(items, engine, stretch)
+        lines += [Line(len(lines), 0, engine, queue, entries, target)] if items else []
     return _OrderLoop(lines, len(stretch.code), target).run()
 
 
@@ -97,13 +97,6 @@ class _OrderLoop(EventLoop):
         if index in self.waiting:
             for waiting in self.waiting.pop(index):
                 heappush(queue, (max(waiting.free, start), waiting.index))
-
-
-def _entries(items: Sequence[int], stream: StreamId, stretch: Stretch) -> Iterator[Entry]:
-    """Return the timing entries of one stream's items, lazily: a million take 100 MB."""
-    if stream.engine is Engine.DMA:
-        return _transfers(items, stream.queue, stretch)
-    return _work(items, stream.engine, stretch)
 
 
 def _transfers(items: Sequence[int], queue: int, stretch: Stretch) -> Iterator[Entry]:
@@ -200,10 +193,6 @@ class _Queues:
         self.engines = target.queue_engines
         self.lanes = lanes
         self.shared = shared
-
-    def of_pipe(self, pipe: int) -> int:
-        """Return the queue for rendezvous on `pipe`, among those that take data away."""
-        return len(self.busy) - 1 - pipe % self.half
 
     def choose(self, start: int, groups: Sequence[list[int]], times: Sequence[Timing]) -> int:
         """Return the cheapest queue of `groups` for a transfer that can start at `start`.
@@ -493,8 +482,9 @@ class ListScheduler:
 
     def _rendezvous_queue(self, instruction: Instruction) -> int:
         """Return the queue for a rendezvous, which is the same on all cores."""
-        pipe = instruction.row.queue
-        return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
+        queues, pipe = self.queues, instruction.row.queue
+        number = instruction.attribute(pipe) if pipe else COLLECTIVES
+        return len(queues.busy) - 1 - number % queues.half  # one of those that take data away
 
     def next_start(self) -> int | None:
         """Return when the next instruction can start, or None if none is ready or pending."""

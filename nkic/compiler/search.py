@@ -88,7 +88,9 @@ class _Planner(ListScheduler):
         self.memories = memories
         self.memory_of = {tensor: memory for memory in memories for tensor in memory.sizes}
         tracked = self.memory_of.keys()
-        self.tensors = [_tensors(touched, one.number) & tracked for one in code]
+        self.tensors = [
+            {touch.pattern.tensor.number for touch in touched[one.number]} & tracked for one in code
+        ]
         self.users: dict[int, list[int]] = defaultdict(list)
         for index, tensors in enumerate(self.tensors):
             self.missing[index] += len(tensors)
@@ -133,10 +135,6 @@ class _Planner(ListScheduler):
                 for index in self.users[tensor]:
                     self.ready_at[index] = max(self.ready_at[index], now)
                     self.release(index)
-
-
-def _tensors(touched: Touches, number: int) -> set[int]:
-    return {touch.pattern.tensor.number for touch in touched[number]}
 
 
 # --------------------------------------------------------------------------------------------------

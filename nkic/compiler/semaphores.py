@@ -103,7 +103,9 @@ class CostClass:
         self.length = self.first.start + self.first.hold + self.first.latency
         self.times = [self.first]  # by queue
         self.table = table_of(instruction)
-        self.is_fixed = not any(_offset_kind(operand) for operand in instruction.operands)
+        self.is_fixed = not any(
+            type(operand) is AccessPattern and operand.kind for operand in instruction.operands
+        )
         self.is_rendezvous = instruction.row.is_rendezvous
         self.queues, modes = range(1), list[Access]()
         if self.engine is Engine.DMA:
@@ -187,11 +189,6 @@ def tensor_of(operand: Operand) -> int:
 
 def engine_of(instruction: Instruction) -> Engine:
     return instruction.engine or instruction.row.engines[0]
-
-
-def _offset_kind(operand: Operand) -> str:
-    """Return the kind of the operand's run-time offset, or an empty string."""
-    return operand.kind if type(operand) is AccessPattern else ""
 
 
 def queues_of(instruction: Instruction, target: Target) -> range:

@@ -243,13 +243,12 @@ class Walk:
                 self.plan.names[index] = moved
             for tile in needed:
                 self._record_use(tile, index, step)
-        self.plan.away = list(self._away())
+        self.plan.away = [
+            Away(tile.tensor, tile.stored, tile.loaded, tile.remade)
+            for tile in self.tiles.values()
+            if tile.stored or tile.loaded or tile.remade
+        ]
         return self.plan
-
-    def _away(self) -> Iterator[Away]:
-        for tile in self.tiles.values():
-            if tile.stored or tile.loaded or tile.remade:
-                yield Away(tile.tensor, tile.stored, tile.loaded, tile.remade)
 
     def _make_room(self, index: int, step: Step, missing: int) -> None:
         while (lacking := self.used + missing - self.capacity) > 0:
@@ -455,15 +454,11 @@ class _Writer:
         return self._with_tensors(item, names)
 
     def _with_tensors(self, item: Instruction, names: Mapping[int, Tensor]) -> Instruction:
-        return item._replace(operands=self._operands(item.operands, names), work=None)
-
-    def _operands(
-        self, operands: Sequence[Operand], names: Mapping[int, Tensor]
-    ) -> tuple[Operand, ...]:
-        return tuple(
+        operands = [
             self._pattern(operand, names) if isinstance(operand, AccessPattern) else operand
-            for operand in operands
-        )
+            for operand in item.operands
+        ]
+        return item._replace(operands=tuple(operands), work=None)
 
     def _pattern(self, pattern: AccessPattern, names: Mapping[int, Tensor]) -> AccessPattern:
         """Return the pattern over the renamed tensors; equal patterns are interned."""

@@ -158,7 +158,9 @@ class _Order:
             number = min(ready, key=self._price)
             ready.remove(number)
             yield self.code[number]
-            self._take(number)
+            for tensor in self.tensors[number]:
+                self.held.add(tensor)
+                self.left[tensor] -= 1
             for waiter in self.waiters[number]:
                 self.missing[waiter] -= 1
                 if not self.missing[waiter]:
@@ -170,11 +172,6 @@ class _Order:
         allocated = sum(_size(tensor) for tensor in tensors if tensor not in self.held)
         freed = sum(_size(tensor) for tensor in tensors if self.left[tensor] == 1)
         return allocated - freed, self.sign * number
-
-    def _take(self, number: int) -> None:
-        for tensor in self.tensors[number]:
-            self.held.add(tensor)
-            self.left[tensor] -= 1
 
 
 def _tensors(touched: Touches, number: int) -> frozenset[Tensor]:
@@ -240,7 +237,8 @@ def _may_move(
     pattern: AccessPattern,
     cache: dict[Hashable, bool],
 ) -> bool:
-    starts = _other_starts(pattern.tensor)
+    tensor = pattern.tensor
+    starts = () if tensor.fixed is not None else start_partitions(tensor.partitions)[1:]
     if not starts or pattern.dynamic is not None:
         return False
     if (
@@ -250,10 +248,6 @@ def _may_move(
     ):
         return False
     return all(_legal(instruction, _moved(facts, name, start), cache) for start in starts)
-
-
-def _other_starts(tensor: Tensor) -> tuple[int, ...]:
-    return () if tensor.fixed is not None else start_partitions(tensor.partitions)[1:]
 
 
 def _moved(facts: Facts, name: str, offset: int) -> Facts:
@@ -463,14 +457,16 @@ class _SinkOrder:
 
     def body(self, body: Body, loops: tuple[int, ...] = ()) -> Body:
         """Return `body`, nested in the loops of these numbers, in its new order."""
-        items = [self._loop(item, loops) if isinstance(item, Loop) else item for item in body]
+        items = [
+            replace(item, body=self.body(item.body, (*loops, item.number)))
+            if isinstance(item, Loop)
+            else item
+            for item in body
+        ]
         uses = self._uses(items, loops)
         anchors = self._anchors(items, uses)
         keys = [(a, a == at, at) for at, a in enumerate(anchors)]
         return tuple(items[at] for _, _, at in sorted(keys))
-
-    def _loop(self, loop: Loop, loops: tuple[int, ...]) -> Loop:
-        return replace(loop, body=self.body(loop.body, (*loops, loop.number)))
 
     def _anchors(self, items: list[Item], uses: dict[int, _Use]) -> list[int]:
         """Return, for each item, the position of the item that it moves before, or its own."""

@@ -43,27 +43,17 @@ def beyond_type(row: Row, facts: Facts) -> Violation | None:
 
 
 def _violation(name: str, value: float, dtype: DType) -> Violation:
-    text = f"`{name}` is {shown(value)}, which becomes {_result_of(value, dtype)} in {dtype.name}"
     if dtype.is_integer:
+        becomes = str(int(dtype.lowest if value < 0 else dtype.highest))
         limits = f"{int(dtype.lowest)} to {int(dtype.highest)}"
-        return _overflow(name, f"{text}, which holds {limits}", f"use a number from {limits}")
-    sign, largest = "-" if value < 0 else "", f"{dtype.highest:.8g}"
-    limit = f"{text}, whose largest finite number is {largest}"
-    meant = f", or float('{sign}inf') if infinity is meant" if dtype.has_inf else ""
-    return _overflow(name, limit, f"use {sign}{largest}{meant}")
-
-
-def _overflow(name: str, text: str, help: str) -> Violation:
+        limit, help = f"which holds {limits}", f"use a number from {limits}"
+    else:
+        sign, largest = "-" if value < 0 else "", f"{dtype.highest:.8g}"
+        becomes = f"{sign}infinity" if dtype.has_inf else "NaN"
+        meant = f", or float('{sign}inf') if infinity is meant" if dtype.has_inf else ""
+        limit, help = f"whose largest finite number is {largest}", f"use {sign}{largest}{meant}"
+    text = f"`{name}` is {shown(value)}, which becomes {becomes} in {dtype.name}, {limit}"
     return Violation("constant-overflow", text, name, help)
-
-
-def _result_of(value: float, dtype: DType) -> str:
-    """Describe the result of converting a number beyond the dtype's limits."""
-    if dtype.is_integer:
-        return str(int(dtype.lowest if value < 0 else dtype.highest))
-    if not dtype.has_inf:
-        return "NaN"
-    return "-infinity" if value < 0 else "infinity"
 
 
 # --------------------------------------------------------------------------------------------------

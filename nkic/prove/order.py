@@ -191,7 +191,11 @@ class Tenancy:
             owners[segment] = tenant
             if owner not in formers:
                 formers.add(owner)
-                _inherit(owner, needed)
+                owner.resident = False
+                for last in owner.touched:
+                    line = last[0]
+                    if line not in needed or needed[line][1] < last[1]:
+                        needed[line] = last
                 self.former[tenant.tensor] = owner.tensor
         tenant.resident = True
         tenant.needed = tuple(needed.values())
@@ -205,15 +209,6 @@ def _touch(touched: list[Start], start: Start) -> None:
                 touched[at] = start
             return
     touched.append(start)
-
-
-def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
-    """Add the last access of a former owner in each stream."""
-    owner.resident = False
-    for last in owner.touched:
-        line = last[0]
-        if line not in needed or needed[line][1] < last[1]:
-            needed[line] = last
 
 
 def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:
@@ -493,7 +488,11 @@ class _Walk:
             for _, registers in decisions:
                 for register in registers:
                     reading.register(register, READ)  # reserves the register's cell in the ledger
-        formers = _formers(places, reading) if in_turn else None
+        # The cells of each tensor's former owner, in places that share no bytes: without loops, the
+        # tensors of a place own it in the order of their first accesses.
+        formers: dict[int, Sequence[int]] = {}
+        for tenants in places.exclusive() if in_turn else ():
+            formers.update(zip(tenants[1:], map(reading.cells.__getitem__, tenants), strict=False))
         self.ledger = Ledger(reading.count, core, formers, core.is_straight)
         self.findings: list[Finding] = []
         self.latest: dict[int, Start] = {}  # by instruction
@@ -594,17 +593,6 @@ def _still_in_use(instruction: Instruction, storage: int, former: int, reading: 
     name, other = reading.tensors[storage].name, reading.tensors[former].name
     text = f"{instruction.row.name}: `{name}` takes over bytes of `{other}`, which are still in use"
     return Finding("bytes", text, instruction.at)
-
-
-def _formers(places: Places, reading: Reading) -> dict[int, Sequence[int]]:
-    """Return the cells of each tensor's former owner, in places that share no bytes.
-
-    Without loops, the tensors of a place own it in the order of their first accesses.
-    """
-    formers: dict[int, Sequence[int]] = {}
-    for tenants in places.exclusive():
-        formers.update(zip(tenants[1:], map(reading.cells.__getitem__, tenants), strict=False))
-    return formers
 
 
 def _as_run(body: Body, execution: int = 0) -> Iterator[tuple[Instruction, int]]:

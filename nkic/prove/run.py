@@ -156,14 +156,6 @@ class Core:
             _merge(clock, source[2])
         self.clocks, self.formers, self.sources = [], [], []
 
-    def add_repeated_start(self, key: int, start: Start) -> None:
-        """Record a repeated start of instruction `key`, which is inside a loop."""
-        table = next((table for table in self.starts if key not in table), None)
-        if table is None:
-            table = {}
-            self.starts.append(table)
-        table[key] = start
-
     def forget_items(self) -> None:
         """Free the items of the streams after the run, to make room for the ledger."""
         self.runners.clear()  # a reference cycle of large objects, and the collector is off
@@ -260,7 +252,11 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
         if key not in first:
             first[key] = start
         else:
-            core.add_repeated_start(key, start)
+            # inside a loop: in the first table without the instruction, or in a new one
+            table = next((table for table in core.starts if key not in table), None)
+            if table is None:
+                core.starts.append(table := {})
+            table[key] = start
         core.sequence.append(start)
     for semaphore in signals:
         core.tokens[semaphore].append(start)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.artifact.pace import Clock, duration
-from nkic.artifact.records import Executable, InstructionRecord
+from nkic.artifact.records import Executable
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, bad_value, did_you_mean
 from nkic.base.text import clean
@@ -106,12 +106,9 @@ def _measured(probe: Probe, profile: Any, path: str) -> float:
         starts = [instruction.start for instruction in seen[::parts]]
         # Some may wait: for an activation table, or among triggers for the store.
         return median(b - a for a, b in pairwise(starts))
-    ends = [last.start + last.duration - first.start for first, last in _pairs(seen, parts)]
+    pairs = zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
+    ends = [last.start + last.duration - first.start for first, last in pairs]
     return median(ends[1:])
-
-
-def _pairs(seen: list[_Timed], parts: int) -> Iterable[tuple[_Timed, _Timed]]:
-    return zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
 
 
 def _arrival(triggers: list[_Timed], after: list[_Timed], path: str) -> float:
@@ -277,11 +274,10 @@ class Whole:
         clock, total = Clock(self.executable, target), 0
         for stream in self.executable.streams:
             if stream.engine is self.engine:
-                for record, count in stream.repeated():
-                    if isinstance(record, InstructionRecord):
-                        timing, _ = clock.of(record, stream.engine, stream.queue)
-                        is_dma = stream.engine is Engine.DMA
-                        total += count * (timing.pool if is_dma else timing.hold)
+                for record, count in stream.instructions():
+                    timing, _ = clock.of(record, stream.engine, stream.queue)
+                    is_dma = stream.engine is Engine.DMA
+                    total += count * (timing.pool if is_dma else timing.hold)
         return total
 
     @cached_property
@@ -291,8 +287,7 @@ class Whole:
         return sum(
             count * clock.of(record, stream.engine, stream.queue)[1]
             for stream in self.executable.streams
-            for record, count in stream.repeated()
-            if isinstance(record, InstructionRecord)
+            for record, count in stream.instructions()
         )
 
 

@@ -368,17 +368,10 @@ def trusted(shares: Mapping[str, float], target: Target) -> Trust:
         if abs(share) >= LEAST_SHARE
     ]
     reasons.sort(key=lambda reason: (-reason.effect, reason.figure))
-    model = _model(shares)
+    latencies = (abs(shares[name]) for name in shares if any(word in name for word in LATENCIES))
+    model = hypot(MODEL, LATENT * min(1.0, sum(latencies)))
     error = hypot(model, *(reason.effect for reason in reasons))
     return Trust(round(100 * error), tuple(reasons), round(100 * model))
-
-
-def _model(shares: Mapping[str, float]) -> float:
-    """Return the likely error of the model, for a path of which figures make these shares."""
-    waiting = (
-        abs(share) for name, share in shares.items() if any(word in name for word in LATENCIES)
-    )
-    return hypot(MODEL, LATENT * min(1.0, sum(waiting)))
 
 
 NOTHING = Trust(100)

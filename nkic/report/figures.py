@@ -22,14 +22,9 @@ from nkic.simulate import Result, RunOptions
 from nkic.simulate.compare import stats_of
 from nkic.simulate.inputs import BoundInputs, Signature, numbers, signature_of
 
-PRECISE_VARIABLE = "NKI_PRECISE_FP"
+PRECISE_VARIABLE = "NKI_PRECISE_FP"  # asks for rounding after each instruction
 THREADS_VARIABLE = "NKIC_BLAS_THREADS"
 MAX_THREADS = 1024
-
-
-def is_precise(environ: Mapping[str, str]) -> bool:
-    """Whether NKI_PRECISE_FP asks for rounding after each instruction. Raises `UsageFailed`."""
-    return files.is_on(PRECISE_VARIABLE, environ)
 
 
 def blas_threads(environ: Mapping[str, str]) -> int:
@@ -61,7 +56,7 @@ def run_options(given: Mapping[str, Any], environ: Mapping[str, str], **more: An
     """
     chosen = {f: given[name] for name, f in OPTIONS.items() if given.get(name) is not None}
     if "precise" not in chosen:
-        chosen["precise"] = is_precise(environ)
+        chosen["precise"] = files.is_on(PRECISE_VARIABLE, environ)
     return RunOptions(**{"blas_threads": blas_threads(environ), **chosen, **more})
 
 

@@ -116,7 +116,8 @@ def _once_for_each(subject: Subject, loads: _Loads, free: int) -> Iterator[Quest
     parts: dict[tuple[Group, PatternRecord], list[int]] = defaultdict(list)
     for pattern, numbers in loads.events.items():
         for number in numbers:
-            parts[_outermost(subject, number), pattern].append(number)
+            loops = subject.iterations(subject.trace.events[number])
+            parts[next(iter(loops.items()), ("", None)), pattern].append(number)
     kept: dict[Group, int] = defaultdict(int)
     events: dict[int, Timing] = {}
     for (group, pattern), numbers in parts.items():
@@ -151,11 +152,6 @@ def _lines(subject: Subject, events: Iterable[int]) -> tuple[Line, ...]:
         tiles = {use.tensor for use in subject.accounts.uses_of(event) if use.writes}
         written[outer(event.record.place) in lines] |= tiles
     return () if written[True] & written[False] else tuple(sorted(lines))
-
-
-def _outermost(subject: Subject, number: int) -> Group:
-    loops = subject.iterations(subject.trace.events[number])
-    return next(iter(loops.items()), ("", None))
 
 
 def _again(subject: Subject, events: dict[int, Timing]) -> str:
@@ -434,7 +430,7 @@ class _Questions(Subject):
                 for edge in self.dependences
                 if edge.relation is not Relation.MEMORY or self._declared(edge.tensor) not in lines
             ]
-            first = sorted({self._name(tensor) for tensor in given})
+            first = sorted({self.trace.executable.tensors[tensor].name for tensor in given})
             names = ", ".join(first[:6]) + (", …" if len(first) > 6 else "")
             places = ",".join(
                 str(line) if n == 0 else str(line.number) for n, line in enumerate(lines)
@@ -486,9 +482,6 @@ class _Questions(Subject):
     def _declared(self, tensor: int) -> Line:
         return self.accounts.lines.of(self.trace.executable.tensors[tensor].place)
 
-    def _name(self, tensor: int) -> str:
-        return self.trace.executable.tensors[tensor].name
-
     def elsewhere(self) -> Iterator[Question]:
         """Ask about running a line's instructions on another engine than the busiest one."""
         costs, cores = self.accounts.by_line.values(), max(1, self.trace.executable.cores)
@@ -501,9 +494,8 @@ class _Questions(Subject):
         if busy[busiest] < BUSY * self.trace.end * cores:
             return
         by_line: dict[Line, list[int]] = defaultdict(list)
-        for number, event in enumerate(self.trace.events):
-            row = event.record.row
-            if row is not None and self.engine(event) is busiest and "engine" in row.parameters:
+        for number, event, row in self.instructions():
+            if self.engine(event) is busiest and "engine" in row.parameters:
                 by_line[self.line(event)].append(number)
         weights = {line: self.weight(numbers) for line, numbers in by_line.items()}
         for line in sorted(weights, key=lambda each: (-weights[each], each))[:MOST_MOVED]:
@@ -550,9 +542,8 @@ class _Questions(Subject):
     def free(self) -> Iterator[Question]:
         """Ask about each active engine taking no time, and about queues that never block."""
         by_engine: dict[Engine, list[int]] = defaultdict(list)
-        for number, event in enumerate(self.trace.events):
-            if event.record.row is not None:
-                by_engine[self.engine(event)].append(number)
+        for number, event, _ in self.instructions():
+            by_engine[self.engine(event)].append(number)
         for engine, numbers in by_engine.items():
             name = SHORT_NAMES[engine]
             change = timed_change(dict.fromkeys(numbers, FREE))

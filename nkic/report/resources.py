@@ -81,11 +81,7 @@ def resources(executable: Executable) -> Resources:
         -(-_note(executable, "psum_peak") // PSUM_BANK_BYTES),
         target.psum_banks,
         {SHORT_NAMES[engine]: counts[engine] for engine in ENGINES},
-        sum(
-            repeat * _moved(item)
-            for e, item, repeat in _instructions(executable)
-            if e is Engine.DMA
-        ),
+        sum(repeat * _moved(item) for engine, item, repeat in code if engine is Engine.DMA),
         _note(executable, "estimate_cycles") or cycles(_note(executable, "estimate_ns"), target),
         _note(executable, "spill_stored") + _note(executable, "spill_loaded"),
     )
@@ -112,9 +108,8 @@ def _note(executable: Executable, name: str) -> int:
 
 def _instructions(executable: Executable) -> Iterator[tuple[Engine, InstructionRecord, int]]:
     for stream in executable.streams:
-        for item, repeat in stream.repeated():
-            if isinstance(item, InstructionRecord) and item.row is not None:
-                yield stream.engine, item, repeat
+        for item, repeat in stream.instructions():
+            yield stream.engine, item, repeat
 
 
 def _moved(item: InstructionRecord) -> int:
@@ -133,16 +128,13 @@ def text(remarks: Sequence[Remark], shown: Shown) -> str:
     """Return a line per remark; `+` marks what was done for the kernel, `-` what was not."""
     lines = []
     for remark in remarks:
-        location = clean(location_of(remark, shown)) or "kernel"
+        span = remark.span
+        location = "kernel"
+        if span is not NOWHERE:
+            location = clean(str(span._replace(path=shown(span.path))))
         message = clean(remark.message)
         lines.append(f"{location}: {MARKS[remark.kind]} {remark.stage}/{remark.name}: {message}\n")
     return "".join(lines)
-
-
-def location_of(remark: Remark, shown: Shown) -> str:
-    """Return `kernel.py:12:5`; empty for the kernel as a whole."""
-    span = remark.span
-    return str(span._replace(path=shown(span.path))) if span is not NOWHERE else ""
 
 
 def as_json(remarks: Sequence[Remark], shown: Shown) -> str:

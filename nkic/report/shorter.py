@@ -30,7 +30,7 @@ from nkic.machine.instructions.combined import (
     joining,
     may_add_up,
 )
-from nkic.machine.operands import Depends, Facts
+from nkic.machine.operands import Depends, Facts, Row
 from nkic.machine.rules import violations
 from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Engine
 from nkic.machine.timing import Timing, timing
@@ -115,9 +115,15 @@ class Subject:
         engine = engine or self.engine(event)
         return self.trace.executable.facts(event.record, self.trace.target, engine)
 
-    def transfers(self) -> Iterator[tuple[int, Event]]:
+    def instructions(self) -> Iterator[tuple[int, Event, Row]]:
+        """Yield all events but empty slots."""
         for number, event in enumerate(self.trace.events):
-            if event.record.row is not None and self.engine(event) is Engine.DMA:
+            if event.record.row is not None:
+                yield number, event, event.record.row
+
+    def transfers(self) -> Iterator[tuple[int, Event]]:
+        for number, event, _ in self.instructions():
+            if self.engine(event) is Engine.DMA:
                 yield number, event
 
     def stream(self, event: Event) -> StreamRecord:
@@ -206,10 +212,7 @@ def accumulated(subject: Subject) -> Iterator[Question]:
     tensors = subject.trace.executable.tensors
     products: set[int] = set()
     sums: dict[PatternRecord, list[int]] = defaultdict(list)
-    for number, event in enumerate(subject.trace.events):
-        row = event.record.row
-        if row is None:
-            continue
+    for number, event, row in subject.instructions():
         if row.operations is not None:
             products |= {use.tensor for use in subject.accounts.uses_of(event) if use.writes}
         elif is_addition(row, (found := named(subject, event))[1]):
@@ -221,7 +224,8 @@ def accumulated(subject: Subject) -> Iterator[Question]:
             if tensors[added.tensor].buffer is Buffer.PSUM and added.tensor in products:
                 sums[dst].append(number)
     sums = {dst: numbers for dst, numbers in sums.items() if len(numbers) > 1}
-    banks = max((-(-_row_bytes(dst) // PSUM_BANK_BYTES) for dst in sums), default=1)
+    rows = [4 * dst.elements // max(1, dst.partitions) for dst in sums]
+    banks = max((-(-row // PSUM_BANK_BYTES) for row in rows), default=1)
     if not sums or _open(list(sums.values())) * banks > subject.trace.target.psum_banks:
         return
     events = {number: FREE for numbers in sums.values() for number in numbers[:-1]}
@@ -232,10 +236,6 @@ def accumulated(subject: Subject) -> Iterator[Question]:
         "copy the tile once after the loop"
     )
     yield subject.timed(f"accumulate:{line}", text, events, line)
-
-
-def _row_bytes(pattern: PatternRecord) -> int:
-    return 4 * pattern.elements // max(1, pattern.partitions)
 
 
 def _open(sums: list[list[int]]) -> int:
@@ -254,10 +254,8 @@ def fused(subject: Subject) -> Iterator[Question]:
     """Ask about sums over the columns of a tile that an activation, or a square, has just made."""
     writers: dict[int, int] = {}
     events: dict[tuple[Line, Line, bool], dict[int, Timing]] = defaultdict(dict)
-    for number, event in enumerate(subject.trace.events):
-        if event.record.row is None:
-            continue
-        made = _reduced(subject, event, writers)
+    for number, event, row in subject.instructions():
+        made = _reduced(subject, event, row, writers)
         if made is not None:
             before = subject.trace.events[made[0]]
             events[subject.line(before), subject.line(event), made[1]][number] = FREE
@@ -272,27 +270,26 @@ def fused(subject: Subject) -> Iterator[Question]:
         yield subject.timed(f"fuse:{first}:{second.number}", text, timings, first)
 
 
-def _reduced(subject: Subject, event: Event, writers: Mapping[int, int]) -> tuple[int, bool] | None:
+def _reduced(
+    subject: Subject, event: Event, row: Row, writers: Mapping[int, int]
+) -> tuple[int, bool] | None:
     """Return the event that made what this one adds up, and whether it multiplied a tile by itself;
     None if it is something else.
     """
-    assert event.record.row is not None
     patterns, attributes = named(subject, event)
-    if not is_sum_of_columns(event.record.row, attributes):
+    if not is_sum_of_columns(row, attributes):
         return None
     data, dst = patterns["data"], patterns["dst"]
     before = writers.get(data.tensor)
     if before is None or dst.elements != dst.partitions:
         return None
     maker = subject.trace.events[before]
-    row = maker.record.row
-    assert row is not None
     made, given = named(subject, maker)
-    if made.get("dst") != data:
+    if made.get("dst") != data or maker.record.row is None:
         return None
-    if may_add_up(row, given):
+    if may_add_up(maker.record.row, given):
         return before, False
-    is_square = is_multiplication(row, given) and made["data1"] == made["data2"]
+    is_square = is_multiplication(maker.record.row, given) and made["data1"] == made["data2"]
     return (before, True) if is_square else None
 
 
@@ -348,9 +345,7 @@ def _read_once(subject: Subject) -> Iterator[tuple[int, int]]:
     tensors = subject.trace.executable.tensors
     filled: dict[int, int] = {}
     readers: dict[int, list[int]] = {}
-    for number, event in enumerate(subject.trace.events):
-        if event.record.row is None:
-            continue
+    for number, event, _ in subject.instructions():
         uses = subject.accounts.uses_of(event)
         for use in uses:
             if use.reads and use.tensor in filled:
@@ -543,9 +538,8 @@ def larger(subject: Subject) -> Iterator[Question]:
     Every instruction in the loop must work on each element alone.
     """
     loops: dict[tuple[str, ...], list[tuple[int, Event]]] = defaultdict(list)
-    for number, event in enumerate(subject.trace.events):
-        if event.record.row is not None:
-            loops[tuple(subject.iterations(event))].append((number, event))
+    for number, event, _ in subject.instructions():
+        loops[tuple(subject.iterations(event))].append((number, event))
     for names, events in loops.items():
         if not names or any(other[: len(names)] == names != other for other in loops):
             continue
@@ -657,14 +651,11 @@ def swapped(subject: Subject) -> Iterator[Question]:
     """Ask about products whose wider operand is the moving one: several may take less time."""
     before: dict[Line, int] = defaultdict(int)
     timings: dict[Line, dict[int, Timing]] = defaultdict(dict)
-    for number, event in enumerate(subject.trace.events):
-        row = event.record.row
-        if row is None or row.name != PRODUCT:
-            continue
-        line, changed = subject.line(event), _swapped(subject, event)
+    for number, event, row in subject.instructions():
+        changed = _swapped(subject, event, row) if row.name == PRODUCT else None
         if changed is not None:
-            before[line] += changed[0].hold
-            timings[line][number] = changed[1]
+            before[subject.line(event)] += changed[0].hold
+            timings[subject.line(event)][number] = changed[1]
     for line, events in timings.items():
         if sum(each.hold for each in events.values()) > SWAPPED * before[line]:
             continue
@@ -676,14 +667,12 @@ def swapped(subject: Subject) -> Iterator[Question]:
         yield subject.timed(f"swap:{line}", text, events, line, estimated=True)
 
 
-def _swapped(subject: Subject, event: Event) -> tuple[Timing, Timing] | None:
+def _swapped(subject: Subject, event: Event, row: Row) -> tuple[Timing, Timing] | None:
     """Return the times of a product and of those that replace it; None for other shapes."""
     facts = subject.facts(event)
     stationary, moving = facts.tile("stationary"), facts.tile("moving")
     if len(moving.dims) != 1 or len(stationary.dims) != 1:
         return None
-    row = event.record.row
-    assert row is not None
     step, columns = moving.dims[0]
     part = moving._replace(dims=((step, min(columns, PARTITIONS)),))
     operands = {**facts.operands, "stationary": part, "moving": stationary}

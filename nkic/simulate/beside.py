@@ -70,6 +70,30 @@ class RecordStore:
         """Return whether an access by another type finds the tensor's own elements."""
         return accessed.size == own.size
 
+    def taken(self, resolved: Resolved) -> Records | None:
+        """Return a copy of what a transfer that moves rows one by one reads: (rows, elements)."""
+        src, source = resolved.pattern(SRC), resolved.rows.get(SRC)
+        window = self.window(src) if source is None else self.places(src, source.size)
+        if window is None:
+            return None
+        rows: Records = window if source is None else window[source.indices]
+        return rows.reshape(resolved.row_count, -1).copy()
+
+    def put(self, resolved: Resolved, rows: Records) -> bool:
+        """Set what such a transfer writes, and return whether its place is known."""
+        dst, target = resolved.pattern(DST), resolved.rows.get(DST)
+        into = self.window(dst) if target is None else self.places(dst, target.size)
+        if into is None:
+            return False
+        inside = np.broadcast_to(resolved.inside, resolved.row_count)
+        if target is not None:
+            into[target.indices[inside]] = rows.reshape(-1, *into.shape[1:])[inside]
+        else:
+            flat = into.reshape(resolved.row_count, -1).copy()
+            flat[inside] = rows[inside]
+            into[...] = flat.reshape(into.shape)
+        return True
+
 
 Store = TypeVar("Store", bound=RecordStore)
 Lanes = TypeVar("Lanes")
@@ -131,6 +155,16 @@ class Resolved(NamedTuple):
     record: InstructionRecord
     rows: Mapping[int, Rows]
     inside: NDArray[np.bool_]
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows of a transfer that moves them one by one."""
+        return len(next(iter(self.rows.values())).indices)
+
+    def pattern(self, number: int) -> PatternRecord:
+        operand = self.record.operands[number]
+        assert type(operand) is PatternRecord
+        return operand
 
     @property
     def is_transfer(self) -> bool:

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +26,7 @@ from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Register
 from nkic.machine.operators import ALU
 from nkic.machine.targets import Engine, Target
-from nkic.simulate.beside import (
-    DST,
-    SRC,
-    Follower,
-    Operands,
-    RecordStore,
-    Resolved,
-    Rows,
-    values_of,
-)
+from nkic.simulate.beside import DST, SRC, Follower, Operands, RecordStore, Resolved, values_of
 from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import ARITHMETIC, FUNCTIONS
@@ -137,14 +128,10 @@ def _at_corners(
     error = np.zeros(value.shape)
     for x, y in product(_corners(a), _corners(b)):
         distance = np.abs(evaluate(x, y) - value)
-        error = np.maximum(error, np.where(_same_infinity(x, y, value, distance), 0.0, distance))
+        # inf - inf occurs at finite operands, and is no error
+        same = np.isinf(value) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
+        error = np.maximum(error, np.where(same, 0.0, distance))
     return np.where(np.isnan(error), np.inf, error)
-
-
-def _same_infinity(x: Any, y: Any, value: Doubles, distance: Doubles) -> NDArray[np.bool_]:
-    """Return where inf - inf occurs at finite operands, which is no error."""
-    same: NDArray[np.bool_] = np.isinf(value) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
-    return same
 
 
 def _corners(x: Bounded) -> tuple[Doubles, ...]:
@@ -515,65 +502,6 @@ def _named(name: str, bounds: Bounded | None) -> Errors | None:
     return {name: bounds.error} if bounds is not None else None
 
 
-# ---- a copy that gathers or scatters rows
-
-
-class Transfer:
-    def __init__(self, resolved: Resolved, memory: Memory, store: Store) -> None:
-        self.resolved, self.memory, self.store = resolved, memory, store
-        self.dst, self.src = _tile(resolved, DST), _tile(resolved, SRC)
-        self.is_cast = self.src.dtype is not self.dst.dtype
-        self.count = len(next(iter(resolved.rows.values())).indices)
-        self.errors = self._read()
-        needs_values = self.is_cast and SRC not in resolved.rows
-        self.values = values_of(memory, self.src) if needs_values else None
-
-    def _read(self) -> Doubles | None:
-        source = self.resolved.rows.get(SRC)
-        if source is None:
-            return self.store.read(self.src).reshape(self.count, -1).copy()
-        windows = self.store.places(self.src, source.size)
-        return None if windows is None else windows[source.indices].reshape(self.count, -1)
-
-    def finish(self) -> bool:
-        """Set the bounds of the destination; return False if they are not known."""
-        target = self.resolved.rows.get(DST)
-        errors = self._cast(self.errors, target) if self.errors is not None else None
-        if errors is None:
-            return False
-        return self._scatter(errors, target) if target is not None else self._fill(errors)
-
-    def _cast(self, errors: Doubles, target: Rows | None) -> Doubles | None:
-        if not self.is_cast:
-            return errors
-        values = self.values if target is not None else values_of(self.memory, self.dst)
-        if values is None:
-            return None
-        values = values.reshape(errors.shape)
-        return np.where(np.isfinite(values), stored(values, errors, self.dst.dtype), np.inf)
-
-    def _fill(self, errors: Doubles) -> bool:
-        before = self.store.read(self.dst)
-        inside = np.broadcast_to(self.resolved.inside, self.count)[:, None]
-        bounds = np.where(inside, errors, before.reshape(self.count, -1))
-        self.store.write(self.dst, bounds.reshape(before.shape))
-        return True
-
-    def _scatter(self, errors: Doubles, target: Rows) -> bool:
-        windows = self.store.places(self.dst, target.size)
-        if windows is None:
-            return False
-        inside = np.broadcast_to(self.resolved.inside, self.count)
-        windows[target.indices[inside]] = errors.reshape(self.count, *windows.shape[1:])[inside]
-        return True
-
-
-def _tile(resolved: Resolved, number: int) -> PatternRecord:
-    operand = resolved.record.operands[number]
-    assert type(operand) is PatternRecord
-    return operand
-
-
 # --------------------------------------------------------------------------------------------------
 
 
@@ -599,7 +527,9 @@ class Bounds(Follower):
     def following(self, record: InstructionRecord, core: int, engine: Engine) -> Step:
         operation = Operation(record, self.memory, self.store, self._lanes[core, engine])
         written = self.executable.written(record, self.target, engine)
-        errors = None if self._has_dynamic(record) else self._result_errors(operation)
+        patterns = [p for p in record.operands if type(p) is PatternRecord]
+        is_dynamic = any(pattern.dynamic is not None for pattern in patterns)
+        errors = None if is_dynamic else self._result_errors(operation)
         if errors is None:
             return lambda: self._lose(record, operation, written)
         moves = record.row is not None and record.row.moves
@@ -612,10 +542,27 @@ class Bounds(Follower):
         return after
 
     def moving(self, resolved: Resolved, engine: Engine) -> Step:
-        transfer = Transfer(resolved, self.memory, self.store)
+        dst, src = resolved.pattern(DST), resolved.pattern(SRC)
+        gathers, scatters = SRC in resolved.rows, DST in resolved.rows
+        taken = self.store.taken(resolved) if gathers else self.store.read(src).copy()
+        is_cast = src.dtype is not dst.dtype
+        moved = values_of(self.memory, src) if is_cast and not gathers else None
 
         def after() -> None:
-            if not transfer.finish():
+            values = moved if scatters or not is_cast else values_of(self.memory, dst)
+            if taken is None or (is_cast and values is None):
+                self.lose(resolved.record, engine)
+                return
+            errors = taken.reshape(resolved.row_count, -1)
+            if is_cast and values is not None:
+                values = values.reshape(errors.shape)
+                errors = np.where(np.isfinite(values), stored(values, errors, dst.dtype), np.inf)
+            if not scatters:
+                before = self.store.read(dst)
+                inside = np.broadcast_to(resolved.inside, resolved.row_count)[:, None]
+                kept = np.where(inside, errors, before.reshape(errors.shape))
+                self.store.write(dst, kept.reshape(before.shape))
+            elif not self.store.put(resolved, errors):
                 self.lose(resolved.record, engine)
 
         return after
@@ -674,9 +621,6 @@ class Bounds(Follower):
         if len(tiles) < len(sources) and self._registers_inexact:
             return False
         return not any(self.store.read(p).any() for p in tiles)
-
-    def _has_dynamic(self, record: InstructionRecord) -> bool:
-        return any(type(p) is PatternRecord and p.dynamic is not None for p in record.operands)
 
 
 def _shaped(error: Doubles, shape: tuple[int, ...]) -> Doubles:

@@ -292,15 +292,15 @@ def _advice(row: Row) -> str:
 class Dynamic:
     """A prepared instruction with run-time offsets; `watch` returns its checks."""
 
-    def __init__(self, executable: Executable, planner: Planner, record: InstructionRecord) -> None:
+    def __init__(self, planner: Planner, record: InstructionRecord) -> None:
         row = record.row
         if row is None:
             raise TypeError("an empty slot has no places")
-        self.executable, self.record, self.row = executable, record, row
+        self.executable, self.record, self.row = planner.executable, record, row
         self.remarks = planner.state.remarks
         self.rendezvous: Rendezvous | None = None
         self.places: list[IndirectOperand] = []
-        facts = executable.facts(record, planner.target, planner.engine)
+        facts = self.executable.facts(record, planner.decoder.target, planner.engine)
         self._access = [row.access_of(rule, facts) for rule in row.operands]
         self._skips = skips_rows(record)
         self._transposes = row.rows_last

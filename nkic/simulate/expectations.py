@@ -27,7 +27,7 @@ from nkic.base.text import clean, grouped, plural
 from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.compare import EVERY, Comparison, ToleranceSettings, compare, diagnostic
 from nkic.simulate.inputs import Numbers, numbers_of, shape_as
-from nkic.simulate.observed import Execution, Observer, Scene, Stored, Write, Writes
+from nkic.simulate.observed import Execution, Observer, Scene, Stored, Write
 from nkic.simulate.outcome import RunOptions
 from nkic.simulate.shadow import Mask
 from nkic.simulate.stage import simulate
@@ -78,25 +78,22 @@ class Expectations(Observer):
         self.expected, self.settings = expected, settings
         self.judged: list[list[Judged]] = []
         self._executable: Any = None
-        self._writes: list[Writes] = []
         self._references: list[dict[tuple[str, int], Reference]] = []
         self._snapshots: list[dict[tuple[str, int], list[Snapshot]]] = []
         self._bytes = 0
 
     def begin(self, scene: Scene) -> None:
         """Read the expected arrays. Raises `UsageFailed` and `InputFailed`."""
-        writes = Writes(scene)
         references: dict[tuple[str, int], Reference] = {}
         for expected in self.expected[scene.rank]:
-            writes.check_line("--expect-at", expected.line)
-            for name, tensor in self._read(scene, writes, expected).items():
+            scene.writes.check_line("--expect-at", expected.line)
+            for name, tensor in self._read(scene, expected).items():
                 if (name, expected.line) in references:
                     path = clean(references[name, expected.line].path)
                     _refuse(name, expected, f"appears twice: in `{path}`")
                 references[name, expected.line] = tensor
         self._refuse_ignored(scene, [name for name, _ in references])
         self._executable = scene.executable
-        self._writes.append(writes)
         self._references.append(references)
         self.judged.append([])
         self._snapshots.append({})
@@ -109,22 +106,20 @@ class Expectations(Observer):
                     text = f"tolerance `{key}`: nothing called `{clean(name)}` is compared"
                     raise bad_value(text, suggestion(name, compared, "there are"))
 
-    def _read(self, scene: Scene, writes: Writes, expected: Expected) -> dict[str, Reference]:
+    def _read(self, scene: Scene, expected: Expected) -> dict[str, Reference]:
         if expected.arrays is not None:
-            return self._fitting(scene, writes, expected, expected.arrays)
+            return self._fitting(scene, expected, expected.arrays)
         with opened(expected.path, MAX_BYTES) as file:
-            return self._fitting(scene, writes, expected, read_npz(file, expected.path))
+            return self._fitting(scene, expected, read_npz(file, expected.path))
 
-    def _fitting(
-        self, scene: Scene, writes: Writes, expected: Expected, offers: Offers
-    ) -> dict[str, Reference]:
+    def _fitting(self, scene: Scene, expected: Expected, offers: Offers) -> dict[str, Reference]:
         if not offers:
             text = f"--expect-at {expected.line}: `{clean(expected.path)}` holds no array"
             raise bad_value(text, "give arrays by tensors' names")
         references = {}
         for name, offer in offers.items():
-            writes.check(f"--expect-at {expected.line}", name, expected.line)
-            record = scene.tensors.record(writes.tensors[name, expected.line][0])
+            scene.writes.check(f"--expect-at {expected.line}", name, expected.line)
+            record = scene.tensors.record(scene.writes.tensors[name, expected.line][0])
             shape = shape_as(offer, record.shape, record.dtype)
             each = len(offer.shape) == len(record.shape) + 1
             if shape is None or offer.shape[each:] != shape:
@@ -137,7 +132,7 @@ class Expectations(Observer):
 
     def after(self, execution: Execution) -> None:
         scene = execution.scene
-        for write in self._writes[scene.rank].of(execution):
+        for write in scene.writes.of(execution):
             key = write.name, write.line
             reference = self._references[scene.rank].get(key)
             if reference is not None:

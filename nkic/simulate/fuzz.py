@@ -100,7 +100,8 @@ class Interleaved(Machine):
     def ready(self, stream: int) -> Iterator[Action]:
         runner, flights = self.runners[stream], self._flights[stream]
         item = runner.item
-        if item is not None and stream not in self._at_rendezvous and self._is_ready(runner, item):
+        is_there = stream in self._at_rendezvous
+        if item is not None and not is_there and not self.lacking(runner, item):
             if not runner.is_dma:
                 yield Action(stream, Kind.RUN, self._started[stream])
             elif not item.is_rendezvous:
@@ -112,10 +113,6 @@ class Interleaved(Machine):
                 yield Action(stream, Kind.MOVE, flight.number)
         if flights and flights[0].moved:
             yield Action(stream, Kind.COMPLETE, flights[0].number)
-
-    def _is_ready(self, runner: Runner, item: Item) -> bool:
-        tokens = self.tokens[runner.unit]
-        return all(len(tokens[semaphore]) >= count for semaphore, count in item.waits)
 
     def do(self, action: Action) -> None:
         self.log.append(action)

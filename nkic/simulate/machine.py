@@ -295,7 +295,8 @@ class Machine(EventLoop):
             runner.on_iteration, runner.on_limit = nothing, unlimited
         stuck = [r for r in self.runners if r.item is not None]
         if stuck:
-            raise self._deadlock(stuck)
+            lacking = {runner.index: self.lacking(runner, runner.item) for runner in stuck}
+            raise deadlock(self.executable, self.runners, lacking)
         self._check_clock()
         self.unwritten.finish()
 
@@ -428,13 +429,10 @@ class Machine(EventLoop):
         )
         raise LimitHit([diagnostic])
 
-    def _deadlock(self, stuck: list[Runner]) -> ProgramFault:
-        """Return the deadlock error, with the waits of the instructions that cannot start."""
-        lacking = {}
-        for runner in stuck:
-            waits, tokens = runner.item.waits, self.tokens[runner.unit]
-            lacking[runner.index] = [s for s, count in waits if len(tokens[s]) < count]
-        return deadlock(self.executable, self.runners, lacking)
+    def lacking(self, runner: Runner, item: Item) -> list[int]:
+        """Return the semaphores whose signals an item still waits for."""
+        tokens = self.tokens[runner.unit]
+        return [semaphore for semaphore, count in item.waits if len(tokens[semaphore]) < count]
 
 
 def _overridden(hooks: Sequence[Hook], name: str) -> tuple[Call, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
@@ -136,7 +138,8 @@ def _number(text: str | None) -> int | None:
 # --------------------------------------------------------------------------------------------------
 
 
-class Scene(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Scene:
     """One rank of an observed run."""
 
     rank: int
@@ -145,6 +148,10 @@ class Scene(NamedTuple):
     runners: Sequence[Runner]
     tensors: Tensors
     machine: Machine
+
+    @cached_property
+    def writes(self) -> Writes:
+        return Writes(self)
 
     def instructions(self) -> Iterator[tuple[Runner, Item]]:
         for runner in self.runners:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.artifact.pace import Clock
-from nkic.artifact.records import Executable, InstructionRecord, OperandRecord, PatternRecord
+from nkic.artifact.records import InstructionRecord, OperandRecord, PatternRecord
 from nkic.base.diagnostics import ProgramFault, make
 from nkic.machine.operands import Register, Row
 from nkic.machine.operators import SummationOrder
@@ -206,13 +206,19 @@ RENDEZVOUS: dict[str, RendezvousSemantics] = {}
 rendezvous = partial(registering, RENDEZVOUS)  # of rows that all cores run together
 
 
-class Decoder(NamedTuple):
-    """What binds the instructions of all streams to memory."""
+class Decoder:
+    """What binds the instructions of all streams to memory, and times them."""
 
-    memory: Memory
-    target: Target
-    precise: bool
-    accumulate: SummationOrder | None = None
+    def __init__(
+        self,
+        memory: Memory,
+        target: Target,
+        precise: bool,
+        accumulate: SummationOrder | None = None,
+    ) -> None:
+        self.memory, self.executable, self.target = memory, memory.executable, target
+        self.precise, self.accumulate = precise, accumulate
+        self.clock = Clock(self.executable, target)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -262,10 +268,7 @@ class Plan(NamedTuple):
 class Planner:
     def __init__(
         self,
-        executable: Executable,
-        target: Target,
         decoder: Decoder,
-        clock: Clock,
         engine: Engine,
         state: EngineState,
         queue: int = 0,
@@ -274,9 +277,8 @@ class Planner:
         """`copies` holds the plans of plain copies, and may be shared by planners of queues that
         the same engine triggers: such a step keeps no state of its stream.
         """
-        self.executable, self.target, self.decoder = executable, target, decoder
-        self.memory = decoder.memory
-        self.clock, self.engine, self.queue, self.state = clock, engine, queue, state
+        self.decoder, self.executable, self.memory = decoder, decoder.executable, decoder.memory
+        self.engine, self.queue, self.state = engine, queue, state
         self._plans: dict[object, Plan] = {}
         self._copies = self._plans if copies is None else copies
         self._works: dict[object, Work] = {}
@@ -287,9 +289,9 @@ class Planner:
         plan = memo.get(key)
         if plan is not None:
             return plan
-        facts = self.executable.facts(record, self.target, self.engine)
+        facts = self.executable.facts(record, self.decoder.target, self.engine)
         accesses = [row.access_of(rule, facts) for rule in row.operands]
-        timing, size = self.clock.of(record, self.engine, self.queue, facts)
+        timing, size = self.decoder.clock.of(record, self.engine, self.queue, facts)
         reads = _tiles_among(record, [access.reads for access in accesses])
         writes = _tiles_among(record, [access.writes for access in accesses])
         read = [record.operands[i] for i in reads]
@@ -354,13 +356,13 @@ class Planner:
 
     def _decoded(self, record: InstructionRecord, row: Row) -> Work:
         """Bind the instruction to memory; its function in simulate/semantics makes the step."""
-        memory, _, precise, order = self.decoder
+        memory, decoder = self.memory, self.decoder
         memory.scratch.begin()
         tiles: dict[PatternRecord, Tile] = {}
         numbered: list[tuple[int, Tile]] = []
         for number, operand in enumerate(record.operands):
             if isinstance(operand, PatternRecord) and operand not in tiles:
-                tiles[operand] = tile = Tile(memory, operand, precise)
+                tiles[operand] = tile = Tile(memory, operand, decoder.precise)
                 numbered.append((number, tile))
         operands: dict[str, Value] = {
             name: tiles[value] if isinstance(value, PatternRecord) else value
@@ -369,8 +371,8 @@ class Planner:
         attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
         remarks, scratch = self.state.remarks, memory.scratch
         lost.note(row, operands, remarks)
-        facts = (row, self.decoder.target, self.engine, operands, attributes, self.state)
-        decoded = Decoded(*facts, scratch, order)
+        facts = (row, decoder.target, self.engine, operands, attributes, self.state)
+        decoded = Decoded(*facts, scratch, decoder.accumulate)
         step, rendezvous = _nothing, None
         if row.is_rendezvous:
             rendezvous = RENDEZVOUS[row.name](decoded)

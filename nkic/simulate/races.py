@@ -103,8 +103,11 @@ class RaceDetector(Hook):
     def end(self, runner: Runner, item: Item, start: int) -> None:
         """End an item: it has computed its values, and signals."""
         stream = runner.index - self.first
-        for suspect in self.suspects:
-            self._resolve(runner, item, suspect)
+        for access, granules, is_write, place, before in self.suspects:
+            if self.regions[access.tensor].tobytes() != before:
+                raise self._race(runner, item, access, is_write, place)
+            # it changed no byte: harmless, like the access before
+            self._last(access.tensor, 1 - runner.core, True).forget(granules)
         self.suspects.clear()
         self.done[stream] += 1
         after = self.clocks[stream].copy()
@@ -156,13 +159,6 @@ class RaceDetector(Hook):
             self.suspects.append(_Suspect(access, granules, is_write, place, before))
             return True
         return False
-
-    def _resolve(self, runner: Runner, item: Item, suspect: _Suspect) -> None:
-        """Resolve a suspect: a write that changed no byte is harmless, like the access before."""
-        access = suspect.access
-        if self.regions[access.tensor].tobytes() != suspect.before:
-            raise self._race(runner, item, access, suspect.is_write, suspect.place)
-        self._last(access.tensor, 1 - runner.core, True).forget(suspect.granules)
 
     def _race(
         self, runner: Runner, item: Item, access: _Use, is_write: bool, place: int

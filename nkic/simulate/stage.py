@@ -17,7 +17,6 @@ from nkic.artifact.verify import verify_ordered
 from nkic.base.collector import without_collector
 from nkic.base.diagnostics import LimitHit, ProgramFault
 from nkic.machine.codecs import storage
-from nkic.machine.targets import Target
 from nkic.simulate.beside import Follower
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.dynamic import is_dynamic
@@ -195,7 +194,11 @@ class Rerun:
         result = with_values(
             self.result, self.executable, self.memory, self.prints, self.remarks, rounded
         )
-        self._give_back()
+        # the caller's arrays, which must not be held between runs
+        self.memory.give_back()
+        self.bytes = self.bytes or self.memory.bytes + self.compact.bytes
+        for tile in self.borrowed_tiles:
+            del tile.window
         return result
 
     def _begin(self, contents: Contents) -> None:
@@ -222,18 +225,18 @@ class Rerun:
                 remarks.fresh += remarks_here
                 remarks.settle(self.executable, place)
 
-    def _give_back(self) -> None:
-        """Release the caller's arrays, which must not be held between runs."""
-        self.memory.give_back()
-        self.bytes = self.bytes or self.memory.bytes + self.compact.bytes
-        for tile in self.borrowed_tiles:
-            del tile.window
-
 
 def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:
     """Return the executed steps over memory that is reserved while it is in use."""
+    last = {
+        operand.tensor: number
+        for number, (items, _) in enumerate(ran)
+        for item in items
+        for operand in item.operands
+        if type(operand) is PatternRecord
+    }
     last_used: dict[int, list[int]] = defaultdict(list)  # tensors, by the index of their last use
-    for tensor, number in _last(ran).items():
+    for tensor, number in last.items():
         last_used[number].append(tensor)
     actions: list[_Action] = []
     windows: dict[int, Window | None] = {}  # by identity of the pattern
@@ -258,16 +261,6 @@ def _actions(compact: Compact, ran: Sequence[Executed]) -> list[_Action]:
             for tensor in last_used[number]:
                 compact.release(tensor)
     return actions
-
-
-def _last(ran: Sequence[Executed]) -> dict[int, int]:
-    last: dict[int, int] = {}
-    for number, (items, _) in enumerate(ran):
-        for item in items:
-            for operand in item.operands:
-                if type(operand) is PatternRecord:
-                    last[operand.tensor] = number
-    return last
 
 
 def _step(items: Sequence[Item]) -> Step:
@@ -372,7 +365,7 @@ def simulate_ranks(
             _Rank(executable, arrays, run_options, number, watched=not is_plain)
             for number, arrays in enumerate(inputs)
         ]
-        return _run(executable, ranks, run_options, observers, follow, loop)
+        return _run(ranks, observers, follow, loop)
 
 
 def _repeatable(executable: Executable, inputs: Arrays, options: RunOptions) -> Result:
@@ -385,7 +378,7 @@ def _repeatable(executable: Executable, inputs: Arrays, options: RunOptions) -> 
         contents = _contents(executable, inputs)
         result = entry.rerun.run(contents, options.precise, options.watch)
     else:
-        (result,) = _run(executable, [_Rank(executable, inputs, options, 0)], options)
+        (result,) = _run([_Rank(executable, inputs, options, 0)])
     put(entry)
     return result
 
@@ -402,6 +395,8 @@ class _Rank(Rank):
         watched: bool = False,  # memory is observed before the end
         separate: bool = False,
     ) -> None:
+        self.executable, self.options = executable, options
+        self.target = target = options.target_of(executable)
         contents = _contents(executable, inputs)
         in_place = options.copies_less and not watched
         self.memory = Memory(executable, contents, in_place, separate)
@@ -411,12 +406,11 @@ class _Rank(Rank):
         if checked is not None:
             for number in contents:
                 checked.fill(number)
-        target = options.target_of(executable)
         decoder = Decoder(self.memory, target, options.precise, options.accumulate)
         self.prints, self.remarks = Prints(), Remarks()
-        runners = prepare(executable, target, decoder, checked, self.prints, rank, self.remarks)
+        runners = prepare(decoder, checked, self.prints, rank, self.remarks)
         super().__init__(runners, checked)
-        self.recorder = self.timeline = self.bounds = None
+        self.recorder = self.bounds = None
         if options.trace:
             self.recorder = Recorder(executable, target, runners, options.trace)
             self.hooks.append(self.recorder)
@@ -427,6 +421,38 @@ class _Rank(Rank):
         if options.report_bounds:
             self.bounds = Bounds(executable, self.memory, target)
             self.hooks += [self.bounds] if options.values else []
+
+    def result(self, machine: Machine, timeline: tuple[Busy, ...]) -> Result:
+        e, bounds, passed = self.executable, self.bounds, self.passed(machine, timeline)
+        return replace(
+            with_values(passed, e, self.memory, self.prints, self.remarks, self.options.precise),
+            bounds={p.name: bounds.of_output(p.tensor) for p in e.outputs} if bounds else None,
+            uncovered=bounds.uncovered if bounds else {},
+        )
+
+    def passed(self, machine: Machine, timeline: tuple[Busy, ...]) -> Result:
+        """Return a result without values: times, and remarks on uninitialised outputs."""
+        uses: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        for runner in self.runners:
+            name = f"core{runner.core}.{runner.engine.value}"
+            uses[name][0] += runner.busy
+            uses[name][1] += runner.count
+        cores = {runner.unit: runner.core for runner in self.runners}
+        for (unit, engine), busy in machine.rings.held.items():
+            if unit in cores:
+                uses[f"core{cores[unit]}.{engine.value}"][0] += busy
+        unwritten = never_written(self.executable, self.shadow) if self.shadow is not None else []
+        return Result(
+            {},
+            machine.end / 1000,
+            -(-machine.end * self.target.base_clock_mhz // 1_000_000),
+            {name: EngineUse(busy / 1000, count) for name, (busy, count) in sorted(uses.items())},
+            sum(runner.bytes for runner in self.runners),
+            sum(runner.count for runner in self.runners),
+            remarks=tuple(unwritten),
+            timeline=timeline,
+            recorded=recorded(self.recorder, machine.end) if self.recorder else None,
+        )
 
 
 class _Timeline(Hook):
@@ -448,16 +474,14 @@ class _Timeline(Hook):
 
 
 def _run(
-    executable: Executable,
     ranks: Sequence[_Rank],
-    options: RunOptions,
     observers: Sequence[Observer] = (),
     follow: Callable[[Memory], Follower] | None = None,
     loop: Callable[..., Machine] = Machine,
 ) -> list[Result]:
-    target, timeline = options.target_of(executable), _Timeline(options.timeline)
+    executable, options, target = ranks[0].executable, ranks[0].options, ranks[0].target
+    timeline, scenes = _Timeline(options.timeline), []
     machine = loop(executable, ranks, options, target)
-    scenes = []
     for number, rank in enumerate(ranks):
         rank.hooks += [follow(rank.memory)] if follow is not None else []
         if options.timeline:
@@ -472,10 +496,7 @@ def _run(
     machine.run()
     for observer in observers:
         observer.end()
-    return [
-        _ended(rank, executable, machine, options, timeline.of(number))
-        for number, rank in enumerate(ranks)
-    ]
+    return [rank.result(machine, timeline.of(number)) for number, rank in enumerate(ranks)]
 
 
 def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> Rerun | None:
@@ -488,62 +509,14 @@ def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> Rer
     rank = _Rank(executable, inputs, options, 0, separate=True)
     if has_collectives(rank.runners):
         return None
-    target, timeline = options.target_of(executable), _Timeline(options.timeline)
+    timeline = _Timeline(options.timeline)
     rank.hooks += [timeline] if options.timeline else []
-    order = Order(executable, [rank], options, target)
+    order = Order(executable, [rank], options, rank.target)
     try:
         order.run()
     except (ProgramFault, LimitHit, NotFixed):
         return None
-    result = _passed(rank, executable, order, target, timeline.of(0))
-    return Rerun(order, rank.prints, rank.remarks, result)
-
-
-def _ended(
-    rank: _Rank,
-    executable: Executable,
-    machine: Machine,
-    options: RunOptions,
-    timeline: tuple[Busy, ...],
-) -> Result:
-    bounds = rank.bounds
-    passed = _passed(rank, executable, machine, options.target_of(executable), timeline)
-    return replace(
-        with_values(passed, executable, rank.memory, rank.prints, rank.remarks, options.precise),
-        bounds={p.name: bounds.of_output(p.tensor) for p in executable.outputs} if bounds else None,
-        uncovered=bounds.uncovered if bounds else {},
-    )
-
-
-def _passed(
-    rank: _Rank,
-    executable: Executable,
-    machine: Machine,
-    target: Target,
-    timeline: tuple[Busy, ...],
-) -> Result:
-    """Return a result without values: times, and remarks on uninitialised outputs."""
-    uses: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for runner in rank.runners:
-        name = f"core{runner.core}.{runner.engine.value}"
-        uses[name][0] += runner.busy
-        uses[name][1] += runner.count
-    cores = {runner.unit: runner.core for runner in rank.runners}
-    for (unit, engine), busy in machine.rings.held.items():
-        if unit in cores:
-            uses[f"core{cores[unit]}.{engine.value}"][0] += busy
-    unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
-    return Result(
-        {},
-        machine.end / 1000,
-        -(-machine.end * target.base_clock_mhz // 1_000_000),
-        {name: EngineUse(busy / 1000, count) for name, (busy, count) in sorted(uses.items())},
-        sum(runner.bytes for runner in rank.runners),
-        sum(runner.count for runner in rank.runners),
-        remarks=tuple(unwritten),
-        timeline=timeline,
-        recorded=recorded(rank.recorder, machine.end) if rank.recorder else None,
-    )
+    return Rerun(order, rank.prints, rank.remarks, rank.passed(order, timeline.of(0)))
 
 
 def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.generic]]:

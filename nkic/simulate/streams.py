@@ -6,9 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from nkic.artifact.pace import Clock
 from nkic.artifact.records import (
-    Executable,
     InstructionRecord,
     LoopRecord,
     OperandRecord,
@@ -327,8 +325,6 @@ def unlimited(loop: LoopRecord, iterations: int) -> None:
 
 
 def prepare(
-    executable: Executable,
-    target: Target,
     decoder: Decoder,
     shadow: Shadow | None,
     prints: Prints,
@@ -336,9 +332,9 @@ def prepare(
     remarks: Remarks | None = None,
 ) -> list[Runner]:
     remarks = remarks if remarks is not None else Remarks()
-    builder = _Builder(executable, target, decoder, shadow, prints, rank, remarks)
-    first = rank * len(executable.streams)
-    runners = [builder.runner(first + i, stream) for i, stream in enumerate(executable.streams)]
+    builder, streams = _Builder(decoder, shadow, prints, rank, remarks), decoder.executable.streams
+    first = rank * len(streams)
+    runners = [builder.runner(first + i, stream) for i, stream in enumerate(streams)]
     if builder.psum_writes is not None:
         builder.psum_writes.settle()
     return runners
@@ -347,21 +343,17 @@ def prepare(
 class _Builder:
     def __init__(
         self,
-        executable: Executable,
-        target: Target,
         decoder: Decoder,
         shadow: Shadow | None,
         prints: Prints,
         rank: int,
         remarks: Remarks,
     ) -> None:
-        self.rank, self.executable, self.target, self.decoder = rank, executable, target, decoder
-        self.shadow = shadow
-        self.clock = Clock(executable, target)
-        self.prints, self.remarks = prints, remarks
-        self.psum_writes = (
-            PsumWrites(executable, remarks) if restricts_accumulation(target) else None
-        )
+        executable = self.executable = decoder.executable
+        self.decoder, self.target, self.clock = decoder, decoder.target, decoder.clock
+        self.shadow, self.prints, self.rank, self.remarks = shadow, prints, rank, remarks
+        restricts = restricts_accumulation(self.target)
+        self.psum_writes = PsumWrites(executable, remarks) if restricts else None
         self.copies: dict[tuple[int, Engine], dict[object, Plan]] = defaultdict(dict)
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
         self.unset = [None if shadow is None else set[int]() for _ in range(executable.cores)]
@@ -369,16 +361,8 @@ class _Builder:
     def runner(self, index: int, stream: StreamRecord) -> Runner:
         registers = Registers(self.registers[stream.core], self.unset[stream.core])
         state = EngineState(registers, stream.core, self.prints, self.rank, self.remarks)
-        planner = Planner(
-            self.executable,
-            self.target,
-            self.decoder,
-            self.clock,
-            stream.engine,
-            state,
-            stream.queue,
-            self._copies(stream),
-        )
+        copies = self._copies(stream)
+        planner = Planner(self.decoder, stream.engine, state, stream.queue, copies)
         items: list[Item | LoopRecord] = []
         bands = Bands(planner)
         written: list[int] = []  # tensors that the previous item writes
@@ -430,7 +414,7 @@ class _Builder:
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
         """Return an item that resolves its addresses each time it runs."""
-        dynamic = Dynamic(self.executable, planner, record)
+        dynamic = Dynamic(planner, record)
         item = Item(record, dynamic.run, *self.clock.of(record, planner.engine, planner.queue))
         item.follows = True
         item.dynamic = dynamic

@@ -24,7 +24,6 @@ from nkic.simulate.observed import (
     Scene,
     Stored,
     Write,
-    Writes,
     line_of,
     nearest_lines,
     part,
@@ -100,7 +99,6 @@ class Debugger(Observer):
         self.written: dict[tuple[int, int], Write] = {}
         self.under_way: dict[int, deque[Transfer]] = defaultdict(deque)
         self.times: dict[tuple[str, int], int] = defaultdict(int)  # instructions started, by line
-        self._writes: list[Writes] = []
         self._resume = Resume.ON
         self._stops_left = 0
         self._line = 0
@@ -108,7 +106,6 @@ class Debugger(Observer):
     def begin(self, scene: Scene) -> None:
         """Raise `UsageFailed` for a breakpoint at a line without instructions."""
         self.scenes.append(scene)
-        self._writes.append(Writes(scene))
         for point in self.points:
             self.check("--break", point)
 
@@ -166,7 +163,7 @@ class Debugger(Observer):
 
     def after(self, execution: Execution) -> None:
         scene, runner, item, start, done = execution
-        for write in self._writes[scene.rank].of(execution):
+        for write in scene.writes.of(execution):
             self.written[scene.rank, write.tensor] = write
         if runner.is_dma and item.record.row is not None:
             queue = self.under_way[runner.index]
@@ -222,19 +219,16 @@ class Dumps(Observer):
         self.everything, self.lines = everything, lines
         self.bytes = 0
         self.by_rank: list[list[Dump]] = []  # by rank, in order of the writes
-        self._writes: list[Writes] = []
 
     def begin(self, scene: Scene) -> None:
         """Raise `UsageFailed` for a tap without any write."""
-        writes = Writes(scene)
         for name, line in self.taps:
-            writes.check("--dump", name, line)
-        self._writes.append(writes)
+            scene.writes.check("--dump", name, line)
         self.by_rank.append([])
 
     def after(self, execution: Execution) -> None:
         scene = execution.scene
-        for write in self._writes[scene.rank].of(execution):
+        for write in scene.writes.of(execution):
             if self._is_chosen(write) or (write.name, write.line) in self.taps:
                 array = scene.tensors.contents(write.tensor)
                 self._count(array.nbytes)
@@ -293,20 +287,17 @@ class Changed(NamedTuple):
 class Watches(Observer):
     def __init__(self, parts: Sequence[Part], tell: Callable[[Changed], object]) -> None:
         self.parts, self.tell = parts, tell
-        self._writes: list[Writes] = []
         self._contents: dict[tuple[int, int, Part], Stored] = {}  # by rank, tensor and part
 
     def begin(self, scene: Scene) -> None:
         """Raise `UsageFailed` for a tensor that is never written, or for an invalid part."""
-        writes = Writes(scene)
         for watched in self.parts:
-            writes.check("--changes", watched.name)
+            scene.writes.check("--changes", watched.name)
             for number in scene.tensors.named[watched.name]:
                 watched.check(scene.tensors.record(number).shape)
-        self._writes.append(writes)
 
     def after(self, execution: Execution) -> None:
-        for write in self._writes[execution.scene.rank].of(execution):
+        for write in execution.scene.writes.of(execution):
             for watched in self.parts:
                 if watched.name == write.name:
                     self._compare(execution.scene, watched, write)
@@ -443,11 +434,13 @@ def _doing(stop: Execution, runner: Runner) -> str:
     coming = runner.item or _coming(runner)
     until = max(runner.free, runner.moved)
     if coming is None:
-        return f"busy until {microseconds(until)}" if until > now else _at_end(runner)
+        if until > now:
+            return f"busy until {microseconds(until)}"
+        is_open = runner.loops or runner.next_index < len(runner.items)
+        return "at a loop's end" if is_open else "ended"
     if until > now:
         return f"busy until {microseconds(until)}; next {_next(scene, coming.record)}"
-    tokens = scene.machine.tokens[runner.unit]
-    lacking = [s for s, count in coming.waits if len(tokens[s]) < count]
+    lacking = scene.machine.lacking(runner, coming)
     if not lacking:
         return f"next {_next(scene, coming.record)}"
     signallers = ", ".join(n for s in lacking for n in _signallers(scene, runner, s)) or "nobody"
@@ -462,14 +455,6 @@ def _coming(runner: Runner) -> Item | None:
         return None
     item = runner.items[runner.next_index]
     return item if isinstance(item, Item) else None
-
-
-def _at_end(runner: Runner) -> str:
-    return (
-        "ended"
-        if not runner.loops and runner.next_index >= len(runner.items)
-        else "at a loop's end"
-    )
 
 
 def _next(scene: Scene, record: InstructionRecord) -> str:

@@ -43,7 +43,7 @@ def interpret(program: Program, inputs: Arrays) -> dict[str, bytes]:
     with quiet():
         memory = Memory(executable, contents)
         decoder = Decoder(memory, program.target, True)
-        runners = prepare(executable, program.target, decoder, None, Prints())
+        runners = prepare(decoder, None, Prints())
         for core, body in enumerate(program.cores):
             _Core([r for r in runners if r.core == core], body).run(body)
     outputs = {p.name: places[p.tensor.number] for p in program.outputs}

@@ -29,12 +29,7 @@ from nkic.simulate.field.domain import (
     line_of,
     looked,
 )
-from nkic.simulate.field.elements import (
-    BITS,
-    TOP,
-    Elements,
-    Size,
-)
+from nkic.simulate.field.elements import BITS, TOP, Elements, Size
 from nkic.simulate.field.following import Field
 from nkic.simulate.field.functions import Order, ordered
 from nkic.simulate.field.intervals import Proof, proven

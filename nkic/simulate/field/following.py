@@ -195,31 +195,15 @@ class Field(Follower):
     # ---- gather and scatter ----
 
     def moving(self, resolved: Resolved, engine: Engine) -> Step:
-        record, rows = resolved.record, resolved.rows
-        dst, src = record.operands[DST], record.operands[SRC]
-        assert type(dst) is PatternRecord and type(src) is PatternRecord
-        count = len(next(iter(rows.values())).indices)
-        source = rows.get(SRC)
-        window = self.store.window(src) if source is None else self.store.places(src, source.size)
-        taken = None
-        if window is not None:
-            chosen = window if source is None else window[source.indices]
-            taken = chosen.reshape(count, -1).copy()
-        inside = np.broadcast_to(resolved.inside, count)
+        dst, src = resolved.pattern(DST), resolved.pattern(SRC)
+        taken = self.store.taken(resolved)
+        is_kept = taken is not None and src.dtype.is_float == dst.dtype.is_float
 
         def after() -> None:
-            target = rows.get(DST)
-            into = self.store.window(dst) if target is None else self.store.places(dst, target.size)
             self.store.grow(dst.tensor, self.store.size(src.tensor))
-            if into is None or taken is None or src.dtype.is_float != dst.dtype.is_float:
-                self._reasons[record.place] = "a transfer into another type"
-                self.wholly.add(record.place)
-            elif target is not None:
-                into[target.indices[inside]] = taken.reshape(count, *into.shape[1:])[inside]
-            else:
-                flat = into.reshape(count, -1).copy()
-                flat[inside] = taken[inside]
-                into[...] = flat.reshape(into.shape)
+            if not is_kept or taken is None or not self.store.put(resolved, taken):
+                self._reasons[resolved.record.place] = "a transfer into another type"
+                self.wholly.add(resolved.record.place)
 
         return after
 

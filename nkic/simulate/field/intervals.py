@@ -31,26 +31,16 @@ from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.targets import Engine, Target
 from nkic.simulate.beside import DST, SRC, Resolved
 from nkic.simulate.field.domain import line_of, named
-from nkic.simulate.field.elements import (
-    Doubles,
-    Elements,
-    Mask,
-    choose,
-    join,
-)
+from nkic.simulate.field.elements import Doubles, Elements, Mask, choose, join
 from nkic.simulate.field.following import Field
-from nkic.simulate.field.functions import (
-    Algebra,
-    Binary,
-    Function,
-    evaluated,
-)
+from nkic.simulate.field.functions import Algebra, Binary, Function, evaluated
 from nkic.simulate.field.rules import Results, Store, record
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics.elementwise import FUNCTIONS as NUMERIC
 from nkic.simulate.outcome import RunOptions
 from nkic.simulate.plans import Step
 from nkic.simulate.stage import Arrays, simulate_ranks
+from nkic.simulate.streams import nothing
 
 LOW, HIGH, BASE, FACTOR, ERROR, KIND, TOP, REST, SLACK = range(9)
 COUNT = 9
@@ -592,7 +582,7 @@ class Excluding(Field):
         return _with(box, box.varies, BASE=self.facts.fresh(most.shape), FACTOR=1.0)
 
     def following(self, record: InstructionRecord, core: int, engine: Engine) -> Step:
-        return super().following(record, core, engine) if self.first is None else _nothing
+        return super().following(record, core, engine) if self.first is None else nothing
 
     def moving(self, resolved: Resolved, engine: Engine) -> Step:
         operands = [resolved.record.operands[n] for n in (DST, SRC)]
@@ -603,7 +593,7 @@ class Excluding(Field):
             type(p) is PatternRecord and self.store.window(p.standing) is None for p in operands
         ):
             self._fail(resolved.record, "takes bits as another type")
-        return super().moving(resolved, engine) if self.first is None else _nothing
+        return super().moving(resolved, engine) if self.first is None else nothing
 
     def _fail(self, record: InstructionRecord, why: str) -> None:
         if self.first is None:
@@ -678,10 +668,6 @@ def _selects(record: InstructionRecord, dst: PatternRecord) -> bool:
     chooses = attributes.get("op") in ("maximum", "minimum")  # an instruction's only operator
     patterns = [p for p in record.operands if type(p) is PatternRecord]
     return (record.row.moves or chooses) and all(p.dtype is dst.dtype for p in patterns)
-
-
-def _nothing() -> None:
-    pass
 
 
 # --------------------------------------------------------------------------------------------------

@@ -18,17 +18,8 @@ from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
 from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.beside import Operands, Records, RecordStore
-from nkic.simulate.field.elements import (
-    LEVELS,
-    Elements,
-    Size,
-    choose,
-    join,
-)
-from nkic.simulate.field.functions import (
-    FIELD,
-    Algebra,
-)
+from nkic.simulate.field.elements import LEVELS, Elements, Size, choose, join
+from nkic.simulate.field.functions import FIELD, Algebra
 from nkic.simulate.numerics.elementwise import INTEGERS
 from nkic.simulate.plans import registering
 from nkic.simulate.semantics.binding import stages_of, swaps
@@ -127,14 +118,11 @@ class Operation(Operands[Store, Lanes]):
         operand = self.operands.get(name)
         if type(operand) is PatternRecord:
             found = self._store.read(operand)
-            return found if found is not None else self._reinterpreted(operand)
+            if found is None:  # the bits of a tensor in another size
+                found = self.over.unknown(self._store.shape(operand)).undecided(self.place)
+            return found
         number = float(operand) if isinstance(operand, int | float) else default
         return self.over.constant(np.full((1, 1), float(np.float32(number))))
-
-    def _reinterpreted(self, pattern: PatternRecord) -> Elements:
-        """Return undecided elements: the bits of a tensor in another size."""
-        shape = self._store.shape(pattern)
-        return self.over.unknown(shape).undecided(self.place)
 
     def accumulators(self, data: str) -> tuple[Elements, slice]:
         """Return the engine's accumulators, (128, 1), and the lanes of a tile.

@@ -31,12 +31,7 @@ from nkic.simulate.field.elements import (
     multiply,
     variables,
 )
-from nkic.simulate.field.functions import (
-    FUNCTIONS,
-    OPERATORS,
-    reduction,
-    selected,
-)
+from nkic.simulate.field.functions import FUNCTIONS, OPERATORS, reduction, selected
 
 Shape = tuple[int, ...]
 HERE = (str(Path(__file__).parent), str(Path(np.__file__).parent))

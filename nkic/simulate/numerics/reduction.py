@@ -405,7 +405,7 @@ def tensor_tensor_scan(
     `initial` is (P, 1) or a constant. The carry is a float32. `reverse` swaps the operands.
     """
     first, second = ARITHMETIC[op0], ARITHMETIC[op1]
-    left, right, result = (_transposed(f"scan.{i}", data0.shape) for i in range(3))
+    left, right, result = (scratch(f"scan.{i}", data0.shape[::-1], np.float32) for i in range(3))
     transpose(data0, left)
     transpose(data1, right)
     carry = scratch("scan.carry", (data0.shape[0],), np.float32)
@@ -433,10 +433,6 @@ def cumulative(values: Floats, initial: Floats, out: Floats, op: str) -> None:
     if op in ("maximum", "minimum"):
         np.add(totals, np.float32(0), out=totals)  # -0 becomes 0, as in the operators
     np.copyto(out, totals[:, 1:])
-
-
-def _transposed(slot: str, shape: tuple[int, ...]) -> Floats:
-    return scratch(slot, shape[::-1], np.float32)
 
 
 # ---- Search for values and for the largest elements, in each row of float32 arrays --------------

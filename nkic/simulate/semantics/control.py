@@ -16,7 +16,6 @@ import numpy as np
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DTYPES
 from nkic.simulate.plans import Decoded, Rendezvous, Step, rendezvous, semantics
-from nkic.simulate.tile import Tile
 
 # ---- Semantics of the rendezvous of a kernel's cores --------------------------------------------
 # Sources: `nki.isa.core_barrier`, `nki.isa.sendrecv`.
@@ -90,7 +89,7 @@ def register_move(decoded: Decoded) -> Step:
 def register_load(decoded: Decoded) -> Step:
     dst: Any = decoded.operands["dst"]
     src = decoded.tile("src")
-    kind = _word(src)
+    kind = np.dtype(f"{'i' if src.dtype.kind == 'int' else 'u'}{src.dtype.size}")
 
     def step() -> None:
         decoded.state.registers[dst.number] = int(src.bits().view(kind).reshape(-1)[0])
@@ -134,7 +133,3 @@ def _storing(decoded: Decoded, source: str) -> Step:
         dst.put_bits(word.view(storage(dst.dtype)))
 
     return step
-
-
-def _word(tile: Tile) -> np.dtype[Any]:
-    return np.dtype(f"{'i' if tile.dtype.kind == 'int' else 'u'}{tile.dtype.size}")

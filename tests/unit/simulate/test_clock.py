@@ -315,7 +315,7 @@ class Told(Hook):
 def test_hooks_are_nested_and_see_the_time_of_an_item() -> None:
     executable, told = build(fetch(0, 2)), list[tuple[str, int]]()
     decoder = Decoder(Memory(executable, {0: DATA}), TRN2, True)
-    runners = prepare(executable, TRN2, decoder, None, Prints())
+    runners = prepare(decoder, None, Prints())
     rank = Rank(runners, None, [Told("outer", told), Hook(), Told("inner", told)])
     machine = Machine(executable, [rank], RunOptions(check_init=False), TRN2)
     end = machine.run()
@@ -332,7 +332,7 @@ def test_a_run_without_hooks_calls_none() -> None:
     """What a run was not asked for costs nothing: there is nothing to call at an item."""
     executable = build(fetch(0, 2))
     decoder = Decoder(Memory(executable, {0: DATA}), TRN2, True)
-    rank = Rank(prepare(executable, TRN2, decoder, None, Prints()), None, [Hook()])
+    rank = Rank(prepare(decoder, None, Prints()), None, [Hook()])
     machine = Machine(executable, [rank], RunOptions(check_init=False), TRN2)
     machine._choose()
     assert (machine.begins, machine.ends, machine.after) == ([()], [()], None)

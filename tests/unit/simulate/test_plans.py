@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nkic.artifact.pace import Clock
 from nkic.artifact.records import InstructionRecord, PatternRecord
 from nkic.machine.targets import TARGETS, Engine
 from nkic.simulate.memory import Memory
@@ -21,7 +20,7 @@ def plans_of(*pairs: tuple[PatternRecord, PatternRecord]) -> list[Plan]:
     program, target = executable(TENSORS, pairs), TARGETS["trn2"]
     decoder = Decoder(Memory(program), target, True)
     state, engine = EngineState(Registers([])), Engine.VECTOR
-    planner = Planner(program, target, decoder, Clock(program, target), engine, state)
+    planner = Planner(decoder, engine, state)
     items = [item for item in program.streams[0].items if isinstance(item, InstructionRecord)]
     return [planner.plan(item, item.row) for item in items if item.row is not None]
 
