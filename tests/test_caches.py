@@ -57,6 +57,7 @@ CACHES = {
     "source/resolve.py:of_definition": 2048,
     "source/resolve.py:of_values": 2048,
     "source/subset.py:violations": 2048,
+    "simulate/field/batch.py:_weights": 64,
     "simulate/field/elements.py:_constant": 65536,
     "simulate/field/elements.py:_tables": 4,
     "simulate/numerics/reduction.py:_ones": 8,

@@ -29,6 +29,7 @@ from tests.harness.bless import blessing
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMANDS = {"nkic": compiler, "nki-run": nki_run}
 CODES = {
+    "--batch": 1,
     "--fix": 0,
     "--json": 0,
     "--baseline": 0,
@@ -109,9 +110,10 @@ def test_equality(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    kernels, reference = printed_by("equality.md", monkeypatch, capfd)
+    kernels, reference, rows = printed_by("equality.md", monkeypatch, capfd)
     assert "limit of the second kernel at plain.py:15: " in kernels
     assert reference.startswith("equal: ") and "limit" not in reference
+    assert rows.startswith("dependent: ") and "tensor_reduce at sums.py:11" in rows
 
 
 def test_migration(

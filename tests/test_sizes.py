@@ -19,7 +19,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # Lines and files of each room of nkic/. A number falls with its room, as the test says. One that
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
-    ".": (662, 4),
+    ".": (664, 4),
     "base": (3_873, 17),
     "machine": (9_481, 27),
     "source": (5_927, 14),
@@ -30,14 +30,14 @@ BUDGET = {
     "compiler": (9_244, 22),
     "prove": (2_870, 8),
     "artifact": (5_445, 16),
-    "simulate": (16_808, 43),
+    "simulate": (17_238, 44),
     "report": (6_767, 19),
     "migrate": (6_875, 18),
-    "api": (3_414, 12),
+    "api": (3_437, 12),
     "judge": (3_307, 10),
     "serve": (2_153, 7),
     "nki": (2_385, 11),
-    "cli": (6_747, 28),
+    "cli": (6_755, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

@@ -49,6 +49,7 @@ ON_DEMAND = {
     "cli/nki_run/carry_out.py": {"nkic.cli.nki_run.running"},  # NumPy
     "cli/nki_run/inspecting.py": {
         "nkic.report.calibrate",
+        "nkic.simulate.field.batch",
         "nkic.simulate.field.decide",
     },  # NumPy
     "cli/nki_run/running.py": {"rich.console", "rich.progress"},

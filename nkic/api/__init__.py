@@ -8,7 +8,7 @@ Failures raise `CompileError` or `RunError`, with the same diagnostics as the co
 from nkic.api.arrays import Adapter, adapters
 from nkic.api.artifact import Artifact
 from nkic.api.calling import Called, Prepared, call, call_ranks, prepare
-from nkic.api.comparing import equal, rank
+from nkic.api.comparing import batch_invariant, equal, rank
 from nkic.api.compiling import compile
 from nkic.api.errors import ApiError, CompileError, NkicWarning, RunError
 from nkic.api.running import Result, fuzz_order, run, run_ranks
@@ -24,6 +24,7 @@ __all__ = [
     "Result",
     "RunError",
     "adapters",
+    "batch_invariant",
     "call",
     "call_ranks",
     "compile",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nkic.api.arrays import array_of, dtype_of
 from nkic.api.artifact import Artifact, Compiled
@@ -22,6 +23,8 @@ from nkic.report.compare import Ranking, Timed, ranked
 from nkic.simulate import compare
 from nkic.simulate.compare import Comparison, ToleranceSettings
 from nkic.simulate.expectations import transposed_input
+from nkic.simulate.field import batch
+from nkic.simulate.field.batch import Invariance
 from nkic.simulate.field.decide import Equality
 from nkic.simulate.field.decide import equal as decided
 from nkic.simulate.inputs import ArrayParameter, Numbers, bind, numbers, to_storage, unpacked_shape
@@ -128,17 +131,36 @@ def equal(
     inputs are 0 and 1 at random. Raises `RunError`.
     """
     with raising(RunError):
-        kinds = {p.name: p for p in first.signature.inputs if not p.dtype.is_float}
-        given = {}
-        for name, array in (inputs or {}).items():
-            if name not in kinds or np.shape(array) != kinds[name].shape:
-                refuse(
-                    f"`{name}` is not an integer input of the shape {np.shape(array)}",
-                    "give integer inputs alone: others are elements of a field",
-                )
-            given[name] = to_storage(np.asarray(array, np.float64), kinds[name].dtype)
         other = second.executable if isinstance(second, Artifact) else second
-        return decided(first.executable, other, given, seed)
+        return decided(first.executable, other, _integers(first, inputs), seed)
+
+
+@public(RunError)
+def batch_invariant(few: Compiled, many: Compiled, inputs: ByName | None = None) -> Invariance:
+    """Tell whether each row gets the same bits however many other rows there are.
+
+    `few` and `many` are one kernel, compiled for two numbers of rows. The answer is true if it is
+    proven (docs/equality.md); its `text` says so, or names the first instruction that computes rows
+    in another way. `inputs` gives integer inputs of `many`, such as indices; others are 0 and 1 at
+    random. Raises `RunError`.
+    """
+    with raising(RunError):
+        given = _integers(many, inputs)
+        return batch.batch_invariant(few.executable, many.executable, given)
+
+
+def _integers(artifact: Artifact, inputs: ByName | None) -> dict[str, NDArray[Any]]:
+    """Return given integer inputs as they are stored. Raises `UsageFailed` for others."""
+    kinds = {p.name: p for p in artifact.signature.inputs if not p.dtype.is_float}
+    given = {}
+    for name, array in (inputs or {}).items():
+        if name not in kinds or np.shape(array) != kinds[name].shape:
+            refuse(
+                f"`{name}` is not an integer input of the shape {np.shape(array)}",
+                "give integer inputs alone: others stand for all numbers",
+            )
+        given[name] = to_storage(np.asarray(array, np.float64), kinds[name].dtype)
+    return given
 
 
 def _pairs(form: Returned, expected: Any) -> Iterator[tuple[str, Any]]:

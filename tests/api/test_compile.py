@@ -197,6 +197,7 @@ def public() -> dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]]:
         "run": (nkic.run, (artifact, x), {}),
         "run_ranks": (nkic.run_ranks, (artifact, [x]), {}),
         "fuzz_order": (nkic.fuzz_order, (artifact, x), {"orders": 1}),
+        "batch_invariant": (nkic.batch_invariant, (artifact, artifact), {}),
         "equal": (nkic.equal, (artifact, artifact), {}),
         "rank": (nkic.rank, ([result],), {}),
         "install": (nkic.install, (), {}),

@@ -127,13 +127,14 @@ def compare_files(line: CompareLine, session: Session) -> int:
 
 
 def equal_files(line: EqualLine) -> int:
-    from nkic.simulate.field.decide import equal  # NumPy
+    from nkic.simulate.field.batch import batch_invariant  # NumPy
+    from nkic.simulate.field.decide import equal
 
     programs = list[Executable]()
     for path in (line.before, line.after):
         with of_file(path):
             programs.append(load(open_file(path, signed_by=line.require_signature)))
-    answer = equal(programs[0], programs[1])
+    answer = (batch_invariant if line.batch else equal)(programs[0], programs[1])
     record = {"schema": 1, **answer.as_json()}
     files.write(STANDARD, json.dumps(record, indent=1) + "\n" if line.json else answer.text)
     return 0 if answer else NOT_EQUAL

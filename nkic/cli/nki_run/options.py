@@ -263,6 +263,13 @@ class CompareLine:
 class EqualLine:
     before: str = option("A.neff", "The first kernel.", reads=whole)
     after: str = option("B.neff", "The second kernel.", reads=whole)
+    batch: bool = option(
+        "--batch",
+        "The files are one kernel for two numbers of rows: tell whether a row gets the same bits "
+        "in both, whatever the other rows hold.",
+        group="Checks",
+        common=True,
+    )
     require_signature: str | None = _signed(group="Checks", common=True)
     json: bool = _json(group="Outputs")
 

@@ -572,5 +572,7 @@ def _paired(
     if not pairs or any(p.first.shape != p.second.shape for p in pairs):
         shapes = [", ".join(f"{clean(p.name)} {p}" for p in side) for side in (first, second)]
         text = f"the kernels have different {what}: {shapes[0]}, and {shapes[1]}"
-        raise bad_argument(text, "compare kernels of the same shapes")
+        help = "compare kernels of the same shapes; of one kernel for two numbers of rows, "
+        help += "--batch or nkic.batch_invariant tells whether a row gets the same bits"
+        raise bad_argument(text, help)
     return pairs

@@ -380,7 +380,7 @@ def rows_of(a: Elements, axis: int = -1) -> Elements:
 def matmul(left: Elements, right: Elements, place: int = 0) -> Elements:
     """Return left.T @ right. An identity matrix moves the elements of the other operand."""
     for one, other, turned in ((right, left, True), (left, right, False)):
-        if _is_identity(one):
+        if is_identity(one):
             return other.moved(np.transpose) if turned else other
     count, size = left.value.shape[0], left.size.product(right.size)
     a, b = (np.where(np.isfinite(x.value), x.value, 0.0) for x in (left, right))
@@ -401,6 +401,6 @@ def _any(mask: Mask) -> Mask:
     return found
 
 
-def _is_identity(a: Elements) -> bool:
+def is_identity(a: Elements) -> bool:
     rows, columns = a.value.shape
     return rows == columns and bool(np.array_equal(a.value, np.eye(rows)))

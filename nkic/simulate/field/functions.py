@@ -155,7 +155,7 @@ def _merged(rows: Integers, counts: Mask, sign: int) -> Integers:
     return np.stack(merged)
 
 
-def _keyed(name: str, *operands: Integers) -> Integers:
+def keyed(name: str, *operands: Integers) -> Integers:
     """Return a random function of several operands."""
     found = hashed(name, operands[0])
     for operand in operands[1:]:
@@ -201,8 +201,8 @@ def selected(mask: Elements, a: Elements, b: Elements, place: int) -> Elements:
     chosen = choose(is_true(mask), a, b)
     if ORDER.get().is_free:
         free = mask.varies & (a.residues != b.residues).any(axis=0)
-        keyed = _keyed("select", mask.residues, a.residues, b.residues)
-        chosen = chosen._replace(residues=np.where(free, keyed, chosen.residues))
+        random = keyed("select", mask.residues, a.residues, b.residues)
+        chosen = chosen._replace(residues=np.where(free, random, chosen.residues))
     value = np.where(mask.varies, np.nan, chosen.value)
     value = np.where(np.isinf(chosen.value), chosen.value, value)
     noted = made(chosen.residues, value, chosen.size, chosen, mask)
@@ -391,7 +391,7 @@ def _extreme(a: Elements, b: Elements, first: Mask, place: int, sign: int) -> El
         free = (
             _merged(sides, np.ones(sides.shape[1:], np.bool_), sign)
             if sign
-            else _keyed("by magnitude", a.residues, b.residues, chosen.residues)
+            else keyed("by magnitude", a.residues, b.residues, chosen.residues)
         )
         chosen = chosen._replace(residues=np.where(counts, free, chosen.residues))
     origin, loose = np.maximum(a.origin, b.origin), np.maximum(a.loose, b.loose)
@@ -460,7 +460,7 @@ def _combined(name: str, combine: Callable[[Mask, Mask], Mask]) -> Binary:
         if not ORDER.get().is_free:
             return found
         sides = reduced(a.residues + b.residues), reduced(a.residues * b.residues)
-        free = np.where(found.varies, _keyed(name, *sides), found.residues)
+        free = np.where(found.varies, keyed(name, *sides), found.residues)
         return found._replace(residues=free)
 
     return combined
