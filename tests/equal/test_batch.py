@@ -14,6 +14,7 @@ import nkic
 from nkic.cli.common import run
 from nkic.cli.nki_run import command
 from nkic.simulate.field.batch import Invariance
+from tests.harness.commands import ROOT
 
 HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n"
 # Rows of up to 128 at a time; BODY computes `e` from `t`.
@@ -193,6 +194,32 @@ def test_rows_have_the_same_bits(tmp_path: Path, name: str, few: int, many: int)
     assert found and found.verdict == "invariant" and found.lines == ()
     assert f"x: {few} of {many} rows" in found.rows
     assert found.text.startswith("invariant: a row gets the same bits in both")
+
+
+def many_rows(name: str, kind: str, *sizes: int) -> dict[str, str]:
+    return {name: f"{kind}[{','.join(map(str, sizes))}]"}
+
+
+def heads(count: int) -> dict[str, str]:
+    q, k = (many_rows(name, "bfloat16", count, 128, 512) for name in "qk")
+    return {**q, **k, **many_rows("v", "bfloat16", count, 512, 128)}
+
+
+SAMPLES = {
+    "06_matmul": [many_rows("lhsT", "bfloat16", 512, n) for n in (512, 1024)],
+    "07_softmax": [many_rows("x", "float32", n, 1000) for n in (100, 300)],
+    "08_layer_norm": [many_rows("x", "float32", n, 1100) for n in (100, 300)],
+    "09_rms_norm": [many_rows("x", "bfloat16", n, 2048) for n in (100, 300)],
+    "10_attention": [heads(1), heads(2)],
+}
+
+
+@pytest.mark.slow  # five kernels with up to 3,000 instructions
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_are_batch_invariant(name: str) -> None:
+    path = ROOT / "samples" / name / "kernel.py"
+    few, many = (nkic.compile(path, inputs=kinds) for kinds in SAMPLES[name])
+    assert nkic.batch_invariant(few, many).verdict == "invariant"
 
 
 @pytest.mark.parametrize("name", DEPENDENT)
