@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from typing import NamedTuple
 
 from nkic.artifact.events import Cause, Event, Trace
@@ -149,6 +151,9 @@ class _LatestAccesses:
     readers: dict[int, int] = field(default_factory=dict)  # the latest read, by stream
 
 
+_LOW = attrgetter("low")
+
+
 class _Finder:
     """Walks over the events in execution order."""
 
@@ -160,7 +165,8 @@ class _Finder:
         ]
         self.accesses: dict[Box, _LatestAccesses] = {}
         self.near: dict[Box, list[Box]] = {}
-        self.by_memory: dict[tuple[int, str], list[Box]] = defaultdict(list)
+        # The known boxes of a memory by the bits of their width, in the order of `low`.
+        self.by_width: dict[tuple[int, str], dict[int, list[Box]]] = defaultdict(dict)
         self.tracked = self._tracked()
 
     def _tracked(self) -> set[tuple[int, str]]:
@@ -213,11 +219,21 @@ class _Finder:
         """Return the known boxes that share bytes with `box`, itself included."""
         if box not in self.accesses:
             self.accesses[box] = _LatestAccesses()
-            neighbours = [each for each in self.by_memory[box.memory] if each.overlaps(box)]
+            by_width = self.by_width[box.memory]
+            neighbours = [
+                boxes[n]
+                for bits, boxes in by_width.items()
+                for n in range(
+                    bisect_right(boxes, box.low - (1 << bits), key=_LOW),
+                    bisect_left(boxes, box.high, key=_LOW),
+                )
+                if boxes[n].overlaps(box)
+            ]
             for each in neighbours:
                 self.near[each].append(box)
             self.near[box] = [*neighbours, box]
-            self.by_memory[box.memory].append(box)
+            bits = (box.high - box.low - 1).bit_length()  # no wider than 1 << bits
+            insort(by_width.setdefault(bits, []), box, key=_LOW)
         return self.near[box]
 
     def _before(self, use: Use) -> Iterator[tuple[int, Relation]]:

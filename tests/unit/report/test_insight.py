@@ -15,7 +15,7 @@ from nkic.artifact.records import Executable, InstructionRecord
 from nkic.base.source import SourceFile
 from nkic.machine.targets import SHORT_NAMES, Buffer, Engine
 from nkic.machine.timing import Timing
-from nkic.report.costs import Accounts, Relation, Uses, edges, live_ranges, peak
+from nkic.report.costs import Accounts, Box, Relation, Uses, edges, live_ranges, peak
 from nkic.report.critical import critical_path, spending
 from nkic.report.questions import questions
 from nkic.report.verdict import insight
@@ -224,6 +224,38 @@ def test_a_tile_that_is_filled_again_waits_for_room() -> None:
     assert stalls[Relation.MEMORY.value] > 0
     found = edges(trace, accounts.uses)
     assert sum(edge.relation is Relation.MEMORY for edge in found) == 2 * 7  # load and compute
+
+
+def test_finding_who_waits_compares_no_box_with_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of a tile: each shares bytes with no other, whether it stands before or after."""
+    columns = """\
+def kernel(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray((128, 300), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=x)
+    for i in range(300):
+        c = i * 7 % 300
+        nisa.tensor_scalar(dst=t[:, c : c + 1], data=t[:, c : c + 1], op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+"""
+    trace = recorded(run(executable(columns, x="float32[128,300]"))).trace
+    uses, compared, overlaps = Uses(trace.executable, trace.target), 0, Box.overlaps
+
+    def counted(self: Box, other: Box) -> bool:
+        nonlocal compared
+        compared += 1
+        return overlaps(self, other)
+
+    monkeypatch.setattr(Box, "overlaps", counted)
+    found = [(edge.before, edge.after) for edge in edges(trace, uses)]
+    assert compared <= 300  # with the whole tile, alone
+    transfers = [
+        n for n, e in enumerate(trace.events) if trace.streams[e.stream].engine is Engine.DMA
+    ]
+    load, store = transfers[0], transfers[-1]
+    assert sum(before == load for before, _ in found) == 301  # and the store
+    assert any(after == store for _, after in found)
 
 
 # ---- costs of lines ------------------------------------------------------------------------
