@@ -2,6 +2,7 @@
 tensors `a` and `b` that they were loaded from, and indices `i`, `j`, `h`, `k`, they leave `r`.
 
 Those of MODELLED are also run by the model in NumPy; what all of them record is on the pages.
+More subjects are in `calls`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ PSUM = "p = nl.zeros((32, 32), dtype=nl.float32, buffer=nl.psum)\n"
 BLOCKS = "t = nl.zeros((3, nl.par_dim(64), 32), dtype=nl.float32)\n"
 
 
-def _each(before: str, *bodies: str, after: str = "") -> tuple[str, ...]:
+def each(before: str, *bodies: str, after: str = "") -> tuple[str, ...]:
     return tuple(before + body + after for body in bodies)
 
 
@@ -32,7 +33,7 @@ MODELLED = {
         "r = nl.load(a[8:16, :][2:5, 1:30:4])",
         "r = nl.add(x[:, 8:24][:, 3:9], y[:, 0:6])",
         "for n in nl.affine_range(4):\n    r = nl.load(a[n * 16 + nl.arange(16)[:, None], j])",
-        *_each(
+        *each(
             SEVENS,
             *("r[i, j] = x[i, j]", "r[0:32, 0:16] = y[32:64, 16:32]", "r[i, 2 * k + 1] = x[i, k]"),
             *("r[i, 31 - j] = x", "r[h + 32, j] = x[h, j]", "r[:, 4:8] = 5.0", "r[i, k + 3] = 2.0"),
@@ -48,7 +49,7 @@ MODELLED = {
             "r[i, j] = nl.multiply(x[i, j], y[i, j], mask=(i + j < 40))",
             "r.reshape((64, 4, 8))[:, 2, :] = x[:, 0:8]",
         ),
-        *_each(
+        *each(
             SCRATCH,
             *("nl.store(s[i, 31 - j], y)", "nl.store(s[2 * h, j], y[0:32, :])"),
             *("nl.store(s[h + 32, 2 * k], y[0:32, 0:16])", "nl.store(s[5:9], y[0:4, :])"),
@@ -57,7 +58,7 @@ MODELLED = {
             "nl.store(s[i, j - 4], y, mask=(j >= 4) & (i < 9))",
             after="\nr = nl.load(s)",
         ),
-        *_each(
+        *each(
             BLOCKS,
             "for n in nl.affine_range(3):\n    t[n] = nl.add(x, 1.0 * n)\nr = nl.add(t[0], t[2])",
             "for n in range(3):\n    t[n, i, j] = nl.multiply(x[i, j], 2.0)\nr = t[1]",
@@ -68,7 +69,7 @@ MODELLED = {
         ),
     ),
     "emit": (
-        *_each(
+        *each(
             SEVENS,
             *("r[...] = nl.add(x, y)", "r[0:32] = nl.multiply(x[0:32], 2.0)", "r[...] = x"),
             "q = nl.add(x, y)\nr[...] = q\nr[:, 0:4] = q[:, 4:8]",
@@ -105,7 +106,7 @@ MODELLED = {
             "mask=(i < 20) & (j < 12))",
             "r[i, j] = nisa.memset((64, 32), 4.0, dtype=nl.float32, mask=(i >= 32))",
         ),
-        *_each(
+        *each(
             PSUM,
             "p += nisa.nc_matmul(x, y)\nr = nl.copy(p)",
             "p += nisa.nc_matmul(x, y)\np += nisa.nc_matmul(y, x)\nr = nl.copy(p)",
@@ -136,7 +137,7 @@ MODELLED = {
         *("r = nl.load(a)", "r = nl.copy(x)", "r = nl.copy(a)", "r = nl.load_transpose2d(a)"),
         *("r = nl.load_transpose2d(a[0:32, 4:20])", "r = nisa.tensor_copy(x)"),
         *("r = nl.load(a[0:1, :])", "r = nl.load(a[:, 0:1])", "r = nl.copy(x[:, 3:4])"),
-        *_each(
+        *each(
             SEVENS,
             "r[i, j] = nl.copy(x, mask=(i < 40))",
             "r[i, j] = nl.copy(x, mask=(i >= 40))",
@@ -150,7 +151,7 @@ MODELLED = {
             "r[...] = r",
             "nisa.tensor_copy_predicated(dst=r, src=x, predicate=nl.greater(x, y))",
         ),
-        *_each(
+        *each(
             SCRATCH,
             "nl.store(s, 3.0)",
             "nl.store(s[i, j], y, mask=(i < 20))",
@@ -166,7 +167,7 @@ MODELLED = {
         *(f"r = nl.{f}(x, axis=1, keepdims=True)" for f in ("sum", "max", "min")),
         *(f"r = nl.{f}(x.reshape((64, 4, 8)), axis=2)" for f in ("sum", "max")),
         "r = nl.sum(x.reshape((64, 4, 8)), axis=2, keepdims=True)",
-        *_each(
+        *each(
             "r = nl.full((64, 1), 7.0, dtype=nl.float32)\n",
             *(f"r[...] = nl.{f}(x, axis=1, keepdims=True)" for f in ("sum", "max", "min")),
             *(
@@ -175,6 +176,16 @@ MODELLED = {
                 for mask in ("(i < 32)", "(j < 20)", "(j >= 3)", "(i >= j)", "(i < 20) & (j < 3)")
             ),
         ),
+    ),
+    "deep": each(
+        "q = nl.full((64, 3, 3, 3, 3, 3), 1.0, dtype=nl.float32)\n"
+        "q[:, 0:2, 1:3, 0:2, 1:3, 0:2] = x.reshape((64, 2, 2, 2, 2, 2))\n",
+        "r = nl.add(q[:, 0:2, 0:2, 0:2, 0:2, 0:2], 1.0)",
+        "r = nl.multiply(q[:, 1:3, 0:2, 1:3, 0:2, 1:3], q[:, 0:2, 1:3, 0:2, 1:3, 0:2])",
+        "r = nl.copy(q[0:32, 0:1, 1:3, 0:2, 1:3, 0:2])",
+        "r = nl.copy(q[0:1, 0:2, 1:3, 0:2, 1:3, 0:2])",
+        "q[:, 1:3, 0:2, 1:3, 0:2, 1:3] = nl.add(q[:, 0:2, 1:3, 0:2, 1:3, 0:2], 2.0)\nr = q",
+        "q[:, 1:3, 0:2, 1:3, 0:2, 1:3] = 5.0\nr = q",
     ),
 }
 RECORDED = {
@@ -211,7 +222,7 @@ RECORDED = {
         "r = nl.ndarray((32, 32), nl.float32, buffer=nl.psum, lazy_initialization=True)\n"
         "r += nisa.nc_matmul(x, y)",
         "r = nl.ndarray((64, 32), nl.float32, lazy_initialization=True)",
-        *_each(
+        *each(
             "r = nl.ndarray(",
             "(2, nl.par_dim(32), 8), nl.float32, buffer=ncc.sbuf.mod_alloc(base_addr=64, "
             "base_partition=32, num_free_tiles=(2,)))\n",
@@ -270,7 +281,7 @@ RECORDED = {
         ),
     ),
     "moving": (
-        *_each(
+        *each(
             SCRATCH,
             "nisa.dma_copy(dst=s, src=y)",
             "nisa.dma_copy(dst=s[0:32, :], src=y[32:64, :])",
@@ -330,7 +341,7 @@ RECORDED = {
         "r = nl.copy(x[i, j + 1], mask=(j < 31))",
         *("r = nisa.dma_transpose(a)", "r = nisa.dma_transpose(a, axes=(1, 0))"),
         *("r = nisa.dma_transpose(a, dtype=nl.bfloat16)", "r = nl.copy(x, mask=(i > 100))"),
-        *_each(
+        *each(
             SEVENS,
             "r[0:4] = x[1:5]",
             "r[...] = x[:, 0:1]",
@@ -375,426 +386,45 @@ RECORDED = {
         "n = nl.load(a[0:1, 0:1], dtype=nl.int32)\nr = nl.full((64, 32), 7.0, nl.float32)\n"
         "r[:, nl.ds(n, 4)] = nl.add(x[:, 0:4], 1.0)",
     ),
-}
-
-_MASKS = ("i < 20", "i >= 40", "j < 20", "(i < 9) & (j >= 3)", "i >= j", "(i == 5) | (j < 3)")
-_CALLS = (
-    *("activation(op=np.exp, data=x{})", "activation(np.exp, x, bias=y[:, 0:1], scale=2.0{})"),
-    *("activation(np.exp, x, scale=y[:, 1:2]{})", "tensor_tensor(x, y, np.add{})"),
-    *("tensor_scalar(x, np.add, 1.0{})", "tensor_scalar(x, np.add, y[:, 0:1]{})"),
-    "tensor_scalar(x, np.subtract, 1.0, reverse0=True, op1=np.multiply, operand1=y[:, 0:1]{})",
-    "scalar_tensor_tensor(data=x, op0=np.add, operand0=y[:, 0:1], op1=np.add, operand1=y{})",
-    *("tensor_tensor_scan(x, y, 0, np.multiply, np.add{})", "reciprocal(x{})"),
-    *("tensor_tensor_scan(x, y, x[:, 0:1], np.multiply, np.add{})", "dropout(x, 0.5{})"),
-    *("bn_stats(x{})", "max8(src=x{})", "nc_find_index8(data=x, vals=y[:, 0:8]{})"),
-    "nc_match_replace8(data=x, vals=y[:, 0:8], imm=0.0{})",
-    *("tensor_copy(x{})", "nc_transpose(x{})", "tensor_reduce(np.add, x, axis=1{})"),
-    "tensor_reduce(np.max, x, axis=1, negate=True, keepdims=True{})",
-    *("tensor_partition_reduce(np.add, x{})", "iota(2 * i - j + 3, dtype=nl.int32{})"),
-    "affine_select(pred=i > j, on_true_tile=x, on_false_value=1.0{})",
-    "affine_select(pred=(i > j) & (j != 4), on_true_tile=x, on_false_value=1.0{})",
-    *("memset((64, 32), 2.0, dtype=nl.float32{})", "nc_matmul(x, y{})"),
-    "range_select(on_true_tile=x, comp_op0=np.greater_equal, comp_op1=np.less, bound0=y[:, 0:1], "
-    "bound1=y[:, 1:2], reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_op=np.max, "
-    "reduce_res=w{})",
-    "activation_reduce(np.exp, x, reduce_op=np.add, reduce_res=w{})",
-    "tensor_scalar_reduce(data=x, op0=np.add, operand0=1.0, reduce_op=np.add, reduce_res=w{})",
-)
-_STATEMENTS = (
-    "nisa.select_reduce(dst=r, predicate=nl.greater(x, y), on_true=x, on_false=2.0{})",
-    "nisa.tensor_copy_predicated(dst=r, src=x, predicate=nl.greater(x, y){})",
-    "nisa.tensor_copy_predicated(dst=r, src=3.0, predicate=nl.greater(x, y), reverse_pred=True{})",
-    "nisa.nc_stream_shuffle(src=x, dst=r, shuffle_mask=[*range(31, -1, -1)]{})",
-    "nisa.nc_stream_shuffle(src=x[0:1], dst=r, shuffle_mask=[0] * 32{})",
-    "nisa.tensor_copy_dynamic_dst(dst=r, src=x{})",
-    "nl.store(s, x{})",
-)
-_W = "w = nl.ndarray((64, 1), nl.float32)\n"
-RECORDED["isa"] = (
-    *(
-        f"{_W if 'res=w' in call else ''}r = nisa.{call.format(more)}"
-        for call in _CALLS
-        for more in ("", *(f", mask={mask}" for mask in _MASKS), ", dtype=nl.bfloat16")
-        if "dtype" not in call or "dtype" not in more
-    ),
-    *(
-        SEVENS + (SCRATCH if "(s," in call else "") + call.format(f", mask={mask}" if mask else "")
-        for call in _STATEMENTS
-        for mask in ("", *_MASKS)
-    ),
-    *(
-        f"r = nisa.{call}"
-        for call in (
-            *("nc_matmul(x, y, is_stationary_onezero=True)", "nc_matmul(x[:, 0:1], y)"),
-            *(
-                "nc_matmul(x, y[:, 0:1], tile_position=(0, 0), tile_size=(64, 32))",
-                "nc_matmul(x, x)",
-            ),
-            *("nc_matmul(nisa.nc_transpose(x), nisa.nc_transpose(y))", "nc_matmul(3.0, y)"),
-            *("nc_matmul(x.reshape((64, 4, 8)), y)", "nc_matmul(x, y.reshape((64, 4, 8)))"),
-            *("nc_matmul(x[i < 40], y)", "nc_matmul(x[j < 9], y)", "nc_matmul(x, y[i >= 3])"),
-            *("nc_matmul(x[i < 40], y[i >= 20])", "nc_matmul(x[i < 9], y[i >= 20])"),
-            *("nc_matmul(x[i < j], y)", "nc_matmul(x[j < 9], y[j >= 3], mask=i < 33)"),
-            *(
-                "nc_matmul(x, y, mask=(i < 40))",
-                "nc_matmul(x[i < 99], y)",
-                "nc_matmul(x[j > 99], y)",
-            ),
-            *(
-                "nc_matmul(x[i, k], y[i, j], mask=(k < 9))",
-                "nc_matmul(x[i, k], y[i, j], mask=k < j)",
-            ),
-            *("nc_matmul(x[i, k], y[i, j], mask=(i < k))", "nc_transpose(x, dtype=nl.bfloat16)"),
-            *("nc_transpose(x, engine=nisa.vector_engine)", "nc_transpose(x[:, 0:1])"),
-            *(
-                "nc_transpose(x.reshape((64, 4, 8)))",
-                "nc_transpose(nl.zeros((64, 129), nl.float32))",
-            ),
-            *(
-                "nc_transpose(nl.zeros((64, 128), nl.float32))",
-                "nc_transpose(nisa.nc_transpose(x))",
-            ),
-            *(
-                "tensor_reduce(np.add, x.reshape((64, 4, 8)), axis=1)",
-                "tensor_reduce(np.add, x, 0)",
-            ),
-            *(
-                "tensor_reduce(np.add, x.reshape((64, 4, 8)), axis=2)",
-                "tensor_reduce(np.add, x, 2)",
-            ),
-            *(
-                "tensor_reduce(np.add, x.reshape((64, 4, 8)), axis=(1, 2))",
-                "tensor_reduce(np.add, x, ())",
-            ),
-            *(
-                "tensor_reduce(np.add, x.reshape((64, 4, 8)), axis=[1])",
-                "tensor_reduce(np.add, x, -1)",
-            ),
-            "tensor_reduce(np.add, x.reshape((64, 4, 8)), axis=1, keepdims=True)",
-            "tensor_reduce(np.add, x.reshape((64, 2, 2, 8)), axis=(1, 3))",
-            "tensor_reduce(np.add, x.reshape((64, 2, 2, 8)), axis=2, keepdims=True)",
-            *("iota(5, dtype=nl.int32)", "iota(j, dtype=nl.int32)", "iota('a', dtype=nl.int32)"),
-            *(
-                "iota(i, dtype=nl.float32)",
-                "affine_select(True, x, 1.0)",
-                "affine_select(False, x, 1.0)",
-            ),
-            *("affine_select(i < 3, nisa.nc_transpose(x), 1.0)", "affine_select(3, x, 1.0)"),
-            *("affine_select((i < 3) | (j > 4), x, 1.0)", "memset((64,), 2.0, nl.float32)"),
-            *(
-                "memset((64, 8), 2, nl.int32, engine=nisa.vector_engine)",
-                "memset((64, 0), 2, nl.int32)",
-            ),
-            *(
-                "sequence_bounds(segment_ids=x)",
-                "bn_aggr(nisa.bn_stats(x))",
-                "tensor_tensor(x, 3, np.add)",
-            ),
-            *("tensor_tensor(x, y[0:1], np.add)", "tensor_tensor(x, y[:, 0:1], np.add)"),
-            *("tensor_tensor(x, nisa.nc_transpose(y)[0:32], np.add)", "tensor_tensor(x, y, 'add')"),
-            *("tensor_tensor(x[0:32], nisa.nc_matmul(x, y), np.power)", "tensor_scalar(x, np.add)"),
-            "tensor_tensor(nisa.nc_matmul(x, y), nisa.nc_matmul(y, x), np.add)",
-            "tensor_tensor(x, y, np.add, np.add, op=np.add)",
-            "local_gather(x, nl.ndarray((64, 2), nl.uint16), 1)",
-            "local_gather(x, nl.zeros((64, 2), nl.uint16), 2, 8)",
-            "local_gather(x, nl.zeros((64, 2), nl.uint16), mask=i < 3)",
-            "dma_transpose(a.reshape((2, 4, 8, 32)))",
-            "dma_transpose(a.reshape((64, 4, 8)))",
-            "dma_transpose(a.reshape((64, 1, 4, 8)), axes=(3, 1, 2, 0))",
-            "dma_transpose(a[i, j], mask=i < 20)",
-            "dma_transpose(a[i, j], mask=i > 100)",
-        )
-    ),
-)
-_ROW, _COLUMN, _CUBE = "y[0:1, :]", "y[:, 3:4]", "x.reshape((64, 4, 8))"
-RECORDED["functions"] = (
-    *(
-        f"r = nl.{name}({first}, {second})"
-        for name in ("add", "subtract", "divide", "power", "maximum", "greater", "bitwise_and")
-        for first, second in (
-            *(("x", "y"), ("x", "2.0"), ("2.0", "x"), ("x", _ROW), (_ROW, "x"), ("x", _COLUMN)),
-            *((_COLUMN, "x"), (_CUBE, "y[:, 0:8]"), (_CUBE, _COLUMN), ("2", "3"), ("x", "y[0:32]")),
-            *(("nisa.nc_matmul(x, y)", "x[0:32]"), ("x[0:32]", "nisa.nc_matmul(x, y)")),
-            ("nisa.nc_matmul(x, y)", "nisa.nc_matmul(y, x)"),
-        )
-    ),
-    *(
-        f"r = nl.{name}(x, {second}, mask={mask})"
-        for name in ("add", "divide", "power", "less", "logical_or")
-        for second in ("y", "2.0", _COLUMN)
-        for mask in _MASKS[:5]
-    ),
-    *(
-        f"r = nl.{name}({given})"
-        for name in (
-            "exp",
-            "sqrt",
-            "square",
-            "negative",
-            "logical_not",
-            "gelu",
-            "softplus",
-            "invert",
-        )
-        for given in ("x", "nisa.nc_matmul(x, y)", "x, mask=i < 20", "x, mask=i < j", "3.0")
-    ),
-    *(
-        f"r = nl.{call}"
-        for call in (
-            *("where(x > y, x, y)", "where(x > y, 1.0, 2.0)", "where(x > y, x[:, 0:1], y)"),
-            *("where(x > y, 1.0, y)", "where(x, y, 0.0, dtype=nl.bfloat16)", "where(1, x, y)"),
-            *("where(x > y, x, y, mask=i < j)", "where(x > y, x, y, mask=i < 20)"),
-            *("broadcast_to(x[0:1, :], shape=(64, 32))", "broadcast_to(x[:, 0:1], shape=(64, 32))"),
-            *("broadcast_to(x, shape=(64, 2, 32))", "broadcast_to(x, shape=(32, 32))"),
-            *("load(a[0:1, :].broadcast_to((64, 32)))", "load(a[:, 0:1].broadcast_to((64, 4)))"),
-            *("expand_dims(x, 1)", "expand_dims(x, 2)", "expand_dims(x, -1)", "expand_dims(x, 0)"),
-            *(
-                "copy(x.expand_dims((1, 2)))",
-                "copy(x.reshape((-1, 32)))",
-                "copy(x.reshape(64, 2, -1))",
-            ),
-            *("copy(x.reshape((32, 64)))", "copy(x.reshape((2048,)))", "copy(x.view(nl.int32))"),
-            *(
-                "copy(x.view(nl.bfloat16))",
-                "copy(x[:, 0].reshape((64,)))",
-                "copy(x[:, 0:1].reshape((64,)))",
-            ),
-            *(
-                "copy(x.assert_shape((64, 32)))",
-                "copy(x.assert_shape((64, 31)))",
-                "copy(x.as_tile())",
-            ),
-            *("matmul(x, y)", "matmul(x, nl.transpose(y))", "matmul(x, y, transpose_x=True)"),
-            *(
-                "matmul(x, y[0:32, :])",
-                "matmul(x, y, transpose_x=True, mask=j < 9)",
-                "transpose(x)",
-            ),
-            *("transpose(x, dtype=nl.bfloat16)", "transpose(x, mask=i < 20)", "softmax(x, axis=1)"),
-            *(
-                "softmax(x, axis=-1, compute_dtype=nl.bfloat16)",
-                "softmax(x, axis=0)",
-                "var(x, axis=1)",
-            ),
-            *("rms_norm(x, y[0:1, :], axis=1, n=32)", "rms_norm(x, y, axis=1, n=32, epsilon=0.5)"),
-            *(
-                "mean(x, axis=1)",
-                "mean(x, axis=1, dtype=nl.bfloat16)",
-                "mean(x, axis=1, mask=j < 9)",
-            ),
-            *(
-                "mean(x, axis=1, mask=i < j)",
-                "mean(x.reshape((64, 4, 8)), axis=(1, 2))",
-                "mean(x, 0)",
-            ),
-            *(
-                "var(x, axis=1, mask=j < 9)",
-                "all(x, axis=1)",
-                "prod(x, axis=1)",
-                "sum(x, axis=(1,))",
-            ),
-            *(
-                "rand((64, 8))",
-                "rand((64, 8), dtype=nl.bfloat16)",
-                "dropout(x, 0.5)",
-                "dropout(x, 2)",
-            ),
-            *("dropout(x, y[:, 0:1])", "mod(x, y)", "fmod(x, 3.0)", "mod(x, 3.0, mask=i < j)"),
-            "gather_flattened(x, nl.zeros((64, 4), nl.uint32))",
-        )
-    ),
-    *_each(
-        SEVENS,
+    "emit": (
         *(
-            "r += y[0:1, :]",
-            "r += y[:, 0:1]",
-            "r -= 1.0",
-            "r *= nisa.nc_transpose(nl.transpose(x))",
+            f"r = nl.full((64, 32), 7.0, dtype=nl.float32)\nq = {call}\nr[...] = q\n{then}"
+            for call in ("nl.add(x, y, mask=i < 32)", "nl.add(x, y)", "nl.copy(x, mask=i < j)")
+            for then in (
+                *(
+                    "r = nl.add(r, q)",
+                    "r[...] = 1.0\nr = nl.add(q, 1.0)",
+                    "r = nl.add(q[:, 3:9], 1.0)",
+                ),
+                *(
+                    "q[...] = 2.0",
+                    "q[0:32] = 2.0\nr = nl.add(q, r)",
+                    "q += 1.0\nr = nl.add(r, 1.0)",
+                ),
+            )
         ),
-        *("r[0:32] += nisa.nc_matmul(x, y)", "r /= y", "r += y[0:32]", "r **= 2.0", "r &= y"),
-        *("r[i, j] += nl.add(x, y, mask=i < 20)", "r[i, j] += nl.add(x, y, mask=i < j)"),
+        *(
+            f"{PSUM}{first}\n{then}\nr = nl.copy(p)"
+            for first in (
+                *("p += nisa.nc_matmul(x, y, mask=k < 9)", "p += nisa.nc_matmul(x[i, j], y)"),
+                *("p += nisa.nc_matmul(x[j < 9], y)", "p[0:9] += nisa.nc_matmul(x[:, 0:9], y)"),
+                *("q = nisa.nc_matmul(x, y)\np += q\np += q", "p[...] = nisa.nc_matmul(x, y)"),
+                *("p += nisa.nc_matmul(x[h < j], y)", "p[:, 3:9] += nisa.nc_matmul(x, y[:, 3:9])"),
+            )
+            for then in (
+                *("p += nisa.nc_matmul(y, x)", "p += nisa.nc_matmul(x[j < 4], y)", "p += x[0:32]"),
+                *("p[:, 0:5] += nisa.nc_matmul(x, y[:, 0:5])", "p *= 2.0"),
+            )
+        ),
     ),
-)
-_LOOPS = """s = nl.ndarray((4, 64, 32), dtype=nl.float32, buffer=nl.shared_hbm)
-for n in nl.{}(4):
-    """
-RECORDED["loops"] = (
-    *(
-        before + _LOOPS.format(loop) + body + after
-        for loop in ("affine_range", "sequential_range", "static_range")
-        for before, body, after in (
-            ("", "nl.store(s[n], nl.add(x, n))", "\nr = x"),
-            (SEVENS, "r[...] = nl.add(r, x)", ""),
-            (SEVENS, "r += x", ""),
-            (SEVENS, "r[:, n : n + 1] = x[:, n : n + 1]", ""),
-            (SEVENS, "r[:, n + 1 : n + 2] = r[:, n : n + 1]", ""),
-            (SEVENS, "r[:, n : n + 2] = nl.add(r[:, n : n + 2], 1.0)", ""),
-            (SEVENS, "r[i, j] = nl.copy(x, mask=j < n)", ""),
-            (SEVENS, "r[i, j] = nl.copy(x, mask=i + n < 40)", ""),
-            (
-                "",
-                "r = nl.loop_reduce(nl.add(x, n), op=np.add, loop_indices=[n], dtype=nl.float32)",
-                "",
-            ),
-            ("", "r = nl.loop_reduce(x, op=np.max, loop_indices=[n], dtype=nl.float32)", ""),
-            (
-                "",
-                "r = nl.loop_reduce(x, op=np.add, loop_indices=[n], dtype=nl.float32, mask=i < 20)",
-                "",
-            ),
-            (
-                "",
-                "t = nl.add(x, n)\n    nl.store(s[n], t)\n    nl.store(s[n, 0:32], t[32:64])",
-                "\nr = x",
-            ),
-            (PSUM, "p += nisa.nc_matmul(x, y)", "\nr = nl.copy(p)"),
-            (PSUM, "p[...] = nisa.nc_matmul(x, y)\n    nl.store(s[n, 0:32], p)", "\nr = x"),
-            ("", "nl.store(s[n, i, j], x, mask=n * 16 + i < 50)", "\nr = x"),
-            ("", "nl.store(s[0], nl.load(s[3]))", "\nr = x"),
-            ("", "nl.store(s[n + 1], x)", "\nr = x"),
-        )
+    "columns": each(
+        "c = nl.arange(64)\nq = nl.zeros((64,), nl.float32)\n",
+        *(f"r = nl.add(q, 1.0, mask={mask})" for mask in ("c < 20", "c >= 40", "c != 3")),
+        *(f"r = nisa.affine_select({test}, q, 1.0)" for test in ("c < 3", "c >= 9", "c == 4")),
+        *("q[0:32] = 1.0\nr = q", "q[c] = nl.add(q, 1.0, mask=c != 3)\nr = q", "r = nl.exp(q)"),
+        *("r = nl.load(a[:, 0])", "r = nl.load(a[c, 0])", "q[...] = nl.load(a[:, 3])\nr = q"),
+        *("r = nl.add(q, x[:, 0:1])", "r = nl.add(x, q)", "r = nisa.tensor_scalar(x, np.add, q)"),
+        *("q[c] = nl.copy(q, mask=(c < 9) | (c > 60))\nr = q", "r = q.reshape((64, 1, 1))"),
+        "t = nl.zeros((2, nl.par_dim(64)), nl.float32)\nt[0] = q\nt[1] += 1.0\nr = t[1]",
     ),
-    *_each(
-        "for n in nl.affine_range(2):\n    for m in nl.affine_range(3):\n        ",
-        "r = nl.loop_reduce(nl.add(x, n * m), op=np.add, loop_indices=[n, m], dtype=nl.float32)",
-        "q = nl.loop_reduce(nl.add(x, n * m), op=np.add, loop_indices=[m], dtype=nl.float32)\n"
-        "    r = nl.loop_reduce(q, op=np.add, loop_indices=[n], dtype=nl.float32)",
-    ),
-    "for n in nl.affine_range(1, 9, 3):\n    r = nl.add(x, n)",
-    "for n in nl.affine_range(0):\n    r = nl.add(x, n)\nr = x",
-    "t = nl.zeros((4, nl.par_dim(64), 32), nl.float32)\nfor n in nl.affine_range(4):\n"
-    "    t[n] = nl.add(x, n)\nfor n in nl.affine_range(4):\n    r = nl.add(t[n], 1.0)",
-    "t = nl.zeros((4, nl.par_dim(64), 32), nl.float32)\nfor n in nl.affine_range(4):\n"
-    "    t[n, i, j] = nl.add(x, n, mask=(n * 16 + j < 40))\nr = nl.copy(t[3])",
-)
-RECORDED["indices"] = (
-    *(
-        f"r = nisa.iota({expression}, dtype=nl.int32)"
-        for expression in (
-            *(
-                "i + j",
-                "i - j",
-                "3 * i",
-                "j * 2 + i",
-                "5 - i",
-                "-j",
-                "i * 1 + 0",
-                "j[:, 3:9]",
-                "j[0:1]",
-            ),
-            *(
-                "j[:, 1:20:3]",
-                "j[0, None, 2:5]",
-                "i[5:9] + j",
-                "i[..., None] + j",
-                "i[3] + j",
-                "4 * j // 2",
-            ),
-            *(
-                "j // 32",
-                "(j + 32) // 32",
-                "(8 * i + 3) % 4",
-                "j % 32",
-                "(j + 33) % 64",
-                "j // 3",
-                "j % 5",
-            ),
-            *(
-                "j // 0",
-                "j % -2",
-                "i * j",
-                "i * 2 * j[:, 0:1]",
-                "j + 1.5",
-                "j[0, 40]",
-                "j[0, -1:]",
-                "j[0, 0, 0]",
-            ),
-            *(
-                "nl.arange(3, 9)[None, :]",
-                "nl.arange(3, 20, 5)[None, :]",
-                "nl.arange(9, 3)[None, :]",
-            ),
-            *("nl.arange(1.5)", "nl.arange()", "nl.arange(1, 2, 3, 4)", "nl.arange(1)[:, None]"),
-            *(
-                "nl.arange(5)",
-                "nl.mgrid[0:4, 0:8].p",
-                "nl.mgrid[0:4, 2:8].x",
-                "nl.mgrid[0:4, 0:8].y",
-            ),
-            *(
-                "nl.mgrid[0:4, 0:2, 3:8].y",
-                "nl.mgrid[0:4][0]",
-                "nl.mgrid[4, 5]",
-                "nl.mgrid[0:4:2, 0:9:3].x",
-            ),
-            *(
-                "i + nl.arange(3)[None, :]",
-                "i.reshape((64, 1, 1)) + j",
-                "i.reshape((32, 2))",
-                "nl.arange(64) + i",
-            ),
-            *(
-                "j.expand_dims(0)",
-                "j.expand_dims(1)",
-                "j.expand_dims(-1)",
-                "j + nl.arange(31)[None, :]",
-            ),
-        )
-    ),
-    *(
-        f"r = nl.add(x, 1.0, mask={mask})"
-        for mask in (
-            *(
-                "i < 0",
-                "i < 1",
-                "i <= 31",
-                "i < 32",
-                "i < 33",
-                "i > 31",
-                "i >= 32",
-                "i > 62",
-                "i >= 64",
-            ),
-            *(
-                "j == 4",
-                "j != 4",
-                "i == 33",
-                "(i < 40) & (i >= 32)",
-                "(j > 3) & (j < 9)",
-                "~(j > 3)",
-            ),
-            *(
-                "~((i < 3) & (j < 4))",
-                "(i < 3) | (i > 60)",
-                "(j < 3) | (j > 5)",
-                "i + j < 20",
-                "j - i >= 0",
-            ),
-            *(
-                "2 * j < 9",
-                "3 * j >= 10",
-                "40 - i > 8",
-                "i * 32 + j < 100",
-                "i - 2 * j == 3",
-                "i - 2 * j != 3",
-            ),
-            *(
-                "True",
-                "False",
-                "3",
-                "'a'",
-                "(i < 3) & True",
-                "k < 9",
-                "h < 9",
-                "h + k < 20",
-                "i < j + 100",
-            ),
-            *(
-                "(i < 40) & (i + j < 20)",
-                "(i + j < 90) & (i - j < 10)",
-                "nl.arange(64) < 3",
-                "x > 3",
-            ),
-        )
-    ),
-)
+}

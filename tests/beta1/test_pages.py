@@ -21,6 +21,7 @@ from nkic.compiler.pipeline import compile_source
 from nkic.compiler.request import parse_options, request_for
 from nkic.program.text import program_text
 from tests.beta1.bodies import MODELLED, RECORDED
+from tests.beta1.calls import CALLS
 from tests.beta1.model import Model
 from tests.harness.bless import blessing, compare_file, short_sum
 
@@ -43,7 +44,8 @@ TAIL = "    out = nl.ndarray(r.shape, dtype=r.dtype, buffer=nl.shared_hbm)\n    
 RNG = np.random.default_rng(7)
 INPUTS = {name: RNG.integers(1, 9, (64, 32)).astype(np.float32) for name in "ab"}
 SUBJECTS = {
-    name: [*MODELLED.get(name, ()), *RECORDED.get(name, ())] for name in {**MODELLED, **RECORDED}
+    name: [*MODELLED.get(name, ()), *RECORDED.get(name, ()), *CALLS.get(name, ())]
+    for name in {**MODELLED, **RECORDED, **CALLS}
 }
 EVERY = [(name, at) for name, bodies in SUBJECTS.items() for at in range(len(bodies))]
 DEFAULTS = re.compile(
