@@ -241,6 +241,10 @@ FUNCTIONS = (
         *("r[0:32] += nisa.nc_matmul(x, y)", "r /= y", "r += y[0:32]", "r **= 2.0", "r &= y"),
         *("r[i, j] += nl.add(x, y, mask=i < 20)", "r[i, j] += nl.add(x, y, mask=i < j)"),
     ),
+    "r = nl.add(nisa.nc_matmul(x, y[:, 0:16]), nisa.nc_matmul(y, x[:, 0:16]))",
+    "r = nl.maximum(nisa.nc_matmul(x, y[:, 0:16]), 2.0)",
+    *("r = nl.load(a.reshape(2048)[0:128])", "r = nl.copy(x.reshape((64, 4, 8), 2))"),
+    *("r = nl.copy(x.reshape(64, 32))", "r = nl.copy(x.reshape(shape=(64, 4, -1)))"),
 )
 _LOOPS = """s = nl.ndarray((4, 64, 32), dtype=nl.float32, buffer=nl.shared_hbm)
 for n in nl.{}(4):
@@ -441,5 +445,19 @@ INDICES = (
             ),
         )
     ),
+    *(
+        f"r = nisa.iota({expression}, dtype=nl.int32)"
+        for expression in (
+            *(
+                "i * nl.arange(2)[None, :]",
+                "nl.arange(2)[None, :] // 3",
+                "nl.arange(2)[None, :] % 2",
+            ),
+            *("(nl.arange(2)[None, :] + 2) // 3", "i * nl.arange(1)[None, :]"),
+        )
+    ),
+    "r = nisa.nc_matmul(x[i < 40][j < 9], y)",
+    "r = nisa.nc_matmul(x[i < 40][i >= 9], y[j < 20][j >= 3])",
 )
+
 CALLS = {"isa": ISA, "functions": FUNCTIONS, "loops": LOOPS, "indices": INDICES}

@@ -52,7 +52,7 @@ def values(index: indices.Index) -> Addresses:
 
 
 def axes_of(number: int) -> frozenset[int]:
-    return frozenset([100 + number])
+    return frozenset([-1 - number])
 
 
 # ---- keys ----------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def one_key(view: View, axes: access.Axes, ours: Any, parts: list[Any]) -> int:
             elif axis == -2:
                 assert found.axes[dim] == frozenset()
             elif sizes[dim] > 1:
-                assert found.axes[dim] and not found.axes[dim] & {100, 101, 102}
+                assert found.axes[dim] and not found.axes[dim] & {-1, -2, -3}
     beyond = {n for n, w in enumerate(wanted) if w.min() < 0 or w.max() >= SHAPE[n]}
     assert {one.axis for one in found.outside} == beyond
     for one in found.outside:
