@@ -25,7 +25,7 @@ BUDGET = {
     "source": (5_927, 14),
     "program": (1_734, 5),
     "interpret": (16_171, 45),
-    "language": (14_392, 44),
+    "language": (14_401, 44),
     "specialise": (4_417, 12),
     "compiler": (9_244, 22),
     "prove": (2_870, 8),

@@ -147,7 +147,7 @@ ROOMS = {
     ),
     "beta1": Room(
         ("language/beta1/*.py",),
-        (*(f"{U}language/test_beta1{part}.py" for part in ("", "_api", "_repeated")),
+        (*(f"{U}language/test_beta1{part}.py" for part in ("", "_access", "_api", "_repeated")),
          *_in("tests/beta1"), "tests/test_files.py"),
         own=True,
     ),

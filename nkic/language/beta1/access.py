@@ -114,7 +114,7 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
         return item
     if isinstance(item, slice):
         start, stop = _edge(item.start, size, 0), _edge(item.stop, size, size)
-        return slice(start, stop, _edge(item.step, size, 1))
+        return slice(start, stop, _step(item.step, axis))
     if isinstance(item, DynamicSlice):
         return _ds(item, tile_of)
     source = tile_of(item)
@@ -152,6 +152,17 @@ def _edge(value: Any, size: int, default: int) -> int:
         raise KernelError("bad-index", text, help=help)
     number = int(index)
     return number + size if number < 0 else number
+
+
+def _step(value: Any, axis: int) -> int:
+    step = _edge(value, 0, 1)
+    if step < 1:
+        raise KernelError(
+            "bad-index",
+            f"the step of a slice of dimension {axis} must be at least 1, not {step}",
+            help="count down with an index: `last - nl.arange(n)`",
+        )
+    return step
 
 
 # ---- slices and ints -----------------------------------------------------------------------------
@@ -231,7 +242,7 @@ def _sliced_dim(view: View, axes: Axes, axis: int, part: slice) -> tuple[int, _D
 
 def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
     start, stop, step = part.start, part.stop, part.step
-    if step < 1 or start >= stop:
+    if start >= stop:
         raise KernelError(
             "empty-slice",
             f"slice {start}:{stop}:{step} of dimension {axis} has no elements; shape is "
