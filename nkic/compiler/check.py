@@ -217,11 +217,43 @@ def _memory(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | 
     return f"load it first: {made}; nisa.dma_copy(dst=tile, src={tile.name})"
 
 
+def _promoted(program: Program, instruction: Instruction, _: _Tile, __: _Tile | None) -> str:
+    """Advise on a result of Beta 1 that has not the type of its operand, but a promoted one.
+
+    Its values were converted, so that `.view()` would read bits that the kernel does not mean.
+    """
+    if _profile(program) is not Profile.BETA1:
+        return ""
+    made = {tile.view.tensor for tile in _tiles(instruction)}
+    for maker in chain(*map(instructions, program.cores)):
+        result, source = _tile(maker, "dst"), _tile(maker, maker.row.first)
+        if result is None or source is None or result.view.tensor not in made:
+            continue
+        is_new = result.view.tensor.at.primary == maker.at.primary
+        if not is_new or source.view.dtype is result.view.dtype:
+            continue
+        op, second, swap = maker.row.stages[0]
+        other, of = str(maker.operand(second)), f"the number {maker.operand(second)}"
+        if (tile := _tile(maker, second)) is not None:
+            other, of = tile.name, tile.view.dtype.name
+        parts = [source.name, other]
+        if swap and maker.attribute(swap):
+            parts.reverse()
+        call, dtype = f"nl.{maker.attribute(op)}", source.view.dtype.name
+        return (
+            f"`{result.name}`, {call} of {dtype} and {of}, is {result.view.dtype.name}: write "
+            f"{call}({', '.join(parts)}, dtype=nl.{dtype})"
+        )
+    return ""
+
+
 _ADVISORS: dict[str, Callable[[Program, Instruction, _Tile, _Tile | None], str]] = {
     "partition-mismatch": _partitions,
     "element-count-mismatch": _elements,
     "operand-shape": _column,
     "buffer-not-allowed": _memory,
+    "bitvec-dtype": _promoted,
+    "dtype-mismatch": _promoted,
 }
 
 

@@ -471,6 +471,27 @@ def test_a_result_has_the_type_of_the_table_of_promotion(expression: str, wanted
     result(f"x = nl.load(a)\n{body}{STORE}nl.store(out, x)")
 
 
+@pytest.mark.parametrize(
+    ("expression", "advice"),
+    [
+        ("(u + 1) & 7", "nl.add of uint32 and the number 1, is float32: write nl.add(u, 1, {})"),
+        ("(7 - u) ^ 3", "the number 7, is float32: write nl.subtract(7, u, {})"),
+        ("(u + i) ^ 3", "nl.add of uint32 and int32, is float32: write nl.add(u, i, {})"),
+        ("nl.matmul(h, h * 0.3, transpose_x=True)", "is float32: write nl.multiply(h, 0.3, {})"),
+    ],
+)
+def test_the_type_of_a_promoted_result_is_advised_not_a_view(expression: str, advice: str) -> None:
+    tiles = "".join(
+        f"{name} = nl.ndarray((4, 6), dtype=nl.{dtype})\n{name}[...] = 1\n"
+        for name, dtype in (("u", "uint32"), ("i", "int32"), ("h", "bfloat16"))
+    )
+    dtype = "bfloat16" if "(h" in advice else "uint32"
+    with pytest.raises(nkic.CompileError) as caught:
+        result(f"{tiles}t = {expression}\n{STORE}nl.store(out, nl.load(a))")
+    said = str(caught.value)
+    assert advice.format(f"dtype=nl.{dtype}") in said and "view" not in said
+
+
 def test_what_rounds_nothing_is_written_at_once() -> None:
     """As a load of the type that is stored, or float32 before it is rounded."""
     for call, count in (
