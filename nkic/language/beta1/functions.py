@@ -228,7 +228,10 @@ def _dtype(value: Any) -> DType:
     known = dtypes.find(str(getattr(value, "dtype", "")))
     if known is not None and known.size <= dtypes.FLOAT32.size:
         return known
-    return {bool: dtypes.UINT8, int: dtypes.INT32}.get(type(number(value)), dtypes.FLOAT32)
+    value = number(value)  # a loop's index is an int of a class of its own
+    if isinstance(value, bool):
+        return dtypes.UINT8
+    return dtypes.INT32 if isinstance(value, int) else dtypes.FLOAT32
 
 
 def _binary(name: str, first: Any, second: Any, dtype: DType, mask: Any) -> Any:

@@ -456,6 +456,8 @@ def test_an_assignment_drops_no_rounding(call: str, function: Any, targets: Any)
         ("float16 / np.int16(3)", "float16"),
         ("int8 + True", "int16"),
         ("int8 + np.int64(3)", "int32"),
+        ("int8 * k", "int32"),
+        ("k / bfloat16", "bfloat16"),
         ("float16 / np.float16(3)", "float16"),
         ("uint32 & 3", "uint32"),
         ("nl.power(float16, 0.5)", "float32"),
@@ -467,7 +469,8 @@ def test_an_assignment_drops_no_rounding(call: str, function: Any, targets: Any)
 def test_a_result_has_the_type_of_the_table_of_promotion(expression: str, wanted: str) -> None:
     names = [name for name in DTYPES if re.search(rf"(?<!\.)\b{name}\b", expression)]
     tiles = "".join(f"{n} = nl.ndarray((4, 6), dtype=nl.{n})\n{n}[...] = 1\n" for n in names)
-    body = f"import numpy as np\n{tiles}assert ({expression}).dtype == nl.{wanted}\n"
+    loop = "for k in nl.affine_range(1, 2):\n    "
+    body = f"import numpy as np\n{tiles}{loop}assert ({expression}).dtype == nl.{wanted}\n"
     result(f"x = nl.load(a)\n{body}{STORE}nl.store(out, x)")
 
 
