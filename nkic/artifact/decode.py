@@ -181,7 +181,8 @@ class LayoutReader:
         count = 1 + limits.tensors + 2 * limits.parameters
         records = Records(section, count=count, width=16, largest=limits.record_bytes)
         kinds: Sequence[Callable[[Any], None]] = (
-            *(self._kernel, self._tensor),
+            self._kernel,
+            self._tensor,
             lambda record: self._parameter(record, self.inputs),
             lambda record: self._parameter(record, self.outputs),
             self._placed,
@@ -305,8 +306,15 @@ class CodeReader:
         width = 4 * limits.waits  # twice the longest array, so that our own error is reported
         records = Records(section, count=count, width=width, largest=limits.record_bytes)
         kinds = (
-            *(self._pattern, self._register, self._number, self._form, self._stream),
-            *(self._instruction, self._loop, self._slot, self._moved),
+            self._pattern,
+            self._register,
+            self._number,
+            self._form,
+            self._stream,
+            self._instruction,
+            self._loop,
+            self._slot,
+            self._moved,
         )
         with records.located():
             for record in records:

@@ -120,8 +120,16 @@ LIMITS = Limits()
 # --------------------------------------------------------------------------------------------------
 
 SECTION_VERSION = 2
-# in file order
-SECTIONS = ("layout", "const", "code", "meta", "src", "lines", "debug", "iterations")
+SECTIONS = (
+    "layout",
+    "const",
+    "code",
+    "meta",
+    "src",
+    "lines",
+    "debug",
+    "iterations",
+)  # in file order
 
 
 class Layout(IntEnum):

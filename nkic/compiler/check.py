@@ -14,7 +14,9 @@ from nkic.base.profiles import Profile
 from nkic.base.profiles import find as profile_named
 from nkic.base.source import Span
 from nkic.base.text import plural
+from nkic.machine.dtypes import FLOAT32
 from nkic.machine.operands import Depends, Operand, Violation
+from nkic.machine.operators import ALU
 from nkic.machine.patterns import Dims, bounds, elements, merged, repeats, run
 from nkic.machine.rules import violations
 from nkic.machine.targets import MEMORIES, PARTITIONS
@@ -164,10 +166,20 @@ def _elements(program: Program, instruction: Instruction, tile: _Tile, other: _T
     is_column = tile.free == 1 and tile.partitions == other.partitions
     if is_column and _profile(program) >= Profile.NKI_0_5:
         column = f"{tile.name}.broadcast(1, {other.free})"
-        instead = "`nisa.tensor_scalar` takes it as `operand0`"
-        also = f", or {instead}" if "data2" in instruction.row.operand_index else ""
-        return f"repeat the column with `{column}`{also}"
+        return f"repeat the column with `{column}`{_as_operand0(instruction, tile)}"
     return ""
+
+
+def _as_operand0(instruction: Instruction, tile: _Tile) -> str:
+    """Return what follows "repeat it" for a column that tensor_scalar takes, too, or ""."""
+    name, dtype = tile.operand.name, tile.view.dtype
+    if instruction.row.name != "tensor_tensor" or name not in ("data1", "data2"):
+        return ""
+    is_bitvec = ALU[instruction.attribute("op")].group == "bitvec"
+    if not (dtype.is_integer if is_bitvec else dtype is FLOAT32):
+        return ""
+    swapped = " with reverse0=True" if name == "data1" else ""
+    return f", or `nisa.tensor_scalar` takes it as `operand0`{swapped}"
 
 
 def _column(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | None) -> str:
@@ -177,17 +189,23 @@ def _column(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | 
         return ""
     name = tile.operand.name
     given = dict(zip(instruction.row.attribute_index, instruction.attributes, strict=True))
+    first, result, last = "write ", dst.name, ""
     if name == "scale" or (name == "bias" and instruction.operand("scale") == 1):
-        first, dst = f"leave out `{name}`, and before the call write", data
-        op = "nl.multiply" if name == "scale" else "nl.add"
-    elif name == "operand0" and given.get("op1", "") is None:
-        first, op = "write", f"nl.{given['op0']}"
+        result, op = ("scaled", "multiply") if name == "scale" else ("total", "add")
+        shape = ", ".join(map(str, data.view.shape))
+        first = (
+            f"leave out `{name}`, and before the call write "
+            f"{result} = nl.ndarray(({shape}), dtype=nl.float32, buffer=nl.sbuf); "
+        )
+        last = f", and pass data={result}"
+    elif name == "operand0" and given.get("op1", "") is None and ALU[given["op0"]].arity == 2:
+        op = given["op0"]
     else:
         return ""
     data1, data2 = (tile, data) if given.get("reverse0") else (data, tile)
     text = (
-        f"for a number per element, {first} nisa.tensor_tensor(dst={dst.name}, "
-        f"data1={data1.name}, data2={data2.name}, op={op})"
+        f"for a number per element, {first}nisa.tensor_tensor(dst={result}, "
+        f"data1={data1.name}, data2={data2.name}, op=nl.{op}){last}"
     )
     if tile.partitions == data.partitions:
         return text
@@ -210,11 +228,45 @@ def _memory(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | 
         return f"make `{view.tensor.name}` with buffer=nl.{memory}{last}"
     if view.tensor.on_chip or tile.operand.access.writes or not instruction.row.streams:
         return ""
-    shape = ", ".join(map(str, view.shape))
-    if len(view.shape) < 2 or view.shape[0] > PARTITIONS:
+    source, sizes = tile.name, view.shape
+    if len(sizes) == 1:
+        sizes = (1, *sizes)
+        source = _row_of(view, 1, sizes[1], _profile(program)).removesuffix(".broadcast(0, 1)")
+    shape = ", ".join(map(str, sizes))
+    if sizes[0] > PARTITIONS:
         return f"load it first, at most {PARTITIONS} rows at a time: nisa.dma_copy(dst=tile, src=…)"
     made = f"tile = nl.ndarray(({shape}), dtype={view.tensor.name}.dtype, buffer=nl.sbuf)"
-    return f"load it first: {made}; nisa.dma_copy(dst=tile, src={tile.name})"
+    return f"load it first: {made}; nisa.dma_copy(dst=tile, src={source})"
+
+
+def _promoted(program: Program, instruction: Instruction, _: _Tile, __: _Tile | None) -> str:
+    """Advise on a result of Beta 1 that has not the type of its operand, but a promoted one.
+
+    Its values were converted, so that `.view()` would read bits that the kernel does not mean.
+    """
+    if _profile(program) is not Profile.BETA1:
+        return ""
+    made = {tile.view.tensor for tile in _tiles(instruction)}
+    for maker in chain(*map(instructions, program.cores)):
+        result, source = _tile(maker, "dst"), _tile(maker, maker.row.first)
+        if result is None or source is None or result.view.tensor not in made:
+            continue
+        is_new = result.view.tensor.at.primary == maker.at.primary
+        if not is_new or source.view.dtype is result.view.dtype:
+            continue
+        op, second, swap = maker.row.stages[0]
+        other, of = str(maker.operand(second)), f"the number {maker.operand(second)}"
+        if (tile := _tile(maker, second)) is not None:
+            other, of = tile.name, tile.view.dtype.name
+        parts = [source.name, other]
+        if swap and maker.attribute(swap):
+            parts.reverse()
+        call, dtype = f"nl.{maker.attribute(op)}", source.view.dtype.name
+        return (
+            f"`{result.name}`, {call} of {dtype} and {of}, is {result.view.dtype.name}: write "
+            f"{call}({', '.join(parts)}, dtype=nl.{dtype})"
+        )
+    return ""
 
 
 _ADVISORS: dict[str, Callable[[Program, Instruction, _Tile, _Tile | None], str]] = {
@@ -222,6 +274,8 @@ _ADVISORS: dict[str, Callable[[Program, Instruction, _Tile, _Tile | None], str]]
     "element-count-mismatch": _elements,
     "operand-shape": _column,
     "buffer-not-allowed": _memory,
+    "bitvec-dtype": _promoted,
+    "dtype-mismatch": _promoted,
 }
 
 

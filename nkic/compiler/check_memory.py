@@ -115,18 +115,11 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
                 continue
             area, history = _area(pattern), histories[tensor.number]
             if is_matmul(instruction.engine):
-                writer = None
-                if reads and pattern.dynamic is None:
-                    writer = next(iter(history.foreign_writers(area)), None)
-                elif reads:  # all of the tensor must be theirs: only `nki-run` knows the offset
-                    writer = history.foreign_writer_everywhere(area)
+                writer = _foreign_writer(history, pattern, area) if reads else None
                 if writer is not None:
                     _warn(instruction, writer, tensor.name, lowered, report)
                 history.note(PsumWrite(area, None))
-            elif (
-                pattern.dynamic is None
-                and run(pattern.dims) * pattern.dtype.size == area.right - area.left  # no gaps
-            ):
+            elif pattern.dynamic is None and _is_dense(pattern, area):
                 history.note(PsumWrite(area, instruction))
 
 
@@ -150,6 +143,23 @@ def _area(pattern: AccessPattern) -> Rectangle:
     """Return all that a pattern may access: whole partitions if its offset is dynamic."""
     low, high = (0, pattern.tensor.bytes) if pattern.dynamic else pattern.extent()
     return Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
+
+
+def _is_dense(pattern: AccessPattern, area: Rectangle) -> bool:
+    return run(pattern.dims) * pattern.dtype.size == area.right - area.left
+
+
+def _foreign_writer(
+    history: History[Instruction], pattern: AccessPattern, area: Rectangle
+) -> Instruction | None:
+    """Return an instruction other than a matmul that wrote the destination, or None.
+
+    For a dynamic offset, only if such instructions wrote all of the tensor; `nki-run` knows the
+    offset.
+    """
+    if pattern.dynamic is not None:
+        return history.foreign_writer_everywhere(area)
+    return next(iter(history.foreign_writers(area)), None)
 
 
 def _warn(

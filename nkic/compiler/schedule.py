@@ -64,7 +64,8 @@ def replayed(order: Order, stretch: Stretch, target: Target) -> int | None:
         # The entries are made as they are taken: a million take 100 MB.
         is_dma = engine is Engine.DMA
         entries = _transfers(items, queue, stretch) if is_dma else _work(items, engine, stretch)
-        lines += [Line(len(lines), 0, engine, queue, entries, target)] if items else []
+        if items:
+            lines.append(Line(len(lines), 0, engine, queue, entries, target))
     return _OrderLoop(lines, len(stretch.code), target).run()
 
 

@@ -146,8 +146,8 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
 def promoted(first: DType, second: DType) -> DType:
     """Return the dtype of the result of an operation on two dtypes.
 
-    Documented for Beta 1 ("NKI Type Promotion" of its API's common fields, up to SDK 2.26); no
-    later page has a rule.
+    Documented for Beta 1 ("NKI Type Promotion" of its API's common fields, up to SDK 2.26), and
+    implied later: the pages of nl of SDK 2.29 (NKI 0.3) name that section, which is gone.
     """
     if first is second:
         return first

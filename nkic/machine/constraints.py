@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nkic.base.text import listed
+from nkic.base.text import listed, plural
 from nkic.machine.operands import Facts, Rule, Tile, Violation
 from nkic.machine.operators import ALU, Operator
 from nkic.machine.targets import Buffer, Engine
@@ -33,7 +33,7 @@ def elementwise(first: str, *others: str) -> Rule:
             if first_tile.partitions != tile.partitions:
                 return _partitions(first, first_tile, name, tile)
             if first_tile.dims != tile.dims and first_tile.free != tile.free:
-                return _elements(first, first_tile, name, tile)
+                return uneven(first, first_tile, name, tile)
         return None
 
     return rule
@@ -63,13 +63,17 @@ def _partitions(first: str, first_tile: Tile, name: str, tile: Tile) -> Violatio
     )
 
 
-def _elements(first: str, first_tile: Tile, name: str, tile: Tile) -> Violation:
+def uneven(first: str, first_tile: Tile, name: str, tile: Tile) -> Violation:
+    many = f"{plural(first_tile.free, 'element')} per partition"
+    hint = f"slice `{name}` to {many}"
+    if tile.free < first_tile.free:
+        hint = f"broadcast `{name}` to {many}, or slice `{first}` to {tile.free}"
     return Violation(
         "element-count-mismatch",
-        f"`{name}` has {tile.free} elements per partition and `{first}` has {first_tile.free}; "
-        "they must be equal",
+        f"`{name}` has {plural(tile.free, 'element')} per partition and `{first}` has "
+        f"{first_tile.free}; they must be equal",
         name,
-        f"slice or broadcast `{name}` to {first_tile.free} elements per partition",
+        hint,
         other=first,
     )
 

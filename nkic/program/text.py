@@ -354,7 +354,7 @@ class _Reader:
         if _integer(number) in self.tensors:
             raise Misread(f"line {self.at}: tensor %{number} is declared twice")
         shape = tuple(_integer(s) for s in sizes.split(",") if s.strip())
-        fixed = Address(*extras["fixed"]) if "fixed" in extras else None
+        addresses = {key: _address(extras[key]) for key in ("fixed", "at") if key in extras}
         self.tensors[_integer(number)] = Tensor(
             _integer(number),
             _of_word(name),
@@ -362,11 +362,11 @@ class _Reader:
             shape,
             Buffer(buffer),
             _chain(location),
-            fixed,
+            addresses.get("fixed"),
             extras.get("scope", ()),
         )
-        if "at" in extras:
-            self.addresses[_integer(number)] = Address(*extras["at"])
+        if "at" in addresses:
+            self.addresses[_integer(number)] = addresses["at"]
 
     def parameters(self, keyword: str) -> tuple[TensorParameter, ...]:
         parameters = []
@@ -524,3 +524,10 @@ def _extras(scanner: Scanner) -> dict[str, Any]:
         name = scanner.choice(_EXTRAS)
         extras[name] = scanner.value()
     return extras
+
+
+def _address(value: object) -> Address:
+    match value:
+        case (int(partition), int(byte)):
+            return Address(partition, byte)
+    raise Misread(f"not the partition and byte of an address: {value}")

@@ -191,11 +191,7 @@ class Tenancy:
             owners[segment] = tenant
             if owner not in formers:
                 formers.add(owner)
-                owner.resident = False
-                for last in owner.touched:
-                    line = last[0]
-                    if line not in needed or needed[line][1] < last[1]:
-                        needed[line] = last
+                _inherit(owner, needed)
                 self.former[tenant.tensor] = owner.tensor
         tenant.resident = True
         tenant.needed = tuple(needed.values())
@@ -209,6 +205,15 @@ def _touch(touched: list[Start], start: Start) -> None:
                 touched[at] = start
             return
     touched.append(start)
+
+
+def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
+    """Add the last access of a former owner in each stream."""
+    owner.resident = False
+    for last in owner.touched:
+        line = last[0]
+        if line not in needed or needed[line][1] < last[1]:
+            needed[line] = last
 
 
 def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:

@@ -212,14 +212,17 @@ def _row(place: Place, found: re.Match[str]) -> Source | None:
     return replace(place.source, text=text)
 
 
-@rule(r"^for a number per element, leave out `(\w+)`, and before the call write (nisa\..*?\))(;|$)")
+@rule(
+    r"^for a number per element, leave out `(\w+)`, and before the call write "
+    r"(\w+ = nl\..*?sbuf\)); (nisa\..*?\)), and pass (data=\w+)(;|$)"
+)
 def _bias(place: Place, found: re.Match[str]) -> Source | None:
     keyword = place.keyword(found[1])
-    return (
-        None
-        if keyword is None
-        else _again(place.without(keyword), place).before(place.spelt(found[2]))
-    )
+    if keyword is None:
+        return None
+    changed = _again(place.without(keyword), place).given(found[4])
+    lines = found[2], place.spelt(found[3])
+    return None if changed is None else _again(changed, place).before(*lines)
 
 
 @rule(r"^for a number per element, write (nisa\..*?\))(;|$)")

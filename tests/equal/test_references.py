@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import nkic
 from nkic.simulate.field.elements import PRIMES, TOP
 from nkic.simulate.field.functions import Order, ordered
-from nkic.simulate.field.traced import MOVES, Places, Traced, Untraceable
+from nkic.simulate.field.traced import MOVES, Places, Traced, Untraceable, followed
 from tests.equal.kernels import compiled
 from tests.equal.test_pairs import ONLINE, PRODUCT, RMS, SOFTMAX, VARIANCE
 
@@ -307,6 +308,28 @@ def test_a_call_that_takes_numbers_alone_is_undecided(function: Callable[..., An
     answer = nkic.equal(kernel, function)
     assert answer.verdict == "undecided"
     assert re.fullmatch(r"undecided: a call .* at test_references\.py:\d+", answer.lines[0])
+
+
+def unsayable(x: Any) -> Any:
+    class Unsayable(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    raise Unsayable
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (memoryview, r"TypeError: .*\)$"),
+        (unsayable, r"Unsayable: .*\) at test_references\.py:\d+$"),
+    ],
+)
+def test_what_a_reference_raises_is_said(function: Callable[..., Any], said: str) -> None:
+    """Also if no line of Python raised it, or if its text cannot be had."""
+    x: Any = Traced.variable(np.random.default_rng(1), (2, 3), Places())
+    with pytest.raises(Untraceable, match=said):
+        followed(partial(function, x), x)
 
 
 def test_a_sample_equals_its_reference() -> None:

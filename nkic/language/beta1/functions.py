@@ -190,7 +190,7 @@ def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
 
 def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:
     """`x op y`, of which at least one is a tile."""
-    first, second = number(x), number(y)
+    first, second = (int(n) if isinstance(n, bool) else n for n in map(number, (x, y)))
     if not isinstance(first, NkiTensor) and not isinstance(second, NkiTensor):
         raise KernelError("argument-kind", f"nl.{name} takes at least one tensor")
     output: Tile = _binary(name, first, second, kind(dtype, _type(name, x, y)), mask)
@@ -208,15 +208,17 @@ def _type(name: str, x: Any, y: Any) -> DType:
     """Return the dtype of the result of two tiles, or of a tile and a number.
 
     Comparisons are documented as bool, one byte. The bits of a tile and a number stay those of the
-    tile, since the rule of promotion would make floats of some. A divisor is as good as a fraction.
+    tile, since the rule of promotion would make floats of some. A quotient of integers keeps its
+    fraction if one is a number.
     """
     if name in _COMPARISONS:
         return dtypes.UINT8
-    if name == "divide":
-        x, y = (float(one) if isinstance(number(one), int) else one for one in (x, y))
     is_bits = name in ALU and ALU[name].group == "bitvec"
     known = [_dtype(one) for one in (x, y) if not is_bits or isinstance(one, NkiTensor)]
-    return library.promoted(known[0], known[-1])
+    promoted = library.promoted(known[0], known[-1])
+    has_number = not (isinstance(x, NkiTensor) and isinstance(y, NkiTensor))
+    is_cut = name == "divide" and has_number and not promoted.is_float
+    return dtypes.FLOAT32 if is_cut else promoted
 
 
 def _dtype(value: Any) -> DType:
@@ -226,7 +228,10 @@ def _dtype(value: Any) -> DType:
     known = dtypes.find(str(getattr(value, "dtype", "")))
     if known is not None and known.size <= dtypes.FLOAT32.size:
         return known
-    return {bool: dtypes.UINT8, int: dtypes.INT32}.get(type(number(value)), dtypes.FLOAT32)
+    value = number(value)  # a loop's index is an int of a class of its own
+    if isinstance(value, bool):
+        return dtypes.UINT8
+    return dtypes.INT32 if isinstance(value, int) else dtypes.FLOAT32
 
 
 def _binary(name: str, first: Any, second: Any, dtype: DType, mask: Any) -> Any:

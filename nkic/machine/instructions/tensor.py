@@ -306,14 +306,17 @@ def transposed_buffers(facts: Facts) -> Violation | None:
     """The tensor engine reads SBUF and writes PSUM."""
     if facts.engine is not Engine.TENSOR or transpose_engine(facts) is Engine.TENSOR:
         return None
-    name = "data" if facts.tile("data").buffer is Buffer.PSUM else "dst"
-    required = "sbuf" if name == "data" else "psum"
+    data = facts.tile("data")
+    name, required = ("data", "sbuf") if data.buffer is Buffer.PSUM else ("dst", "psum")
+    hint = f"put `{name}` in {required.upper()}"
+    if max(data.partitions, data.free) <= VECTOR_TRANSPOSE:
+        hint = f"use `engine=nisa.engine.vector`, or {hint}"
     return Violation(
         "buffer-not-allowed",
         f"`{name}` is in {facts.tile(name).buffer.value}, but the tensor engine needs it in "
         f"{required}",
         name,
-        "use `engine=nisa.engine.vector`, or another buffer",
+        hint,
     )
 
 

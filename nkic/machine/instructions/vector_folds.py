@@ -15,6 +15,7 @@ from nkic.machine.constraints import (
     operators,
     same_dtype,
     same_partitions,
+    uneven,
     wrong_operator,
 )
 from nkic.machine.instructions.parts import alu, choice, flag, result, scalar, source
@@ -336,15 +337,7 @@ SEARCH = (elements("data", 8, LONGEST), exactly("vals", 8, "the values to find")
 def same_length(facts: Facts) -> Violation | None:
     """Partitions have the same length; their numbers may differ."""
     dst, src = facts.tile("dst"), facts.tile("src")
-    if dst.free == src.free:
-        return None
-    return Violation(
-        "element-count-mismatch",
-        f"`src` has {src.free} elements per partition and `dst` has {dst.free}; they must be equal",
-        "src",
-        f"slice or broadcast `src` to {dst.free} elements per partition",
-        other="dst",
-    )
+    return None if dst.free == src.free else uneven("dst", dst, "src", src)
 
 
 def shuffle_mask(facts: Facts) -> Violation | None:

@@ -5,7 +5,7 @@ assignments that it split, moved by DMA or rounded once, and those on elements t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import libcst as cst
@@ -282,6 +282,7 @@ _OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
     cst.Subtract: "subtract",
     cst.Multiply: "multiply",
     cst.Divide: "divide",
+    cst.Modulo: "mod",
 }
 
 
@@ -290,10 +291,9 @@ def typed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     name = sheet.name_of(old.func)
     if not sheet.function(old) or name not in _TYPED or keyword(old, "dtype") is not None:
         return new
-    dtype = _with_number(sheet, old)
+    dtype = _with_number(sheet, old, True)
     if dtype is None:
         return new
-    sheet.done[ROUNDED] += 1
     return with_args(new, [*new.args, named("dtype", sheet.nl(dtype.name))])
 
 
@@ -301,14 +301,10 @@ def operator(
     sheet: Sheet, old: cst.BinaryOperation, new: cst.BinaryOperation
 ) -> cst.BaseExpression:
     """Rewrite `x * y` to `nl.multiply(x, y, dtype=…)` if it needs a dtype."""
-    dtype = _with_number(sheet, old)
+    name = _OPERATORS.get(type(old.operator), "")
+    dtype = _with_number(sheet, old, bool(name))
     if dtype is None:
         return new
-    name = _OPERATORS.get(type(old.operator))
-    if name is None:
-        _leave(sheet, old, dtype)
-        return new
-    sheet.done[ROUNDED] += 1
     call: cst.Call = sheet.parsed(
         f"nl.{name}({{}}, {{}}, dtype=nl.{dtype.name})", new.left, new.right
     )
@@ -319,41 +315,60 @@ def leave_added(sheet: Sheet, old: cst.AugAssign) -> None:
     """Report a `t[...] += x` with a wider `x` as left unchanged."""
     for instruction in sheet.instructions(old):
         dst = dst_of(instruction)
-        if dst is not None and _twice(_inputs([instruction], ()), dst.dtype):
-            _leave(sheet, old, dst.dtype)
+        if dst is not None and _twice({view.dtype for view in _inputs(instruction)}, dst.dtype):
+            name = dst.dtype.name
+            text = f"this was rounded to {name} once, and would now be rounded twice"
+            sheet.leave(old, text, f"write it as a function of nl with dtype=nl.{name}")
             return
 
 
-def _leave(sheet: Sheet, node: cst.CSTNode, dtype: DType) -> None:
-    text = f"this was rounded to {dtype.name} once, and would now be rounded twice"
-    sheet.leave(node, text, f"write it as a function of nl with dtype=nl.{dtype.name}")
-
-
-def _with_number(sheet: Sheet, node: cst.CSTNode) -> DType | None:
+def _with_number(sheet: Sheet, node: cst.CSTNode, is_known: bool) -> DType | None:
     """Return the type that an expression wrote, if that is not the one of all tiles in it.
 
-    Two tiles of different types still give what they gave, and comparisons a byte.
+    Two tiles of different types still give what they gave, and comparisons a byte. Reports it as
+    left if its runs wrote several types, or nl has no function for it that `is_known`.
     """
-    own = set(map(id, sheet.tensors(node)))
-    instructions = sheet.instructions(node)
-    last = (dst_of(i) for i in instructions if i.row is instructions[-1].row)
-    written = {view.dtype for view in last if view is not None}
-    inputs = _inputs(instructions, own)
-    if len(written) != 1 or len(inputs) != 1 or written == inputs:
+    runs = _runs(sheet, node)
+    written = {dtype for _, dtype in runs}
+    other = [(inputs, dtype) for inputs, dtype in runs if len(inputs) == 1 and inputs != {dtype}]
+    if not other or not all(dtype.is_float or dtype is INT32 for dtype in written):
         return None
-    dtype = written.pop()
-    return dtype if dtype.is_float or dtype is INT32 else None
+    if is_known and len(written) == 1:
+        sheet.done[ROUNDED] += 1
+        return written.pop()
+    (now,), was = other[0]
+    text = f"a number made this {was.name}, and it would now be {now.name}"
+    sheet.leave(node, text, "write it as a function of nl with the dtype that it had")
+    return None
 
 
-def _inputs(instructions: Sequence[Instruction], own: Collection[int]) -> set[DType]:
-    """Return the types of what the instructions read, other than tiles of their own."""
-    views = (
-        view
-        for instruction in instructions
-        for operand, view in zip(instruction.row.operands, instruction.operands, strict=True)
-        if operand.name != "dst" and isinstance(view, View) and id(view.tensor) not in own
-    )
-    return {view.dtype for view in views}
+def _runs(sheet: Sheet, node: cst.CSTNode) -> list[tuple[set[DType], DType]]:
+    """Return the types of tiles that each run of an expression read, and the one that it wrote."""
+    own = set(map(id, sheet.tensors(node)))
+    read: dict[int, set[DType]] = {}  # by what a tensor of the expression's own was made from
+    made: dict[int, DType] = {}
+    runs = []
+    for instruction in sheet.instructions(node):
+        inputs: set[DType] = set()
+        for view in _inputs(instruction):
+            is_own = id(view.tensor) in own
+            inputs |= read.get(id(view.tensor), set()) if is_own else {view.dtype}
+            made.pop(id(view.tensor), None)
+        dst = dst_of(instruction)
+        if dst is None:
+            continue
+        if id(dst.tensor) in own:
+            read.setdefault(id(dst.tensor), set()).update(inputs)
+            made[id(dst.tensor)] = dst.dtype
+        else:
+            runs.append((inputs, dst.dtype))
+    return [*runs, *((read[number], dtype) for number, dtype in made.items())]
+
+
+def _inputs(instruction: Instruction) -> Iterator[View]:
+    for operand, view in zip(instruction.row.operands, instruction.operands, strict=True):
+        if operand.name != "dst" and isinstance(view, View):
+            yield view
 
 
 def _twice(inputs: set[DType], dtype: DType) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import log as natural_log
 from math import prod
 from pathlib import Path
-from traceback import extract_tb
+from traceback import extract_tb, format_exception_only
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
@@ -382,11 +382,11 @@ def followed(call: Callable[[], Found], trace: Traced) -> Found:
     except (Untraceable, MemoryError):
         raise
     except Exception as error:
-        calls = (at for at in extract_tb(error.__traceback__) if not at.filename.startswith(HERE))
-        *_, at = calls
-        said = f"{type(error).__name__}: {clean(str(error))}"
-        place = f"{Path(at.filename).name}:{at.lineno}"
-        raise Untraceable(f"a call with elements in place of numbers ({said}) at {place}") from None
+        frames = extract_tb(error.__traceback__)
+        places = [at for at in frames if not at.filename.startswith(HERE)]
+        place = f" at {Path(places[-1].filename).name}:{places[-1].lineno}" if places else ""
+        said = clean("".join(format_exception_only(error)).strip())
+        raise Untraceable(f"a call with elements in place of numbers ({said}){place}") from None
     finally:
         for names, name in given:
             names[name] = np

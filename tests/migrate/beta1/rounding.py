@@ -14,9 +14,13 @@ import neuronxcc.nki.language as nl
 import numpy as np
 
 
+def scaled(t):
+    return nl.multiply(t, 0.3)
+
+
 @nki.jit
 def kernel(a, b, n, m):
-    out = nl.ndarray((10, 128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+    out = nl.ndarray((15, 128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
     x = nl.load(a)
     y = nl.load(b)
     narrow = nl.ndarray((128, 512), dtype=nl.float8_e4m3, buffer=nl.sbuf)
@@ -38,4 +42,9 @@ def kernel(a, b, n, m):
     nl.store(out[7], value=nl.subtract(1, nl.load(m)))
     nl.store(out[8], value=nl.multiply(x, 3))  # bfloat16: an integer has no fraction
     nl.store(out[9], value=nl.multiply(nl.copy(x, dtype=nl.float16), np.float16(0.3)))
+    nl.store(out[10], value=scaled(x))  # of several types, of which float32 stays
+    nl.store(out[11], value=scaled(half))
+    nl.store(out[12], value=scaled(nl.copy(x, dtype=nl.float32)))
+    nl.store(out[13], value=x % 2.0)
+    nl.store(out[14], value=nl.copy(x > 0.5, dtype=nl.bfloat16))
     return out

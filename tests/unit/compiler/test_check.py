@@ -226,6 +226,15 @@ ELEMENTS = [
     "tensor_copy(dst=t, src=one)",
     "tensor_copy(dst=t, src=cube)",
     "tensor_tensor(dst=t, data1=t, data2=one, op=nl.add)",
+    "tensor_tensor(dst=t, data1=one, data2=t, op=nl.subtract)",
+    "tensor_tensor(dst=t, data1=t, data2=one.view(nl.int32), op=nl.add)",
+    *(
+        f"tensor_tensor(dst=t.view(nl.int32), data1=t.view(nl.int32), data2={column}, op=nl.{op})"
+        for column, op in (
+            ("one.view(nl.int32)", "bitwise_and"),
+            ("one.view(nl.int32)", "add"),
+        )
+    ),
     "tensor_tensor(dst=t, data1=t, data2=t[:, 0:2], op=nl.add)",
     "tensor_copy(dst=one, src=t)",
     "nc_matmul(dst=p[:, 0:64], stationary=t[:, 0:128], moving=t)",
@@ -241,6 +250,7 @@ COLUMNS = [
     "dma_copy(dst=row, src=w); nisa.tensor_scalar(dst=t, data=s, op0=nl.add, operand0=row)",
     "tensor_scalar(dst=p, data=s, op0=nl.add, operand0=t)",
     "tensor_scalar(dst=p, data=s, op0=nl.subtract, operand0=t, reverse0=True)",
+    "tensor_scalar(dst=p, data=s, op0=nl.rsqrt, operand0=t)",
     "tensor_scalar(dst=p, data=s, op0=nl.add, operand0=t, op1=nl.multiply, operand1=2.0)",
     "tensor_scalar(dst=p, data=s, op0=nl.add, operand0=2.0, op1=nl.multiply, operand1=t)",
     "tensor_tensor_scan(dst=t, data0=t, data1=t, initial=t, op0=nl.add, op1=nl.add)",
@@ -254,12 +264,19 @@ MEMORIES = [
     "nc_matmul(dst=s, stationary=t[:, 0:128], moving=t); nisa.dma_copy(dst=out, src=s)",
     "nc_matmul(dst=p, stationary=p[:, 0:128], moving=t)",
     "nc_transpose(dst=t[:, 0:128], data=t[:, 0:128], engine=nisa.tensor_engine)",
+    "nc_transpose(dst=t[0:32, 0:32], data=t[0:32, 0:32], engine=nisa.tensor_engine)",
+    "nc_transpose(dst=s[:, 0:33], data=t[0:33, :], engine=nisa.tensor_engine)",
     "iota(dst=p, pattern=[[1, 512]], offset=0, channel_multiplier=0)",
 ]
 OLD = [
     (nki, text)
     for nki in ("0.4", "0.5")
-    for text in (ROWS[0], "dma_copy(dst=t, src=w1)", "tensor_copy(dst=t, src=one)")
+    for text in (
+        ROWS[0],
+        "dma_copy(dst=t, src=w1)",
+        "tensor_copy(dst=t, src=one)",
+        "tensor_copy(dst=t, src=w)",
+    )
 ]
 
 

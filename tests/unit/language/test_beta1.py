@@ -449,6 +449,15 @@ def test_an_assignment_drops_no_rounding(call: str, function: Any, targets: Any)
         ("np.float16(2) - float16", "float16"),
         ("float16 * np.float64(0.5)", "float32"),
         ("int32 / 3", "float32"),
+        ("3 / int32", "float32"),
+        ("int32 / int8", "int32"),
+        ("bfloat16 / 2", "bfloat16"),
+        ("2 / bfloat16", "bfloat16"),
+        ("float16 / np.int16(3)", "float16"),
+        ("int8 + True", "int16"),
+        ("int8 + np.int64(3)", "int32"),
+        ("int8 * k", "int32"),
+        ("k / bfloat16", "bfloat16"),
         ("float16 / np.float16(3)", "float16"),
         ("uint32 & 3", "uint32"),
         ("nl.power(float16, 0.5)", "float32"),
@@ -460,8 +469,30 @@ def test_an_assignment_drops_no_rounding(call: str, function: Any, targets: Any)
 def test_a_result_has_the_type_of_the_table_of_promotion(expression: str, wanted: str) -> None:
     names = [name for name in DTYPES if re.search(rf"(?<!\.)\b{name}\b", expression)]
     tiles = "".join(f"{n} = nl.ndarray((4, 6), dtype=nl.{n})\n{n}[...] = 1\n" for n in names)
-    body = f"import numpy as np\n{tiles}assert ({expression}).dtype == nl.{wanted}\n"
+    loop = "for k in nl.affine_range(1, 2):\n    "
+    body = f"import numpy as np\n{tiles}{loop}assert ({expression}).dtype == nl.{wanted}\n"
     result(f"x = nl.load(a)\n{body}{STORE}nl.store(out, x)")
+
+
+@pytest.mark.parametrize(
+    ("expression", "advice"),
+    [
+        ("(u + 1) & 7", "nl.add of uint32 and the number 1, is float32: write nl.add(u, 1, {})"),
+        ("(7 - u) ^ 3", "the number 7, is float32: write nl.subtract(7, u, {})"),
+        ("(u + i) ^ 3", "nl.add of uint32 and int32, is float32: write nl.add(u, i, {})"),
+        ("nl.matmul(h, h * 0.3, transpose_x=True)", "is float32: write nl.multiply(h, 0.3, {})"),
+    ],
+)
+def test_the_type_of_a_promoted_result_is_advised_not_a_view(expression: str, advice: str) -> None:
+    tiles = "".join(
+        f"{name} = nl.ndarray((4, 6), dtype=nl.{dtype})\n{name}[...] = 1\n"
+        for name, dtype in (("u", "uint32"), ("i", "int32"), ("h", "bfloat16"))
+    )
+    dtype = "bfloat16" if "(h" in advice else "uint32"
+    with pytest.raises(nkic.CompileError) as caught:
+        result(f"{tiles}t = {expression}\n{STORE}nl.store(out, nl.load(a))")
+    said = str(caught.value)
+    assert advice.format(f"dtype=nl.{dtype}") in said and "view" not in said
 
 
 def test_what_rounds_nothing_is_written_at_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.notation import JSON, PYTHON, Misread, Scanner, Style
 from nkic.machine.operands import Register
 from nkic.machine.patterns import Pattern, RunTimeOffset
+from tests.programs import program
 
 VALUES: tuple[tuple[Style, str, Any], ...] = (
     (JSON, '[1, [2.5, -inf], "a;b", none, true]', (1, (2.5, float("-inf")), "a;b", None, True)),
@@ -64,3 +66,12 @@ def test_a_line_is_refused_with_its_number(style: Style, text: str, message: str
     with pytest.raises(Misread) as caught:
         Scanner(text, 9, style).value()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("address", ["(0, None)", "(0,)", "0", "(0, 0, 0)"])
+@pytest.mark.parametrize("word", ["fixed", "at"])
+def test_an_address_is_a_partition_and_a_byte(word: str, address: str) -> None:
+    with pytest.raises(
+        Misread, match=f"not the partition and byte of an address: {re.escape(address)}"
+    ):
+        program(f"%0 t: float32[128, 4] sbuf {word} {address}")
