@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from nkic.base import levels
-from nkic.base.diagnostics import Diagnostic, Fix, NkicError
+from nkic.base.diagnostics import Diagnostic, Fix, NkicError, UsageFailed
 from nkic.base.files import confined
 from nkic.base.render.text import json_line
 from nkic.base.source import Span
@@ -48,12 +48,15 @@ from nkic.source import nodes, scopes
 from nkic.source.bindings import Kernel
 from nkic.source.nodes import ClassDef, FunctionDef
 from nkic.source.parse import parse
+from nkic.source.scopes import parameters
 from nkic.specialise.request import Request, RequestOptions
 
 Json = dict[str, Any]
 MOST = 1000  # places of tensors in an answer
 KINDS = 3  # types of one place, and forms of one call
 MISSING = "argument-type-missing"
+WORDS = {"target": "target", "nki": "profile", "grid": "grid", "lnc": "lnc"}  # and their settings
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # TOML or a comment must not hold them
 _HEAD = re.compile(r"(?:#!.*\n)?(?:#.*coding[:=].*\n)?")  # what must stay in front
 
 
@@ -143,7 +146,7 @@ def _kernel(
         if program is not None:
             answer["tensors"] += _tensors(program, source.path)[: MOST - len(answer["tensors"])]
         lowered = compiled.results.get("allocate") or compiled.results.get("lower")
-        if lowered is not None:
+        if lowered is not None and time.monotonic() < end:
             answer["costs"] += _costs(lowered, source.path)[: MOST - len(answer["costs"])]
 
 
@@ -154,39 +157,59 @@ def _request(kernel: Kernel, alone: bool, last: Mapping[str, Any]) -> tuple[Requ
     Of several kernels in a file, the block's types are those of the kernel that it names.
     """
     source = kernel.module.source
-    said = stated(source, kernel.name)
-    explicit, block = RequestOptions(kernel=kernel.name), None
-    if last.get("kernel") in (None, kernel.name) and last and not (said.args or said.consts):
-        words = {name: last[name] for name in ("target", "nki", "grid", "lnc") if last.get(name)}
-        explicit = parse_options(
-            args=last["arg"], consts=last["const"], kernel=kernel.name, **words
-        )
-        block = _block(kernel, explicit, words)
+    said, block = stated(source, kernel.name), None
+    explicit = RequestOptions(kernel=kernel.name)
+    is_of_another = not alone and block_of(source).kernel not in (None, kernel.name)
+    if is_of_another:
+        own = of_project(source, kernel.name)
+        said = replace(said, args=own.args, consts=own.consts)
+    if last.get("kernel") == kernel.name and not (said.args or said.consts):
+        with suppress(UsageFailed):  # the words may not fit what the file says by now
+            words = {name: last[name] for name in WORDS if last[name]}
+            words = {n: word for n, word in words.items() if getattr(said, WORDS[n]) is None}
+            options = parse_options(
+                args=last["arg"], consts=last["const"], kernel=kernel.name, **words
+            )
+            named = {*options.args, *(name.partition(".")[0] for name in options.consts)}
+            if named <= {parameter.name for parameter in parameters(kernel.node.args)}:
+                request_for(source, options, os.environ)
+                explicit, block = options, _block(kernel, options, words)
     request = request_for(source, explicit, os.environ)
-    if alone or block_of(source).kernel in (None, kernel.name):
-        return request, block
-    own = of_project(source, kernel.name)
-    return replace(request, args=own.args, consts=own.consts), block
+    if is_of_another:
+        args, consts = {**said.args, **explicit.args}, {**said.consts, **explicit.consts}
+        request = replace(request, args=args, consts=consts)
+    return request, block
 
 
 def _block(kernel: Kernel, options: RequestOptions, words: Mapping[str, Any]) -> Json | None:
     """Return an edit that adds a block with the options; None if a block cannot say them."""
-    source = kernel.module.source
-    if "# /// nkic" in source.text or not all(map(_in_toml, options.consts.values())):
+    if "# /// nkic" in kernel.module.source.text:
         return None
-    rows = [f"# {name} = {json.dumps(value)}" for name, value in words.items()]
-    rows += ["# [args]"] * bool(options.args)
-    rows += [f'# {name} = "{kind}"' for name, kind in options.args.items()]
-    rows += ["# [consts]"] * bool(options.consts)
-    rows += [f"# {name} = {json.dumps(value)}" for name, value in options.consts.items()]
+    try:
+        rows = [f"# {name} = {_toml(value)}" for name, value in words.items()]
+        rows += ["# [args]"] * bool(options.args)
+        rows += [f'# {name} = "{kind}"' for name, kind in options.args.items()]
+        rows += ["# [consts]"] * bool(options.consts)
+        rows += [f"# {name} = {_toml(value)}" for name, value in options.consts.items()]
+    except ValueError:
+        return None
     line, text = _written(kernel, rows)
     return {"line": line, "text": text}
 
 
-def _in_toml(value: Any) -> bool:
+def _toml(value: Any) -> str:
+    """Return a value in TOML. Raises `ValueError` if it cannot be said there."""
     if isinstance(value, list):
-        return all(map(_in_toml, value))
-    return isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value))
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        value.encode()  # raises for a surrogate
+        text = json.dumps(value, ensure_ascii=False)
+        return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    if isinstance(value, bool | int) and -(1 << 63) <= value < 1 << 63:
+        return json.dumps(value)
+    if isinstance(value, float) and isfinite(value):
+        return json.dumps(value)
+    raise ValueError
 
 
 def _written(kernel: Kernel, rows: Sequence[str]) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+import numpy as np
 import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
@@ -330,6 +331,73 @@ def test_types_are_those_of_the_last_command(
         '# /// nkic\n# kernel = "add"\n# target = "trn1"\n# [args]\n# b = "float32[128,256]"\n'
         '# a = "float32[128,256]"\n# [consts]\n# factors = [1, 2]\n# ///\n# one\n' + text
     )
+
+
+TWICE = "\n\n" + KERNEL[KERNEL.index("@nki.jit") :].replace("add(a, b)", "twice(a)").replace(
+    "src=b)", "src=a)"
+)
+ONE = KERNEL.replace("add(a, b)", "one(a, n)").replace("src=b)", "src=a)")
+COMMAND = "with the types of the last command"
+
+
+def offered(editor: Editor, name: str) -> list[str]:
+    """Return the types blocks of the last command that an editor is offered."""
+    found = [a for a in actions(editor, name) if a.title.endswith(COMMAND)]
+    return [e.new_text for a in found for e in edits(a, editor.uri(name))]
+
+
+def test_the_types_of_the_last_command_are_for_its_kernel_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NKIC_CACHE", "1")
+    monkeypatch.setenv("NKIC_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "k.py").write_text(KERNEL)
+    (tmp_path / "one.py").write_text(ONE)
+    np.savez(tmp_path / "tiles.npz", a=np.zeros((8, 16), "f4"), b=np.zeros((8, 16), "f4"))
+
+    def compiled(*words: str) -> None:
+        assert process(*words, cwd=tmp_path).returncode == 0
+
+    with Editor(tmp_path, debounce=20, seconds=LONG) as editor:
+        typed = ("k.py", "--arg", "a=f32[128,256]", "--arg", "b=f32[128,256]")
+        compiled("k.py", "--like", "tiles.npz")
+        compiled(*typed, "--target", "trn1")
+        assert editor.open("k.py", KERNEL) == []
+        assert "[128,256]" in offered(editor, "k.py")[0]
+        # A second kernel takes none of them; one whose argument has another name, neither.
+        (asks,) = editor.change("k.py", KERNEL + TWICE)
+        assert "`twice`" in asks.message and "b: " not in asks.message
+        renamed = KERNEL.replace("add(a, b)", "add(a, d)").replace("src=b)", "src=d)")
+        (asks,) = editor.change("k.py", renamed)
+        assert asks.severity is types.DiagnosticSeverity.Information
+        assert offered(editor, "k.py") == []
+        # What the file says comes first: the target, and the types of another kernel.
+        on_trn2 = '# /// nkic\n# target = "trn2"\n# ///\n' + KERNEL
+        assert editor.change("k.py", on_trn2) == []
+        assert "on trn2" in hovered(editor, "k.py", position(on_trn2, "tensor_tensor"))
+        block = '# /// nkic\n# kernel = "twice"\n# [args]\n# a = "f32[64, 8]"\n# ///\n'
+        assert editor.change("k.py", block + KERNEL + TWICE) == []
+        # The same command again, answered from the cache.
+        compiled("k.py", "--like", "tiles.npz")
+        assert editor.change("k.py", KERNEL) == []
+        assert "float32[8,16]" in offered(editor, "k.py")[0]
+        editor.open("one.py", ONE)
+        for value, said in SAID.items():
+            compiled("one.py", "--arg", "a=f32[8,8]", "--const", f"n={value}")
+            assert editor.change("one.py", f"# {value!a}\n{ONE}") == []
+            blocks = offered(editor, "one.py")
+            assert [f"# n = {said}\n" in b for b in blocks] == [True] * bool(said), value
+            assert editor.change("one.py", "".join(blocks) + ONE) == []
+
+
+SAID = {  # values, and how a block says them, if it can
+    "'😀'": '"😀"',
+    "'a\x7f'": '"a\\u007f"',
+    "'\\ud800'": "",
+    f"{1 << 63}": "",
+    f"[{(1 << 63) - 1}, True]": f"[{(1 << 63) - 1}, true]",
+    "1e400": "",
+}
 
 
 def hints(editor: Editor, name: str) -> list[types.InlayHint]:
