@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, prod
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,10 @@ from nkic.compiler.allocate import peak
 from nkic.compiler.compiled import Compiled, CompileOptions
 from nkic.compiler.loader import Loader
 from nkic.compiler.request import block_of, of_project, parse_options, request_for, stated
-from nkic.compiler.semaphores import CostClass, Timings
+from nkic.compiler.semaphores import engine_of
+from nkic.machine.operands import Tile
 from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine, Target
+from nkic.machine.timing import timing
 from nkic.program.program import (
     AccessPattern,
     Instruction,
@@ -42,6 +44,7 @@ from nkic.program.program import (
     Schedule,
     Tensor,
     View,
+    cost_key,
     instructions,
 )
 from nkic.source import nodes, scopes
@@ -146,8 +149,8 @@ def _kernel(
         if program is not None:
             answer["tensors"] += _tensors(program, source.path)[: MOST - len(answer["tensors"])]
         lowered = compiled.results.get("allocate") or compiled.results.get("lower")
-        if lowered is not None and time.monotonic() < end:
-            answer["costs"] += _costs(lowered, source.path)[: MOST - len(answer["costs"])]
+        if lowered is not None:
+            answer["costs"] += _costs(lowered, source.path, end)[: MOST - len(answer["costs"])]
 
 
 def _request(kernel: Kernel, alone: bool, last: Mapping[str, Any]) -> tuple[Request, Json | None]:
@@ -377,39 +380,54 @@ def _use(kernel: str, ordered: Schedule) -> Json:
     }
 
 
-def _costs(program: Program, path: str) -> list[Json]:
-    """Return what the instructions of each call take, by the place of the call."""
-    timings, first = Timings(program.target), dict[CostClass, Instruction]()
-    calls: dict[Span, Counter[CostClass]] = {}
+def _costs(program: Program, path: str, end: float) -> list[Json]:
+    """Return what the instructions of each call take, by the place of the call.
+
+    Nothing is told if that is not known by the time `end`.
+    """
+    forms, calls = dict[object, str](), dict[Span, Counter[str]]()
     for body in program.cores:
-        for instruction in instructions(body):
+        for number, instruction in enumerate(instructions(body)):
+            if number % 1000 == 0 and time.monotonic() >= end:
+                return []
             span = instruction.at.primary
             if span.path == path:
-                kind = timings.cost_class(instruction)
-                first.setdefault(kind, instruction)
-                calls.setdefault(span, Counter())[kind] += 1
-    forms = {kind: _form(instruction, kind, program.target) for kind, instruction in first.items()}
+                row, operands, attributes, engine = instruction[:4]
+                # No cost depends on a number that is an operand.
+                tiles = (cost_key(o) if isinstance(o, AccessPattern) else None for o in operands)
+                key = (row, attributes, engine, *tiles)
+                form = forms.get(key)
+                if form is None:
+                    form = forms[key] = _form(instruction, program.target)
+                calls.setdefault(span, Counter())[form] += 1
     found = []
-    for span, kinds in calls.items():
-        counts = Counter[str]()
-        for kind, number in kinds.items():
-            counts[forms[kind]] += number  # classes may differ in what costs no time
+    for span, counts in calls.items():
         told = [{**json.loads(form), "number": n} for form, n in counts.most_common(KINDS)]
         at = [span.line, span.column]
         found.append({"at": at, "forms": told, "more": len(counts) - KINDS})
     return found
 
 
-def _form(instruction: Instruction, kind: CostClass, target: Target) -> str:
+def _form(instruction: Instruction, target: Target) -> str:
     """Return what is told of an instruction, as JSON."""
-    tiles = instruction.facts(target).tiles.items()
-    by = kind.first.by if kind.engine is Engine.DMA else None
+    facts, engine = instruction.facts(target), engine_of(instruction)
+    takes, tiles = timing(instruction.row, facts, engine), facts.tiles
+    by = takes.by if engine is Engine.DMA else None
     form = {
         "name": instruction.row.name,
-        "engine": kind.engine.value,
-        "tiles": [[n, f"{t.dtype.name}[{t.partitions}, {t.free}]"] for n, t in tiles],
-        "ns": kind.first.hold / 1000,
+        "engine": engine.value,
+        "tiles": [[name, _tile(tile, tiles.values())] for name, tile in tiles.items()],
+        "ns": takes.hold / 1000,
         "by": by.value if by else "",
-        "trigger_ns": kind.first.trigger / 1000,
+        "trigger_ns": takes.trigger / 1000,
     }
     return json.dumps(form)
+
+
+def _tile(tile: Tile, tiles: Collection[Tile]) -> str:
+    """Return a tile's type; one run of elements in HBM has the shape of what it is moved to."""
+    shape = [tile.partitions, tile.free] if tile.on_chip else [number for _, number in tile.dims]
+    if len(shape) == 1:
+        others = ([t.partitions, t.free] for t in tiles if t.on_chip)
+        shape = next((other for other in others if prod(other) == tile.free), shape)
+    return f"{tile.dtype.name}[{', '.join(map(str, shape))}]{' in hbm' * (not tile.on_chip)}"
