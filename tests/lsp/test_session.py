@@ -17,6 +17,8 @@ from pygls.workspace import PositionCodec
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.compiler import pipeline
+from nkic.machine.targets import Target
+from nkic.program.program import Instruction
 from nkic.serve import lsp, lsp_child
 from nkic.serve.lsp_answers import Answer, Text, status
 from tests.harness.commands import process
@@ -266,19 +268,26 @@ def test_hover_counts_the_forms_of_a_call(editor: Editor) -> None:
     assert twice == []
     assert "Here" in hovered(editor, "forms.py", position("\n" + text, "tensor_tensor"))
     editor.configure(debounce=1000)
-    editor.type("forms.py", text)  # nothing is known of this text yet
-    for place in (text, "\n" + text):
-        assert "Here" not in hovered(editor, "forms.py", position(place, "tensor_tensor"))
+    other = "\n" + text.replace("nl.add)", "nl.subtract)")
+    editor.type("forms.py", other)  # nothing is known of this text yet
+    assert "Here" not in hovered(editor, "forms.py", position(other, "tensor_tensor"))
     editor.configure(debounce=20)
 
 
-def test_forms_differ_in_what_is_told_only(editor: Editor) -> None:
+def test_forms_that_differ_in_numbers_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     line = "    nisa.tensor_tensor(dst=a_tile, data1=a_tile, data2=b_tile, op=nl.add)\n"
     scaled = "    nisa.tensor_scalar(dst=a_tile, data=b_tile, op0=nl.add, operand0=1.0 + i)\n"
     text = RIGHT.replace(line, f"    for i in range(9):\n    {scaled}")
-    editor.open("numbers.py", text)
-    page = hovered(editor, "numbers.py", position(text, "tensor_scalar"))
-    assert ", 9 times (`dst`" in page and "other form" not in page
+    form, made = lsp_child._form, list[str]()
+
+    def counted(instruction: Instruction, target: Target) -> str:
+        made.append(instruction.row.name)
+        return form(instruction, target)
+
+    monkeypatch.setattr(lsp_child, "_form", counted)
+    answer = lsp_child.checked("/nowhere/k.py", text.encode(), {}, LONG, 0, {})
+    (told,) = [call["forms"] for call in answer["costs"] if call["at"][0] == 20]
+    assert [each["number"] for each in told] == [9] and made.count("tensor_scalar") == 1
 
 
 def test_costs_are_of_the_files_own_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,11 +443,15 @@ def test_the_types_of_the_last_command_are_for_its_kernel_only(
         compiled(*typed, "--target", "trn1")
         assert editor.open("k.py", KERNEL) == []
         assert "[128,256]" in offered(editor, "k.py")[0]
-        # A second kernel takes none of them; one whose argument has another name, neither.
+        # A second kernel takes none of them; one that was renamed, or whose argument was, neither.
         (asks,) = editor.change("k.py", KERNEL + TWICE)
         assert "`twice`" in asks.message and "b: " not in asks.message
         renamed = KERNEL.replace("add(a, b)", "add(a, d)").replace("src=b)", "src=d)")
         (asks,) = editor.change("k.py", renamed)
+        assert asks.severity is types.DiagnosticSeverity.Information
+        assert offered(editor, "k.py") == []
+        named = KERNEL.replace("def add(", "def plus(")
+        (asks,) = editor.change("k.py", named)
         assert asks.severity is types.DiagnosticSeverity.Information
         assert offered(editor, "k.py") == []
         # What the file says comes first: the target, and the types of another kernel.
