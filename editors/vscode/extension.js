@@ -26,7 +26,7 @@ async function start() {
   });
   statuses.clear();
   showStatus();
-  client.onNotification("nkic/status", (status) => {
+  client.onNotification("$/nkic/status", (status) => {
     statuses.set(status.uri, status);
     showStatus();
   });

@@ -175,13 +175,16 @@ class Results:
 
     def get(self, key: str) -> Evaluation | None:
         """Return the evaluation of a key; None if there is none, or it is not as it was put."""
-        row = self._execute("SELECT record FROM results WHERE key = ?", key)
-        if not row or not isinstance(row[0], str):
+        row = self._execute("SELECT CAST(record AS BLOB) FROM results WHERE key = ?", key)
+        if not row:
             return None
-        digest, _, record = row[0].partition(" ")
-        if digest != _kept_hash(record):
+        try:
+            digest, _, record = row[0].decode().partition(" ")
+            if digest != _kept_hash(record):
+                return None
+            return Evaluation.from_record(json.loads(record))
+        except (AttributeError, RecursionError, TypeError, ValueError):  # another program's
             return None
-        return Evaluation.from_record(json.loads(record))
 
     def put(self, key: str, evaluation: Evaluation) -> None:
         record = evaluation.json(host=True)

@@ -29,7 +29,7 @@ from nkic.base.diagnostics import UsageFailed, bad_value, make, refusal, suggest
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import aligned, clean, listed, plural, size
 from nkic.judge import Candidate, Evaluation, Judge, Placed, Results, Task, placed, read_task
-from nkic.judge.pool import LocalPool, as_they_come, in_order
+from nkic.judge.pool import LocalPool, as_they_come
 from nkic.judge.task import task_of
 from nkic.report.allocations import LETTERS, STYLE, WIDTH, picture, rect
 from nkic.source import nodes
@@ -411,14 +411,17 @@ def front(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of a tuning. `over` says that its time was over before its end, `stopped` that
-    an exception ended it, such as that of an interrupt.
+    """The result of a tuning, or of a part of it.
+
+    `over` says that its time was over before its end, `stopped` why an exception ended it, if one
+    did, and `kept` that a file keeps its evaluations.
     """
 
     space: Space
     outcomes: Sequence[Outcome]
     over: bool = False
-    stopped: bool = False
+    stopped: str = ""
+    kept: bool = False
 
     @property
     def correct(self) -> list[Outcome]:
@@ -528,8 +531,8 @@ class Tuned:
             level = self.best.point[OPTIMISE]
             yield f"the best is compiled with -O {level}: write `optimise = {level}` into the task"
         if self.over or self.stopped:
-            cause = "it was stopped" if self.stopped else "the time of --budget is over"
-            yield f"{cause}; with --results FILE a tuning continues"
+            cause = self.stopped or "the time of --budget is over"
+            yield cause if self.kept else f"{cause}; with --results FILE a tuning continues"
         for choice in self.space.choices:
             programs = defaultdict(set)
             for o in self.outcomes:
@@ -609,6 +612,7 @@ def tune(
         text = f"{space.size:,} points are more than the {trials:,} trials, and a search needs "
         help = f"python -m pip install optuna; or --trials {space.size} to try them all"
         raise UsageFailed([make("bad-usage", f"{text}optuna, which is not installed", help=help)])
+    kept = results is not None
     tuner = _Tuner(space, task, Results(results) if results is not None else None, budget, told)
     tuner.pool = LocalPool(jobs)
     with tuner.pool:
@@ -616,10 +620,11 @@ def tune(
             tuner.estimate(trials, jobs, seed)
             cut, tuner.over = tuner.over, False
             tuner.compare(best)
-        except BaseException:  # before the pool is closed, which may take longer
-            stopped(Tuned(space, tuple(tuner.found.values()), stopped=True))
+        except BaseException as error:  # before the pool is closed, which may take longer
+            why = "an error ended it" if isinstance(error, Exception) else "it was stopped"
+            stopped(Tuned(space, tuple(tuner.found.values()), stopped=why, kept=kept))
             raise
-    return Tuned(space, tuple(tuner.found.values()), cut or tuner.over)
+    return Tuned(space, tuple(tuner.found.values()), cut or tuner.over, kept=kept)
 
 
 class _Tuner:
@@ -724,12 +729,16 @@ class _Tuner:
         def begin(point: Point) -> Future[Outcome | None]:
             return self.pool.call(self._outcome, point, runs, must)
 
-        for outcome in in_order(as_they_come(begin, lambda: self.pool.width, points)):
-            if outcome is None:
-                self.over = True
-            else:
-                self.found[outcome.label] = outcome
-                self.told(f"{outcome.label}: {outcome.status}")
+        done: dict[int, Outcome] = {}
+        try:
+            for number, outcome in as_they_come(begin, lambda: self.pool.width, points):
+                if outcome is None:
+                    self.over = True
+                else:
+                    done[number] = outcome
+                    self.told(f"{outcome.label}: {outcome.status}")
+        finally:  # also of what came before an interrupt, whatever the order
+            self.found.update((done[number].label, done[number]) for number in sorted(done))
 
     def _outcome(self, point: Point, runs: bool, must: bool) -> Outcome | None:
         """Return what is known about a point, or find out; None if the time is over."""

@@ -397,7 +397,7 @@ def cost_of(answer: Answer, line: int, column: int) -> str:
                 takes += f"keeps {form['by']} busy for {form['trigger_ns']:,.0f} ns"
             times = f", {form['number']:,} times" if form["number"] > 1 else ""
             told.append(f"- {takes}{times} ({tiles})")
-        told += [f"- and {call['more']} other forms"] * (call["more"] > 0)
+        told += [f"- and {plural(call['more'], 'other form')}"] * (call["more"] > 0)
     return "\n".join([f"**Here**, on {answer.target}:", "", *told]) if told else ""
 
 
@@ -407,7 +407,8 @@ def status(answer: Answer, ran: str) -> tuple[str, str]:
     if errors:
         return f"nkic: {plural(errors, 'error')}", ""
     lines, words = [], ""
-    for each in answer.kernels:
+    ran_kernel = ran.partition(":")[0]
+    for each in sorted(answer.kernels, key=lambda each: each["kernel"] != ran_kernel):
         sbuf, banks = each["sbuf"], each["psum"]
         time, busiest = each["ns"] / 1000, each["busiest_ns"] / 1000
         used = f"SBUF {sbuf[0] / sbuf[1]:.0%}, PSUM {banks[0]}/{banks[1]}"

@@ -17,13 +17,13 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, prod
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from nkic.base import levels
-from nkic.base.diagnostics import Diagnostic, Fix, NkicError
+from nkic.base.diagnostics import Diagnostic, Fix, NkicError, UsageFailed
 from nkic.base.files import confined
 from nkic.base.render.text import json_line
 from nkic.base.source import Span
@@ -33,8 +33,10 @@ from nkic.compiler.allocate import peak
 from nkic.compiler.compiled import Compiled, CompileOptions
 from nkic.compiler.loader import Loader
 from nkic.compiler.request import block_of, of_project, parse_options, request_for, stated
-from nkic.compiler.semaphores import CostClass, Timings
+from nkic.compiler.semaphores import engine_of
+from nkic.machine.operands import Tile
 from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine, Target
+from nkic.machine.timing import timing
 from nkic.program.program import (
     AccessPattern,
     Instruction,
@@ -42,18 +44,22 @@ from nkic.program.program import (
     Schedule,
     Tensor,
     View,
+    cost_key,
     instructions,
 )
 from nkic.source import nodes, scopes
 from nkic.source.bindings import Kernel
 from nkic.source.nodes import ClassDef, FunctionDef
 from nkic.source.parse import parse
+from nkic.source.scopes import parameters
 from nkic.specialise.request import Request, RequestOptions
 
 Json = dict[str, Any]
 MOST = 1000  # places of tensors in an answer
 KINDS = 3  # types of one place, and forms of one call
 MISSING = "argument-type-missing"
+WORDS = {"target": "target", "nki": "profile", "grid": "grid", "lnc": "lnc"}  # and their settings
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # TOML or a comment must not hold them
 _HEAD = re.compile(r"(?:#!.*\n)?(?:#.*coding[:=].*\n)?")  # what must stay in front
 
 
@@ -144,7 +150,7 @@ def _kernel(
             answer["tensors"] += _tensors(program, source.path)[: MOST - len(answer["tensors"])]
         lowered = compiled.results.get("allocate") or compiled.results.get("lower")
         if lowered is not None:
-            answer["costs"] += _costs(lowered, source.path)[: MOST - len(answer["costs"])]
+            answer["costs"] += _costs(lowered, source.path, end)[: MOST - len(answer["costs"])]
 
 
 def _request(kernel: Kernel, alone: bool, last: Mapping[str, Any]) -> tuple[Request, Json | None]:
@@ -154,39 +160,59 @@ def _request(kernel: Kernel, alone: bool, last: Mapping[str, Any]) -> tuple[Requ
     Of several kernels in a file, the block's types are those of the kernel that it names.
     """
     source = kernel.module.source
-    said = stated(source, kernel.name)
-    explicit, block = RequestOptions(kernel=kernel.name), None
-    if last.get("kernel") in (None, kernel.name) and last and not (said.args or said.consts):
-        words = {name: last[name] for name in ("target", "nki", "grid", "lnc") if last.get(name)}
-        explicit = parse_options(
-            args=last["arg"], consts=last["const"], kernel=kernel.name, **words
-        )
-        block = _block(kernel, explicit, words)
+    said, block = stated(source, kernel.name), None
+    explicit = RequestOptions(kernel=kernel.name)
+    is_of_another = not alone and block_of(source).kernel not in (None, kernel.name)
+    if is_of_another:
+        own = of_project(source, kernel.name)
+        said = replace(said, args=own.args, consts=own.consts)
+    if last.get("kernel") == kernel.name and not (said.args or said.consts):
+        with suppress(UsageFailed):  # the words may not fit what the file says by now
+            words = {name: last[name] for name in WORDS if last[name]}
+            words = {n: word for n, word in words.items() if getattr(said, WORDS[n]) is None}
+            options = parse_options(
+                args=last["arg"], consts=last["const"], kernel=kernel.name, **words
+            )
+            named = {*options.args, *(name.partition(".")[0] for name in options.consts)}
+            if named <= {parameter.name for parameter in parameters(kernel.node.args)}:
+                request_for(source, options, os.environ)
+                explicit, block = options, _block(kernel, options, words)
     request = request_for(source, explicit, os.environ)
-    if alone or block_of(source).kernel in (None, kernel.name):
-        return request, block
-    own = of_project(source, kernel.name)
-    return replace(request, args=own.args, consts=own.consts), block
+    if is_of_another:
+        args, consts = {**said.args, **explicit.args}, {**said.consts, **explicit.consts}
+        request = replace(request, args=args, consts=consts)
+    return request, block
 
 
 def _block(kernel: Kernel, options: RequestOptions, words: Mapping[str, Any]) -> Json | None:
     """Return an edit that adds a block with the options; None if a block cannot say them."""
-    source = kernel.module.source
-    if "# /// nkic" in source.text or not all(map(_in_toml, options.consts.values())):
+    if "# /// nkic" in kernel.module.source.text:
         return None
-    rows = [f"# {name} = {json.dumps(value)}" for name, value in words.items()]
-    rows += ["# [args]"] * bool(options.args)
-    rows += [f'# {name} = "{kind}"' for name, kind in options.args.items()]
-    rows += ["# [consts]"] * bool(options.consts)
-    rows += [f"# {name} = {json.dumps(value)}" for name, value in options.consts.items()]
+    try:
+        rows = [f"# {name} = {_toml(value)}" for name, value in words.items()]
+        rows += ["# [args]"] * bool(options.args)
+        rows += [f'# {name} = "{kind}"' for name, kind in options.args.items()]
+        rows += ["# [consts]"] * bool(options.consts)
+        rows += [f"# {name} = {_toml(value)}" for name, value in options.consts.items()]
+    except ValueError:
+        return None
     line, text = _written(kernel, rows)
     return {"line": line, "text": text}
 
 
-def _in_toml(value: Any) -> bool:
+def _toml(value: Any) -> str:
+    """Return a value in TOML. Raises `ValueError` if it cannot be said there."""
     if isinstance(value, list):
-        return all(map(_in_toml, value))
-    return isinstance(value, bool | int | str) or (isinstance(value, float) and isfinite(value))
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        value.encode()  # raises for a surrogate
+        text = json.dumps(value, ensure_ascii=False)
+        return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    if isinstance(value, bool | int) and -(1 << 63) <= value < 1 << 63:
+        return json.dumps(value)
+    if isinstance(value, float) and isfinite(value):
+        return json.dumps(value)
+    raise ValueError
 
 
 def _written(kernel: Kernel, rows: Sequence[str]) -> tuple[int, str]:
@@ -354,39 +380,54 @@ def _use(kernel: str, ordered: Schedule) -> Json:
     }
 
 
-def _costs(program: Program, path: str) -> list[Json]:
-    """Return what the instructions of each call take, by the place of the call."""
-    timings, first = Timings(program.target), dict[CostClass, Instruction]()
-    calls: dict[Span, Counter[CostClass]] = {}
+def _costs(program: Program, path: str, end: float) -> list[Json]:
+    """Return what the instructions of each call take, by the place of the call.
+
+    Nothing is told if that is not known by the time `end`.
+    """
+    forms, calls = dict[object, str](), dict[Span, Counter[str]]()
     for body in program.cores:
-        for instruction in instructions(body):
+        for number, instruction in enumerate(instructions(body)):
+            if number % 1000 == 0 and time.monotonic() >= end:
+                return []
             span = instruction.at.primary
             if span.path == path:
-                kind = timings.cost_class(instruction)
-                first.setdefault(kind, instruction)
-                calls.setdefault(span, Counter())[kind] += 1
-    forms = {kind: _form(instruction, kind, program.target) for kind, instruction in first.items()}
+                row, operands, attributes, engine = instruction[:4]
+                # No cost depends on a number that is an operand.
+                tiles = (cost_key(o) if isinstance(o, AccessPattern) else None for o in operands)
+                key = (row, attributes, engine, *tiles)
+                form = forms.get(key)
+                if form is None:
+                    form = forms[key] = _form(instruction, program.target)
+                calls.setdefault(span, Counter())[form] += 1
     found = []
-    for span, kinds in calls.items():
-        counts = Counter[str]()
-        for kind, number in kinds.items():
-            counts[forms[kind]] += number  # classes may differ in what costs no time
+    for span, counts in calls.items():
         told = [{**json.loads(form), "number": n} for form, n in counts.most_common(KINDS)]
         at = [span.line, span.column]
         found.append({"at": at, "forms": told, "more": len(counts) - KINDS})
     return found
 
 
-def _form(instruction: Instruction, kind: CostClass, target: Target) -> str:
+def _form(instruction: Instruction, target: Target) -> str:
     """Return what is told of an instruction, as JSON."""
-    tiles = instruction.facts(target).tiles.items()
-    by = kind.first.by if kind.engine is Engine.DMA else None
+    facts, engine = instruction.facts(target), engine_of(instruction)
+    takes, tiles = timing(instruction.row, facts, engine), facts.tiles
+    by = takes.by if engine is Engine.DMA else None
     form = {
         "name": instruction.row.name,
-        "engine": kind.engine.value,
-        "tiles": [[n, f"{t.dtype.name}[{t.partitions}, {t.free}]"] for n, t in tiles],
-        "ns": kind.first.hold / 1000,
+        "engine": engine.value,
+        "tiles": [[name, _tile(tile, tiles.values())] for name, tile in tiles.items()],
+        "ns": takes.hold / 1000,
         "by": by.value if by else "",
-        "trigger_ns": kind.first.trigger / 1000,
+        "trigger_ns": takes.trigger / 1000,
     }
     return json.dumps(form)
+
+
+def _tile(tile: Tile, tiles: Collection[Tile]) -> str:
+    """Return a tile's type; one run of elements in HBM has the shape of what it is moved to."""
+    shape = [tile.partitions, tile.free] if tile.on_chip else [number for _, number in tile.dims]
+    if len(shape) == 1:
+        others = ([t.partitions, t.free] for t in tiles if t.on_chip)
+        shape = next((other for other in others if prod(other) == tile.free), shape)
+    return f"{tile.dtype.name}[{', '.join(map(str, shape))}]{' in hbm' * (not tile.on_chip)}"

@@ -192,7 +192,7 @@ async def _done(path: str, *words: str) -> tuple[str, str]:
 
 _KERNELS = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+(?:neuronxcc\.)?nki\b|^# /// nkic\b")
 _DOTTED = re.compile(r"[\w.]+")
-STATUS = "nkic/status"  # a notification of our own: uri, text, tooltip
+STATUS = "$/nkic/status"  # our own notification, which editors may ignore: uri, text, tooltip
 _TOLD_LATER = 0.02  # seconds between two looks at whether a check has ended
 NEAR_LINES = 2000  # characters before the cursor that may belong to its word
 
@@ -490,7 +490,8 @@ def hover(params: types.HoverParams) -> types.Hover | None:
         here = f"{profile.label} on {target.name}"
         page = f"**Not in NKI {here}: {missing}.**\n\n" * bool(missing) + name.page(cost)
     else:
-        page = cost or (tensor_page(answer, dotted.partition(".")[0], line) if answer else "")
+        tensor = tensor_page(answer, dotted.partition(".")[0], line) if answer else ""
+        page = "\n\n".join(filter(None, (tensor, cost)))
     return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page)) if page else None
 
 

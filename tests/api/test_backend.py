@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import types
+from typing import Any
 
 import numpy as np
 import pytest
 
-from nkic.api import CompileError, RunError
+from nkic.api import CompileError, RunError, running
+from nkic.simulate import simulate_ranks
 from tests.api import kernels as k
 from tests.conformance import nkic_backend as backend
 
@@ -44,6 +46,23 @@ def test_ranks_run_together() -> None:
     found = backend.run_ranks(k.shared, [{"x": X}, {"x": X + 1}], lnc=2, nc_version="gen3")
     for one in found:
         np.testing.assert_array_equal(one, 2 * X + 1)
+
+
+def test_the_progress_of_ranks_is_of_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[int | None]()
+
+    def watched(executable: Any, inputs: Any, settings: Any, *more: Any) -> Any:
+        settings.watch(1)
+        return simulate_ranks(executable, inputs, settings, *more)
+
+    monkeypatch.setattr(running, "simulate_ranks", watched)
+    token = running.PROGRESS.set(lambda done, total: told.append(total))
+    try:
+        for ranks in (1, 3):
+            backend.run_ranks(k.scaled, [{"x": X}] * ranks, lnc=1, nc_version="gen3")
+    finally:
+        running.PROGRESS.reset(token)
+    assert told[0] and told[-1] == 3 * told[0]
 
 
 def test_a_group_of_ranks_comes_from_the_package_that_poses_as_nki(

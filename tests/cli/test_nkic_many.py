@@ -347,6 +347,19 @@ def test_a_report_has_a_folder_of_its_own(into: str, project: Path, nkic: Run) -
     assert {path: path.read_bytes() for path in Path().rglob("*.*") if path.is_file()} == before
 
 
+def test_a_report_does_not_go_into_a_folder_that_cannot_be_listed(
+    project: Path, nkic: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("r").mkdir()
+
+    def denied(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    done = nkic("bad.py", "--check", "--bug-report", "r")
+    assert done.code == 2 and "cannot read `r`: permission denied" in done.err
+
+
 HOSTILE = ("..", "a\nb.py", "..\\..\\k.py", "c:k.py", "k\x1b[2J.py", "日本.py", "x" * 250 + ".py")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task
+from nkic.judge.judge import _kept_hash
 from nkic.judge.process import Process, _Candidate, compile_request
 from nkic.judge.reference import Reference
 from nkic.judge.task import task_of
@@ -146,6 +148,16 @@ def test_what_is_damaged_in_a_database_is_not_believed(tmp_path: Path) -> None:
         assert old in row
         results._execute("UPDATE results SET record = ?", row.replace(old, new))
         assert results.get("key") is None
+    schema = {"schema": 1}  # another program's: its hash is right
+    for content in ([1], 7, None, {}, schema, {**schema, "cases": 7}, {**schema, "host": 7}):
+        record = json.dumps(content)
+        results._execute("UPDATE results SET record = ?", f"{_kept_hash(record)} {record}")
+        assert results.get("key") is None
+    deep = "[" * 100_000
+    results._execute("UPDATE results SET record = ?", f"{_kept_hash(deep)} {deep}")
+    assert results.get("key") is None
+    results._execute("UPDATE results SET record = CAST(x'61B020' AS TEXT)")  # no UTF-8
+    assert results.get("key") is None
     for kind in ("CAST(record AS BLOB)", "NULL", "7"):
         results._execute(f"UPDATE results SET record = {kind}")
         assert results.get("key") is None

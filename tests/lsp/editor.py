@@ -38,7 +38,7 @@ class Editor:
         self.client.feature(types.WINDOW_SHOW_MESSAGE)(lambda params: self.said.append(params))
         self.client.feature(types.WORKSPACE_APPLY_EDIT)(lambda params: self._apply(params))
         self.client.feature(types.WINDOW_SHOW_DOCUMENT)(lambda params: self._show(params))
-        self.client.feature("nkic/status")(lambda params: self._status(params))
+        self.client.feature("$/nkic/status")(lambda params: self._status(params))
         self.client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)(lambda params: self._refresh())
 
     def _publish(self, params: types.PublishDiagnosticsParams) -> None:

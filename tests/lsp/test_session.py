@@ -9,12 +9,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
+import numpy as np
 import pytest
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
+from pygls.workspace import PositionCodec
 
 from nkic.base.diagnostics import UsageFailed
-from nkic.serve import lsp
+from nkic.compiler import pipeline
+from nkic.machine.targets import Target
+from nkic.program.program import Instruction
+from nkic.serve import lsp, lsp_child
+from nkic.serve.lsp_answers import Answer, Text, status
 from tests.harness.commands import process
 from tests.lsp.editor import PATIENCE, Editor, fixed, position
 
@@ -236,6 +242,7 @@ def test_hover_shows_instructions_and_tensors(editor: Editor) -> None:
     moved = (
         r"- `dma_copy` moves data for [\d,]+ ns, and triggering it keeps sync busy for [\d,]+ ns \("
     )
+    moved += r"`dst` float32\[128, 512\], `src` float32\[128, 512\] in hbm\)"
     assert re.search(moved, copied)
     assert "Here" not in hovered(editor, "hover.py", position(RIGHT, "nl.add", 4))
     tile = hovered(editor, "hover.py", position(RIGHT, "data1=a_tile", 8))
@@ -253,9 +260,61 @@ def test_hover_counts_the_forms_of_a_call(editor: Editor) -> None:
     here = page.partition("**Here**, on trn2:\n\n")[2].split("\n")
     assert re.fullmatch(r"- .* for \d+ ns, 2 times \(`dst` float32\[128, 8\], .*\)", here[0])
     assert "[128, 16]" in here[1] and "[128, 32]" in here[2] and here[3] == "- and 2 other forms"
+    fewer = text.replace("32, 64, 128", "32, 64")
+    editor.change("forms.py", fewer)
+    page = hovered(editor, "forms.py", position(fewer, "tensor_tensor"))
+    assert "- and 1 other form\n" in page
     twice = editor.change("forms.py", "# a line more\n" + text)
     assert twice == []
     assert "Here" in hovered(editor, "forms.py", position("\n" + text, "tensor_tensor"))
+    editor.configure(debounce=1000)
+    other = "\n" + text.replace("nl.add)", "nl.subtract)")
+    editor.type("forms.py", other)  # nothing is known of this text yet
+    assert "Here" not in hovered(editor, "forms.py", position(other, "tensor_tensor"))
+    editor.configure(debounce=20)
+
+
+def test_forms_that_differ_in_numbers_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "    nisa.tensor_tensor(dst=a_tile, data1=a_tile, data2=b_tile, op=nl.add)\n"
+    scaled = "    nisa.tensor_scalar(dst=a_tile, data=b_tile, op0=nl.add, operand0=1.0 + i)\n"
+    text = RIGHT.replace(line, f"    for i in range(9):\n    {scaled}")
+    form, made = lsp_child._form, list[str]()
+
+    def counted(instruction: Instruction, target: Target) -> str:
+        made.append(instruction.row.name)
+        return form(instruction, target)
+
+    monkeypatch.setattr(lsp_child, "_form", counted)
+    answer = lsp_child.checked("/nowhere/k.py", text.encode(), {}, LONG, 0, {})
+    (told,) = [call["forms"] for call in answer["costs"] if call["at"][0] == 20]
+    assert [each["number"] for each in told] == [9] and made.count("tensor_scalar") == 1
+
+
+def test_costs_are_of_the_files_own_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    helper = "import nki.isa as nisa\n" + "\n" * 99
+    helper += "def zero(tile):\n    nisa.memset(dst=tile, value=0)\n"
+    text = RIGHT.replace("import nki\n", "import nki\nfrom helper import zero\n", 1)
+    text = text.replace("    return c", "    zero(b_tile)\n    return c")
+    (tmp_path / "helper.py").write_text(helper)
+    answer = lsp_child.checked(str(tmp_path / "user.py"), text.encode(), {}, LONG, 0, {})
+    assert [call["at"][0] for call in answer["costs"]] == [18, 19, 20, 21]
+
+
+def test_no_cost_is_computed_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told() -> Any:
+        answer = lsp_child.checked("/nowhere/k.py", RIGHT.encode(), {}, LONG, 0, {})
+        return answer["costs"], len(answer["tensors"])
+
+    now, compile_source = time.monotonic(), pipeline.compile_source
+    assert [len(told()[0]), told()[1]] == [4, 5]
+
+    def late(*given: Any) -> None:
+        compile_source(*given)
+        monkeypatch.setattr(time, "monotonic", lambda: now + 2 * LONG)
+
+    monkeypatch.setattr(pipeline, "compile_source", late)
+    assert told() == ([], 5)
 
 
 BETA1 = """\
@@ -281,6 +340,12 @@ def test_hover_shows_the_cost_of_calls_of_beta1(editor: Editor) -> None:
     told = {name: hovered(editor, "beta1.py", position(BETA1, f"nl.{name}", 4)) for name in CALLS}
     for name, instruction in CALLS.items():
         assert re.match(rf"\*\*Here\*\*, on trn2:\n\n- `{instruction}` ", told[name]), told[name]
+    sum = BETA1.replace("nl.multiply(nl.load(a), 2.0)", "tile * 2.0")
+    sum = sum.replace("    nl.store", "    tile = nl.load(a)\n    nl.store")
+    assert editor.change("beta1.py", sum) == []
+    both = hovered(editor, "beta1.py", position(sum, "tile * 2.0"))
+    assert both.startswith("**tile**: `float32[128, 512]` in sbuf")
+    assert "\n\n**Here**, on trn2:\n\n- `tensor_scalar` " in both
 
 
 def test_the_status_is_time_and_memory(editor: Editor) -> None:
@@ -297,6 +362,21 @@ def test_the_status_is_time_and_memory(editor: Editor) -> None:
     assert editor.status("status.py", "nkic: add: ").startswith("add: estimated at ")
     editor.change("status.py", RIGHT + "# another text\n")
     editor.status("status.py", "nkic: about ")
+    editor.close("status.py")
+    editor.open("after.py", "")
+    own = [status for status in editor.statuses if status[0] == editor.uri("status.py")]
+    assert own[-1][1:] == ("", "")
+
+
+def test_the_status_after_a_run_is_of_the_kernel_that_ran() -> None:
+    kernels = [
+        {"kernel": name, "ns": 1, "busiest_ns": 0, "sbuf": [used, 100], "psum": [0, 8]}
+        for name, used in (("one", 10), ("two", 20))
+    ]
+    answer = Answer(1, Text("", PositionCodec()), kernels=kernels)
+    assert status(answer, "")[0].endswith("us, SBUF 10%, PSUM 0/8")
+    ran = "two: 5 cycles (1.00 us), bound by dma"
+    assert status(answer, ran)[0] == f"nkic: {ran}, SBUF 20%, PSUM 0/8"
 
 
 def test_types_are_those_of_the_last_command(
@@ -330,6 +410,78 @@ def test_types_are_those_of_the_last_command(
         '# /// nkic\n# kernel = "add"\n# target = "trn1"\n# [args]\n# b = "float32[128,256]"\n'
         '# a = "float32[128,256]"\n# [consts]\n# factors = [1, 2]\n# ///\n# one\n' + text
     )
+
+
+TWICE = "\n\n" + KERNEL[KERNEL.index("@nki.jit") :].replace("add(a, b)", "twice(a)").replace(
+    "src=b)", "src=a)"
+)
+ONE = KERNEL.replace("add(a, b)", "one(a, n)").replace("src=b)", "src=a)")
+COMMAND = "with the types of the last command"
+
+
+def offered(editor: Editor, name: str) -> list[str]:
+    """Return the types blocks of the last command that an editor is offered."""
+    found = [a for a in actions(editor, name) if a.title.endswith(COMMAND)]
+    return [e.new_text for a in found for e in edits(a, editor.uri(name))]
+
+
+def test_the_types_of_the_last_command_are_for_its_kernel_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NKIC_CACHE", "1")
+    monkeypatch.setenv("NKIC_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "k.py").write_text(KERNEL)
+    (tmp_path / "one.py").write_text(ONE)
+    np.savez(tmp_path / "tiles.npz", a=np.zeros((8, 16), "f4"), b=np.zeros((8, 16), "f4"))
+
+    def compiled(*words: str) -> None:
+        assert process(*words, cwd=tmp_path).returncode == 0
+
+    with Editor(tmp_path, debounce=20, seconds=LONG) as editor:
+        typed = ("k.py", "--arg", "a=f32[128,256]", "--arg", "b=f32[128,256]")
+        compiled("k.py", "--like", "tiles.npz")
+        compiled(*typed, "--target", "trn1")
+        assert editor.open("k.py", KERNEL) == []
+        assert "[128,256]" in offered(editor, "k.py")[0]
+        # A second kernel takes none of them; one that was renamed, or whose argument was, neither.
+        (asks,) = editor.change("k.py", KERNEL + TWICE)
+        assert "`twice`" in asks.message and "b: " not in asks.message
+        renamed = KERNEL.replace("add(a, b)", "add(a, d)").replace("src=b)", "src=d)")
+        (asks,) = editor.change("k.py", renamed)
+        assert asks.severity is types.DiagnosticSeverity.Information
+        assert offered(editor, "k.py") == []
+        named = KERNEL.replace("def add(", "def plus(")
+        (asks,) = editor.change("k.py", named)
+        assert asks.severity is types.DiagnosticSeverity.Information
+        assert offered(editor, "k.py") == []
+        # What the file says comes first: the target, and the types of another kernel.
+        on_trn2 = '# /// nkic\n# target = "trn2"\n# ///\n' + KERNEL
+        assert editor.change("k.py", on_trn2) == []
+        assert "on trn2" in hovered(editor, "k.py", position(on_trn2, "tensor_tensor"))
+        assert offered(editor, "k.py") == []
+        block = '# /// nkic\n# kernel = "twice"\n# [args]\n# a = "f32[64, 8]"\n# ///\n'
+        assert editor.change("k.py", block + KERNEL + TWICE) == []
+        # The same command again, answered from the cache.
+        compiled("k.py", "--like", "tiles.npz")
+        assert editor.change("k.py", KERNEL) == []
+        assert "float32[8,16]" in offered(editor, "k.py")[0]
+        editor.open("one.py", ONE)
+        for value, said in SAID.items():
+            compiled("one.py", "--arg", "a=f32[8,8]", "--const", f"n={value}")
+            assert editor.change("one.py", f"# {value!a}\n{ONE}") == []
+            blocks = offered(editor, "one.py")
+            assert [f"# n = {said}\n" in b for b in blocks] == [True] * bool(said), value
+            assert editor.change("one.py", "".join(blocks) + ONE) == []
+
+
+SAID = {  # values, and how a block says them, if it can
+    "'😀'": '"😀"',
+    "'a\x7f'": '"a\\u007f"',
+    "'\\ud800'": "",
+    f"{1 << 63}": "",
+    f"[{(1 << 63) - 1}, True]": f"[{(1 << 63) - 1}, true]",
+    "1e400": "",
+}
 
 
 def hints(editor: Editor, name: str) -> list[types.InlayHint]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from nkic.base.diagnostics import UsageFailed
 from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
@@ -132,16 +133,19 @@ def test_the_command_writes_what_the_tuner_found(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_an_interrupt_keeps_the_points(tmp_path: Path, number: signal.Signals, jobs: str) -> None:
+@pytest.mark.parametrize(("jobs", "first"), [("1", "False,True"), ("2", "True,False")])
+def test_an_interrupt_keeps_the_points(
+    tmp_path: Path, number: signal.Signals, jobs: str, first: str
+) -> None:
     """What was found is said and kept, and no folder of its processes is left, as if killed."""
     endless = KERNEL.replace("    out =", "    while EXACT: pass\n    out =", 1)
     for name, text in (("k.py", endless), ("task.toml", TASK), ("reference.py", REFERENCE)):
         (tmp_path / name).write_text(text)
     (tmp_path / "o.jsonl").write_text("of a run before\n")
     (tmp_path / "tmp").mkdir()
+    kept = ("--results", "kept") if jobs == "2" else ()
     start = "import sys; from nkic.cli import start_nkic; sys.exit(start_nkic())"
-    words = ("k.py", "task.toml", "--vary", "TILE=64,128", "--vary", "EXACT=False,True")
+    words = ("k.py", "task.toml", "--vary", "TILE=64,128", "--vary", f"EXACT={first}", *kept)
     process = subprocess.Popen(
         [sys.executable, "-c", start, "tune", *words, "--jsonl", "o.jsonl", "-v", "-j", jobs],
         env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")},
@@ -161,11 +165,25 @@ def test_an_interrupt_keeps_the_points(tmp_path: Path, number: signal.Signals, j
         table = process.stdout.read()
     assert said == "`o.jsonl` is not written: what was done is in `o.jsonl.part`, 1 line\n"
     assert "the fastest estimate: TILE=64 EXACT=False, " in table
-    assert "4 points: 1 estimated alone, 3 not tried" in table and "--results FILE" in table
+    assert "4 points: 1 estimated alone, 3 not tried" in table
+    more = "" if kept else "; with --results FILE a tuning continues"
+    assert table.endswith(f"\nit was stopped{more}\n")
     (line,) = map(json.loads, (tmp_path / "o.jsonl.part").read_text().splitlines())
     assert line["point"] == {"TILE": "64", "EXACT": "False"}
     assert (tmp_path / "o.jsonl").read_text() == "of a run before\n"
     assert [*(tmp_path / "tmp").iterdir()] == [] and not [*tmp_path.glob(".nkic-*")]
+
+
+def test_an_error_keeps_the_points_and_is_no_stop(folder: Path, task: Task) -> None:
+    heard: list[Tuned] = []
+
+    def told(text: str) -> None:
+        raise UsageFailed([])
+
+    with pytest.raises(UsageFailed):
+        tune(folder / "k.py", task, {"TILE": [64, 128]}, told=told, stopped=heard.append)
+    (found,) = heard
+    assert len(found.outcomes) == 1 and "\nan error ended it; " in found.table
 
 
 @pytest.mark.parametrize(

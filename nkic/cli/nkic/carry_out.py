@@ -194,12 +194,12 @@ class _CompileCommand:
             raise CompileFailed(diagnostics)
         for output in wanted:
             self.write(output, compiled, wanted)
+        kernel = compiled.program.name if compiled.program is not None else ""
+        types = self.types()
         if cached is not None:
-            self.keep(cached, wanted[0].path, compiled, warnings)
-        requested = self.requested()
-        types = {**requested.like, **requested.args}
-        if all(kind.is_complete for kind in types.values()):
-            remember_types(line, [f"{name}={kind}" for name, kind in types.items()])
+            facts = {"warnings": warnings, "kernel": kernel, "types": types}
+            self.keep(cached, wanted[0].path, compiled, facts)
+        remember_types(line, kernel, types)
 
     def outputs(self) -> Sequence[Output]:
         if self.line.check:
@@ -231,9 +231,14 @@ class _CompileCommand:
             keep=None if line.report else read,
         )
 
-    def keep(
-        self, cached: CachedRun, path: str, compiled: Compiled, warnings: Sequence[Diagnostic]
-    ) -> None:
+    def types(self) -> list[str] | None:
+        """Return the types that the command gives; None if it leaves parts of them open."""
+        requested = self.requested()
+        types = {**requested.like, **requested.args}
+        told = [f"{name}={kind}" for name, kind in types.items()]
+        return told if all(kind.is_complete for kind in types.values()) else None
+
+    def keep(self, cached: CachedRun, path: str, compiled: Compiled, facts: dict[str, Any]) -> None:
         """Cache the file written to `path`, its messages, and the look-ups that it depends on."""
         probes, used = self.loader.probes, resources(compiled.executable)
         if compiled.program is not None:
@@ -242,11 +247,11 @@ class _CompileCommand:
             probes,
             compiled.data,
             path=path,
-            warnings=warnings,
             hidden=self.session.hidden,
             messages=compiled.messages,
             summary=used.line,
             resources=used.as_json(),
+            **facts,
         )
 
     def compile(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:

@@ -404,7 +404,10 @@ def carry_out(line: CommandLine, session: Session, compile_file: CompileFile) ->
     if line.watching and find_spec("watchfiles") is None:
         raise not_installed("--watch needs", "watchfiles")
     report = line.bug_report
-    held = [*Path(report).iterdir()] if report is not None and files.is_folder(report) else []
+    try:
+        held = [*Path(report).iterdir()] if report is not None and files.is_folder(report) else []
+    except OSError as error:
+        raise files.refused(error, files.cannot_read(str(report), error)) from error
     if held:  # what is there would be taken for a part of it, and attached
         text = f"--bug-report {report}: the folder is not empty, it holds `{min(held).name}`"
         raise bad_value(text, "name a folder that is not there yet; it is made")

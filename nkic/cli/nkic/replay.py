@@ -37,7 +37,7 @@ from nkic.cli.common import Session
 from nkic.cli.common.options import rows
 from nkic.cli.nkic.options import CommandLine
 
-_FORMAT = 1  # version of the stored facts
+_FORMAT = 2  # version of the stored facts
 
 
 class CachedRun:
@@ -58,7 +58,7 @@ class CachedRun:
             if read is None or led_to(facts["path"]) in {*map(led_to, read)} - {""}:
                 return False  # also if the output would replace a file that was read
             warnings = from_json(facts["warnings"])
-            path = str(facts["path"])
+            path, compiled = str(facts["path"]), (str(facts["kernel"]), facts["types"])
         except (ValueError, LookupError, TypeError, AttributeError):
             return False
         self.session.warn_of_settings()
@@ -72,8 +72,7 @@ class CachedRun:
         tell_written(
             self.session, "neff", path, entry.data, (str(facts["summary"]), facts["resources"])
         )
-        if self.line.like is None:
-            remember_types(self.line, self.line.arg)
+        remember_types(self.line, *compiled)
         return True
 
     def note(self, probes: Probes) -> None:
@@ -94,12 +93,15 @@ class CachedRun:
         self.store.write(self.key, {**lookups, **facts}, data)
 
 
-def remember_types(line: CommandLine, args: Sequence[str]) -> None:
-    """Keep the types that a command gave a kernel, of which an editor may know none."""
+def remember_types(line: CommandLine, kernel: str, types: Sequence[str] | None) -> None:
+    """Keep the types that a command gave the kernel that it compiled: an editor may know none.
+
+    They are None if the command gave only parts of them.
+    """
     path = str(line.source)
-    if (args or line.const) and path.endswith(".py") and not line.no_cache:
-        words = {name: getattr(line, name) for name in ("kernel", "target", "nki", "grid", "lnc")}
-        remember(path, {**words, "arg": [*args], "const": [*line.const]})
+    if (types or line.const) and types is not None and path.endswith(".py") and not line.no_cache:
+        words = {name: getattr(line, name) for name in ("target", "nki", "grid", "lnc")}
+        remember(path, {**words, "kernel": kernel, "arg": [*types], "const": [*line.const]})
 
 
 def tell_prints(session: Session, messages: Sequence[str]) -> None:

@@ -141,7 +141,10 @@ MOST_EDGES = 500_000  # four megabytes of the page
 
 
 def _edges(insight: Insight) -> dict[str, str]:
-    """Return the dependences: of every instruction, those that it needs; none if they are many."""
+    """Return the dependences: of every instruction, those that it needs; none if they are many.
+
+    Left out are those within an engine, which has an order anyway.
+    """
     found = edges(insight.trace, insight.accounts.uses)
     pairs = sorted({(edge.after, edge.before) for edge in found if len(found) <= MOST_EDGES})
     return {

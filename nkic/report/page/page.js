@@ -196,6 +196,7 @@
     for (const x of [from, to]) pen.fillRect(x, 0, 1, height);
   };
 
+  if (!edges.after.length) document.getElementById("arrows").remove();
   // The dependences of each instruction, by both of its ends.
   const needs = new Map(), needed = new Map();
   for (let n = 0; n < edges.after.length; n++) {
@@ -329,7 +330,7 @@
       words.push(`after ${data.names[events.name[before]]} in ${data.lines[events.line[before]]}${iterationOf(before)}`);
     }
     const counts = [needs, needed].map((of) => (of.get(i) ?? []).length.toLocaleString("en"));
-    if (edges.after.length) words.push(`needs ${counts[0]}, needed by ${counts[1]}`);
+    if (edges.after.length) words.push(`needs ${counts[0]}, needed by ${counts[1]}, besides the order within its engine`);
     if (critical[i]) words.push("on the critical path");
     told.textContent = words.join("; ");
   };

@@ -22,6 +22,7 @@ import nkic
 from nkic.base.source import SourceFile
 from nkic.machine.targets import TRN2
 from nkic.report import page, run_report
+from nkic.report.costs import edges
 from nkic.report.critical import Spent, trusted
 from nkic.report.lanes import markdown
 from nkic.report.page import coloured
@@ -553,6 +554,7 @@ def test_arrows_lead_from_and_to_what_depends(browser: Any, tmp_path: Path) -> N
     assert counts is not None and int(counts[1]) >= 2  # both of its operands
     settled(browser)
     drawn_with = browser.execute_script(PICTURE)
+    assert len(browser.find_elements("id", "arrows")) == 1
     text = made()
     without = re.sub(r'"edges": ?\{.*?\}', '"edges": {"after": "", "needs": ""}', text)
     assert without != text
@@ -560,6 +562,17 @@ def test_arrows_lead_from_and_to_what_depends(browser: Any, tmp_path: Path) -> N
     browser.find_element("id", "search").send_keys("nc_matmul\n")
     settled(browser)
     assert browser.execute_script(PICTURE) != drawn_with
+    told = browser.find_element("id", "told").text
+    assert "needs" not in told and not browser.find_elements("id", "arrows")
+
+
+def test_too_many_dependences_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = recorded(run(naive()))
+    number = len(edges(found.trace, insight(found.trace, found.again).accounts.uses))
+    for most, kept in ((number, True), (number - 1, False)):
+        monkeypatch.setattr(page, "MOST_EDGES", most)
+        drawn = page.columns(insight(found.trace, found.again))["edges"]
+        assert bool(drawn["after"]) is bool(drawn["needs"]) is kept
 
 
 def test_a_line_can_be_chosen_and_the_colours_changed(browser: Any, tmp_path: Path) -> None:
