@@ -23,7 +23,13 @@ def process() -> Iterator[Checker]:
 
 
 def ask(process: Checker, text: str, seconds: float = 30, mib: int = 2048) -> Mapping[str, Any]:
-    request = {"path": "/nowhere/k.py", "text": text.encode(), "unsaved": {}, "level": 0}
+    request = {
+        "path": "/nowhere/k.py",
+        "text": text.encode(),
+        "unsaved": {},
+        "level": 0,
+        "last": {},
+    }
     return process.ask({**request, "seconds": seconds}, mib << 20, process.stops)
 
 
