@@ -280,6 +280,8 @@ def _without_ellipsis(parts: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 def _part(dim: Dim, part: Any) -> tuple[int, Dim | None]:
     """Return the offset that an index selects in a dimension, and the remaining dimension."""
     if isinstance(part, slice):
+        if part.start is part.stop is part.step is None and dim.size > 1:
+            return 0, dim  # also of a size that is known by its text alone, in a migration
         start, stop, step = part.indices(dim.size)
         if step < 1 or start >= stop:
             raise KernelError("bad-index", f"{start}:{stop}:{step} of an index has no elements")
