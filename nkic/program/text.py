@@ -455,6 +455,8 @@ class _Reader:
     def kind(self, scanner: Scanner, storage: Tensor) -> tuple[DType, Dynamic | None]:
         """Parse what may follow a pattern: another type than its tensor's, a run-time offset."""
         dtype = scanner.dtype() if scanner.accept(":") else storage.dtype
+        if dtype.size > storage.bytes:
+            raise Misread(f"no {dtype.name} fits into a partition of {storage}")
         return dtype, scanner.dynamic(self.operand)
 
 

@@ -75,3 +75,10 @@ def test_an_address_is_a_partition_and_a_byte(word: str, address: str) -> None:
         Misread, match=f"not the partition and byte of an address: {re.escape(address)}"
     ):
         program(f"%0 t: float32[128, 4] sbuf {word} {address}")
+
+
+@pytest.mark.parametrize("view", ["%0{0; (1, 1); (1, 1)}:float32", "%0[0+1, 0; 1x1]:float32"])
+def test_a_type_fits_into_a_partition(view: str) -> None:
+    body = f"core\n  #0 any memset(dst={view}; value=0)"
+    with pytest.raises(Misread, match="no float32 fits into a partition of %0 t: uint8"):
+        program(f"%0 t: uint8[1, 1] sbuf\n{body}")
