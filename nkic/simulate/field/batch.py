@@ -122,10 +122,6 @@ def _bypass(a: Elements, b: Elements, place: int = 0) -> Elements:
     return a
 
 
-def _reduction(op: str, rows: Elements, place: int = 0) -> Elements:
-    return _row(op, rows)
-
-
 TERMS = Algebra(
     constant=constant,
     unknown=lambda shape: _of(np.zeros((len(PRIMES), *shape), np.int64), np.ones(shape, np.bool_)),
@@ -138,7 +134,7 @@ TERMS = Algebra(
     sum_of=partial(_row, "add"),
     selected=_selected,
     prelu=partial(_operator, "prelu"),
-    reduction=_reduction,
+    reduction=_row,
     functions={name: partial(_function, name) for name in FIELD.functions},
     operators={name: partial(_operator, name) for name in FIELD.operators} | {"bypass": _bypass},
 )
@@ -157,9 +153,10 @@ class Rows(NamedTuple):
 class Terms(Field):
     """The terms of all elements of a rank.
 
-    `kept` gets the terms of all results if it is a list. With `known`, which is sorted, `parted` is
-    the place of the first instruction with a result that is not among them; rows that the other
-    program does not have are numbers then, so that results of these alone have no terms.
+    With `keeps`, `kept` gets the terms of all results; it is None if they are too many. With
+    `known`, which is sorted, `parted` is the place of the first instruction with a result that is
+    not among them; rows that the other program does not have are numbers then, so that results of
+    these alone have no terms.
     """
 
     def __init__(
@@ -168,10 +165,12 @@ class Terms(Field):
         memory: Memory,
         target: Target,
         rows: Mapping[str, Rows],
+        keeps: bool,
         known: Integers | None,
     ) -> None:
         self.rows, self.known = rows, known
-        self.kept: list[Integers] | None = [] if known is None else None
+        self.kept: list[Integers] | None = [] if keeps else None
+        self.number = 0  # of terms that are kept
         self.parted: int | None = None
         super().__init__(executable, memory, target, {name: name for name in rows}, 0)
 
@@ -206,8 +205,10 @@ class Terms(Field):
         return result._replace(residues=rows, value=np.where(varies, np.nan, numbers.value))
 
     def _note(self, terms: Integers, place: int) -> None:
-        if self.kept is not None and sum(map(len, self.kept)) < MOST_TERMS:
+        if self.kept is not None:
             self.kept.append(np.unique(terms))
+            self.number += self.kept[-1].size
+            self.kept = self.kept if self.number <= MOST_TERMS else None
         if self.known is not None and self.parted is None and self.known.size:
             at = np.minimum(np.searchsorted(self.known, terms), self.known.size - 1)
             if (self.known[at] != terms).any():
@@ -305,17 +306,17 @@ class _Batches:
         for at_end in (False, True):
             less, more = (self._terms(program, at_end) for program in (self.small, self.large))
             both = [self._common(less, more, pair, at_end) for pair in self.outputs]
-            lost = {int(n) - 1 for a, b in both for n in np.unique((a.origin, b.origin)) if n}
-            lost |= less.wholly | more.wholly
-            if lost:
-                return Invariance("undecided", rows, self._undecided(less, more))
+            lines = self._undecided(less, [a for a, _ in both], self.small)
+            lines |= self._undecided(more, [b for _, b in both], self.large)
+            if lines:
+                return Invariance("undecided", rows, tuple(lines)[:MOST_LINES])
             if all((a.residues == b.residues).all() for a, b in both):
                 continue
             differing, compared = self._run(at_end)
             verdict: Literal["dependent", "unconfirmed"] = (
                 "dependent" if differing else "unconfirmed"
             )
-            return Invariance(verdict, rows, self._parted(less, more, at_end), differing, compared)
+            return Invariance(verdict, rows, self._parted(at_end), differing, compared)
         return Invariance("invariant", rows)
 
     def _common(
@@ -327,22 +328,27 @@ class _Batches:
         second = more.of_output(many.tensor).moved(lambda x: x.reshape(many.shape))
         return first, second.at(_slices(few, many, at_end))
 
-    def _terms(self, program: Executable, at_end: bool, known: Integers | None = None) -> Terms:
-        """Return what a run over terms found, which are kept, or compared with what is known."""
+    def _terms(
+        self, program: Executable, at_end: bool, keeps: bool = False, known: Integers | None = None
+    ) -> Terms:
+        """Return what a run over terms found."""
         rows = {}
         for few, many in self.inputs:
-            axis = _axis(few, many)
-            moved = at_end and program is self.large and axis is not None
-            first = many.shape[axis] - few.shape[axis] if moved and axis is not None else 0
-            rows[few.name] = Rows(axis, first, few.shape[axis] if axis is not None else 0)
-        options, made = RunOptions(), list[Terms]()
+            axis, name = _axis(few, many), few.name
+            rows[name] = Rows(axis)
+            if axis is not None:
+                is_moved = at_end and program is self.large
+                first = many.shape[axis] - few.shape[axis] if is_moved else 0
+                rows[name] = Rows(axis, first, few.shape[axis])
+        options, followers = RunOptions(), list[Terms]()
 
         def follow(memory: Memory) -> Terms:
-            made.append(Terms(program, memory, options.target_of(program), rows, known))
-            return made[0]
+            target = options.target_of(program)
+            followers.append(Terms(program, memory, target, rows, keeps, known))
+            return followers[0]
 
         simulate_ranks(program, [self._arrays(program, at_end)], options, follow=follow)
-        return made[0]
+        return followers[0]
 
     def _arrays(self, program: Executable, at_end: bool) -> dict[str, NDArray[Any]]:
         """Return inputs of a program. In the rows that both have, they are the same."""
@@ -371,27 +377,27 @@ class _Batches:
             differing, compared = differing + int(off.sum()), compared + off.size
         return differing, compared
 
-    def _parted(self, less: Terms, more: Terms, at_end: bool) -> tuple[str, ...]:
+    def _parted(self, at_end: bool) -> tuple[str, ...]:
         """Return the first instruction of one program that has no like in the other."""
-        for program, other in ((self.small, more), (self.large, less)):
-            known = np.unique(np.concatenate([*(other.kept or ()), np.zeros(0, np.int64)]))
-            found = self._terms(program, at_end, known)
+        for program, other in ((self.small, self.large), (self.large, self.small)):
+            kept = self._terms(other, at_end, keeps=True).kept
+            if kept is None:
+                continue
+            known = np.unique(np.concatenate([*kept, np.zeros(0, np.int64)]))
+            found = self._terms(program, at_end, known=known)
             if found.parted is not None:
                 name, line = found.comparison(found.parted), line_of(program, found.parted)
                 return (f"the first that differs: {name} at {line}",)
         return ()
 
-    def _undecided(self, *trials: Terms) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for trial, side in zip(trials, (0, 1), strict=True):
-            program = (self.small, self.large)[side]
-            places = set(trial.wholly)
-            for pair in self.outputs:
-                origins = np.unique(trial.of_output(pair[side].tensor).origin)
-                places |= {int(n) - 1 for n in origins if n}
-            for place in sorted(places):
-                found[f"undecided: {trial.reason(place)} at {line_of(program, place)}"] = None
-        return tuple(found)[:MOST_LINES]
+    def _undecided(
+        self, trial: Terms, results: Sequence[Elements], program: Executable
+    ) -> dict[str, None]:
+        """Return what a program does that terms cannot follow, of what common rows depend on."""
+        origins = np.concatenate([x.origin.reshape(-1) for x in results])
+        places = trial.wholly | {int(n) - 1 for n in np.unique(origins) if n}
+        told = (f"{trial.reason(place)} at {line_of(program, place)}" for place in sorted(places))
+        return dict.fromkeys(f"undecided: {text}" for text in told)
 
 
 def _axis(few: ArrayParameter, many: ArrayParameter) -> int | None:
