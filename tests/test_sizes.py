@@ -20,14 +20,14 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (664, 4),
-    "base": (3_873, 17),
+    "base": (3_877, 17),
     "machine": (9_481, 27),
     "source": (5_927, 14),
     "program": (1_743, 5),
     "interpret": (16_171, 45),
     "language": (14_408, 44),
     "specialise": (4_417, 12),
-    "compiler": (9_309, 22),
+    "compiler": (9_308, 22),
     "prove": (2_875, 8),
     "artifact": (5_461, 16),
     "simulate": (17_244, 44),
@@ -35,9 +35,9 @@ BUDGET = {
     "migrate": (6_890, 18),
     "api": (3_437, 12),
     "judge": (3_319, 10),
-    "serve": (2_196, 7),
+    "serve": (2_199, 7),
     "nki": (2_385, 11),
-    "cli": (6_765, 28),
+    "cli": (6_766, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

@@ -378,7 +378,7 @@ def _entry(content: bytes, key: str) -> Entry:
 def remember(path: str, words: Mapping[str, Any]) -> None:
     """Keep the words that gave a kernel its types; failures are ignored."""
     store = _own()
-    if store is not None and remembered(path) != words:
+    if store is not None and _words(store, path) != words:
         store.write(_of_file(path), {"words": words}, b"")
 
 
@@ -388,7 +388,11 @@ def remembered(path: str) -> Mapping[str, Any]:
     They are options by name, as texts; `arg` and `const` are lists of texts.
     """
     store = _own()
-    entry = store.read(_of_file(path)) if store is not None else None
+    return _words(store, path) if store is not None else {}
+
+
+def _words(store: Store, path: str) -> Mapping[str, Any]:
+    entry = store.read(_of_file(path))
     words = entry.facts.get("words") if entry is not None else None
     return words if isinstance(words, dict) else {}
 

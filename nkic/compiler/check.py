@@ -231,7 +231,7 @@ def _memory(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | 
     source, sizes = tile.name, view.shape
     if len(sizes) == 1:
         sizes = (1, *sizes)
-        source = _row_of(view, 1, sizes[1], _profile(program)).removesuffix(".broadcast(0, 1)")
+        source = _row_of(view, 1, sizes[1], _profile(program))
     shape = ", ".join(map(str, sizes))
     if sizes[0] > PARTITIONS:
         return f"load it first, at most {PARTITIONS} rows at a time: nisa.dma_copy(dst=tile, src=…)"
@@ -304,9 +304,8 @@ def _row_of(source: View, count: int, elements: int, profile: Profile) -> str:
     if profile < Profile.NKI_0_5:
         return f"{name}.ap([[0, {count}], [1, {elements}]])"
     part = source.tensor.shape if name == source.tensor.name else source.shape
-    if len(part) == 2 and part[0] == 1:
-        return f"{name}.broadcast(0, {count})"
-    return f"{name}.reshape((1, {elements})).broadcast(0, {count})"
+    row = name if len(part) == 2 and part[0] == 1 else f"{name}.reshape((1, {elements}))"
+    return f"{row}.broadcast(0, {count})" if count > 1 else row
 
 
 def _loaded_from(program: Program, tensor: Tensor) -> View | None:

@@ -20,7 +20,7 @@ from itertools import pairwise
 from math import isfinite, prod
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nkic.base import levels
 from nkic.base.diagnostics import Diagnostic, Fix, NkicError, UsageFailed
@@ -51,7 +51,6 @@ from nkic.source import nodes, scopes
 from nkic.source.bindings import Kernel
 from nkic.source.nodes import ClassDef, FunctionDef
 from nkic.source.parse import parse
-from nkic.source.scopes import parameters
 from nkic.specialise.request import Request, RequestOptions
 
 Json = dict[str, Any]
@@ -174,7 +173,7 @@ def _request(kernel: Kernel, alone: bool, last: Mapping[str, Any]) -> tuple[Requ
                 args=last["arg"], consts=last["const"], kernel=kernel.name, **words
             )
             named = {*options.args, *(name.partition(".")[0] for name in options.consts)}
-            if named <= {parameter.name for parameter in parameters(kernel.node.args)}:
+            if named <= {parameter.name for parameter in scopes.parameters(kernel.node.args)}:
                 request_for(source, options, os.environ)
                 explicit, block = options, _block(kernel, options, words)
     request = request_for(source, explicit, os.environ)
@@ -385,7 +384,7 @@ def _costs(program: Program, path: str, end: float) -> list[Json]:
 
     Nothing is told if that is not known by the time `end`.
     """
-    forms, calls = dict[object, str](), dict[Span, Counter[str]]()
+    forms, calls = dict[object, _Form](), dict[Span, Counter[_Form]]()
     for body in program.cores:
         for number, instruction in enumerate(instructions(body)):
             if number % 1000 == 0 and time.monotonic() >= end:
@@ -402,26 +401,30 @@ def _costs(program: Program, path: str, end: float) -> list[Json]:
                 calls.setdefault(span, Counter())[form] += 1
     found = []
     for span, counts in calls.items():
-        told = [{**json.loads(form), "number": n} for form, n in counts.most_common(KINDS)]
+        told = [{**form._asdict(), "number": n} for form, n in counts.most_common(KINDS)]
         at = [span.line, span.column]
         found.append({"at": at, "forms": told, "more": len(counts) - KINDS})
     return found
 
 
-def _form(instruction: Instruction, target: Target) -> str:
-    """Return what is told of an instruction, as JSON."""
+class _Form(NamedTuple):
+    """What is told of like instructions; `by` is the engine that triggers a transfer."""
+
+    name: str
+    engine: str
+    tiles: tuple[tuple[str, str], ...]
+    ns: float
+    by: str
+    trigger_ns: float
+
+
+def _form(instruction: Instruction, target: Target) -> _Form:
     facts, engine = instruction.facts(target), engine_of(instruction)
     takes, tiles = timing(instruction.row, facts, engine), facts.tiles
-    by = takes.by if engine is Engine.DMA else None
-    form = {
-        "name": instruction.row.name,
-        "engine": engine.value,
-        "tiles": [[name, _tile(tile, tiles.values())] for name, tile in tiles.items()],
-        "ns": takes.hold / 1000,
-        "by": by.value if by else "",
-        "trigger_ns": takes.trigger / 1000,
-    }
-    return json.dumps(form)
+    told = tuple((name, _tile(tile, tiles.values())) for name, tile in tiles.items())
+    by = takes.by.value if engine is Engine.DMA else ""
+    row = instruction.row
+    return _Form(row.name, engine.value, told, takes.hold / 1000, by, takes.trigger / 1000)
 
 
 def _tile(tile: Tile, tiles: Collection[Tile]) -> str:

@@ -280,7 +280,7 @@ def test_forms_that_differ_in_numbers_are_computed_once(monkeypatch: pytest.Monk
     text = RIGHT.replace(line, f"    for i in range(9):\n    {scaled}")
     form, made = lsp_child._form, list[str]()
 
-    def counted(instruction: Instruction, target: Target) -> str:
+    def counted(instruction: Instruction, target: Target) -> Any:
         made.append(instruction.row.name)
         return form(instruction, target)
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -94,7 +95,7 @@ def _config(line: CommandLine, session: Session) -> str:
     with job.failures_shown():
         source = job.source() if line.source is not None else None
         head = ("setting", "value", "from")
-        rows = [*prints.config_rows(job.requested(), source, session)]
+        rows = [*prints.config_rows(job.requested, source, session)]
         if line.json:
             return prints.document(CONFIG, [dict(zip(head, row, strict=True)) for row in rows])
         return streams.table([head, *rows], session.color)
@@ -128,8 +129,9 @@ class _CompileCommand:
             _refuse_printed(data)
         return self.loader.main(self.path, data)
 
+    @cached_property
     def requested(self) -> RequestOptions:
-        """Return the requested arguments and target of the kernel. Raises `UsageFailed`."""
+        """The requested arguments and target of the kernel. Raises `UsageFailed`."""
         line = self.line
         return parse_options(args=line.arg, consts=line.const, **vars(line))
 
@@ -150,7 +152,7 @@ class _CompileCommand:
         from nkic.cli.nkic.rewriting import Migration  # libcst
 
         source = self.source()
-        request = request_for(source, self.requested(), os.environ)
+        request = request_for(source, self.requested, os.environ)
         task = Migration(self.line, self.session, source, request)
         return task.carry_out(find_profile(version, "--migrate"), self.loader)
 
@@ -158,7 +160,7 @@ class _CompileCommand:
         from nkic.cli.nkic.rewriting import Advising  # NumPy is slow to import
 
         source = self.source()
-        request = request_for(source, self.requested(), os.environ)
+        request = request_for(source, self.requested, os.environ)
         return Advising(self.line, self.session, source, request).carry_out(self.options(()))
 
     # ---- compiling -------------------------------------------------------------------------
@@ -233,8 +235,7 @@ class _CompileCommand:
 
     def types(self) -> list[str] | None:
         """Return the types that the command gives; None if it leaves parts of them open."""
-        requested = self.requested()
-        types = {**requested.like, **requested.args}
+        types = {**self.requested.like, **self.requested.args}
         told = [f"{name}={kind}" for name, kind in types.items()]
         return told if all(kind.is_complete for kind in types.values()) else None
 
@@ -260,7 +261,7 @@ class _CompileCommand:
             if self.path.endswith(PRINTED):
                 pipeline.compile_text(source, self.loader.neighbour, options, compiled)
                 return
-            request = request_for(source, self.requested(), os.environ)
+            request = request_for(source, self.requested, os.environ)
             pipeline.compile_source(source, request, self.loader, options, compiled)
         except NkicError:
             raise
@@ -271,7 +272,7 @@ class _CompileCommand:
     def prove_source(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:
         from nkic.cli.nkic.proving import prove_source  # the Python interface
 
-        request = request_for(source, self.requested(), os.environ)
+        request = request_for(source, self.requested, os.environ)
         prove_source(self.path, request, options, compiled)
 
     def see(self, span: Span) -> None:
