@@ -23,7 +23,7 @@ BUDGET = {
     "base": (3_877, 17),
     "machine": (9_481, 27),
     "source": (5_927, 14),
-    "program": (1_743, 5),
+    "program": (1_746, 5),
     "interpret": (16_171, 45),
     "language": (14_408, 44),
     "specialise": (4_417, 12),

@@ -441,7 +441,10 @@ class _Reader:
         if scanner.peek() == "[":
             window = scanner.window()
             dtype, dynamic = self.kind(scanner, storage)
-            return AccessPattern(storage, dtype, *window, dynamic)
+            pattern = AccessPattern(storage, dtype, *window, dynamic)
+            if dynamic is None and pattern.extent()[0] < 0:
+                raise Misread(f"an access begins before the first byte of {storage}")
+            return pattern
         offset = scanner.setting("{")
         scanner.expect(";")
         shape = _integers(scanner)

@@ -82,3 +82,10 @@ def test_a_type_fits_into_a_partition(view: str) -> None:
     body = f"core\n  #0 any memset(dst={view}; value=0)"
     with pytest.raises(Misread, match="no float32 fits into a partition of %0 t: uint8"):
         program(f"%0 t: uint8[1, 1] sbuf\n{body}")
+
+
+@pytest.mark.parametrize("view", ["%0[0+1, -1; 1x8]", "%0[0+1, 0; -1x2]"])
+def test_an_access_begins_inside_its_tensor(view: str) -> None:
+    body = f"core\n  #0 any memset(dst={view}; value=0)"
+    with pytest.raises(Misread, match="an access begins before the first byte of %0 t: uint8"):
+        program(f"%0 t: uint8[1, 8] sbuf\n{body}")
