@@ -362,7 +362,7 @@ def _run(
         check_ranks(inputs, "inputs")
     with _raising(executable):
         settings = settings_of(call_options)
-        if call_options.get("race_check") is None:
+        if call_options.get("race_check") is not False:
             executable = artifact.ordered
         check_memory(executable, options.memory_of(call_options), len(inputs))
         bound = [bind(artifact.signature, wanted(arrays, fill, cast)) for arrays in inputs]

@@ -261,12 +261,11 @@ class Judge:
 
     `secret` adds to each case inputs from a seed that only its holder can know, if nobody can guess
     the secret: 16 random bytes, say. `families` also compares on unusual inputs, `orders` is the
-    number of other orders that are tried, `analyse` says what bounds the time, which can take
-    longer than the run, `sensitivity` times the longest case again under other figures of the
-    clock, `time_only` compiles without running: the time is the compiler's estimate. `domain` finds
-    from which size of inputs on a right candidate and its reference part (docs/equality.md), by a
-    hundred runs or more. What `results` has is not
-    evaluated again.
+    number of other orders in which programs of two cores run, too, `analyse` says what bounds the
+    time, which can take longer than the run, `sensitivity` times the longest case again under other
+    figures of the clock, `time_only` compiles without running: the time is the compiler's estimate.
+    `domain` finds from which size of inputs on a right candidate and its reference part
+    (docs/equality.md), by a hundred runs or more. What `results` has is not evaluated again.
     """
 
     @public(UsageFailed)
@@ -583,9 +582,12 @@ class _Trial:
             self._flag("special-cased", "it is right on the known inputs alone", cheat=True)
 
     def _in_other_orders(self) -> None:
-        if not self.judge.orders:
-            return
+        """Run the first case in other orders. Of one core's program, the check for races in each
+        run has proven that all orders compute the same.
+        """
         case = self.task.cases[0]
+        if not self.judge.orders or self.artifacts[case.name].executable.cores == 1:
+            return
         arrays = arrays_of(case, self.judge.reference.inputs(case, case.seeds[0], None))
         try:
             self._ask("fuzz", case=case.name, arrays=arrays, orders=self.judge.orders)

@@ -31,7 +31,7 @@ class RunOptions:
     number of instructions whose times are kept. `trace`: the number of events per rank that are
     kept, with the cause of each wait. `watch` is called now and then with the number of
     instructions executed so far. `check_races`: unordered accesses of two cores to shared HBM are a
-    fault, and a program with unordered accesses of one core is rejected (ArtifactFailed).
+    fault; those of one core need no run (`artifact.verify.verify_ordered`).
     `accumulate`: the order and type in which instructions add; None is as measured on a device, or
     "exact" if not measured. `blas_threads`: the limit on NumPy's BLAS threads (`threads`).
     `report_bounds`: report the maximum distance of each result element from exact arithmetic.

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
-from nkic.artifact.verify import verify_ordered
 from nkic.base.collector import without_collector
 from nkic.base.diagnostics import LimitHit, ProgramFault
 from nkic.machine.codecs import storage
@@ -353,10 +352,8 @@ def simulate_ranks(
     what follows the values of a rank. `loop` makes the event loop. Otherwise as `simulate`.
     """
     run_options = options or RunOptions()
-    if run_options.check_races:
-        verify_ordered(executable)
-        if executable.cores == 1:  # the run has nothing left to check
-            run_options = replace(run_options, check_races=False)
+    if executable.cores == 1:  # no other core can race with it
+        run_options = replace(run_options, check_races=False)
     is_plain = not observers and follow is None and loop is Machine
     with without_collector(), blas_threads(run_options.threads), quiet():
         if is_plain and len(inputs) == 1 and may_repeat(run_options):
@@ -400,7 +397,7 @@ class _Rank(Rank):
         contents = _contents(executable, inputs)
         in_place = options.copies_less and not watched
         self.memory = Memory(executable, contents, in_place, separate)
-        races = options.check_races and executable.cores > 1
+        races = options.check_races
         shadow = Shadow(executable, self.memory) if options.check_init or races else None
         checked = shadow if options.check_init else None
         if checked is not None:

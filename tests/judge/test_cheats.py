@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -299,17 +300,28 @@ def test_a_lost_wait_fails(task: Task) -> None:
         assert broken.status == "fails" and "NKI0807" in broken.reason
 
 
+@pytest.mark.parametrize("cores", [1, 2])
 def test_other_orders_that_change_a_result_are_named(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch
+    task: Task, cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Those of one core are proven not to: nothing else is asked of it."""
     ask = Process.ask
 
     def asked(self: Process, do: str, **request: Any) -> Any:
         return {"failed": "in order 1, x differs"} if do == "fuzz" else ask(self, do, **request)
 
     monkeypatch.setattr(Process, "ask", asked)
-    found = judged(judge, GOOD)
-    assert found.status == "cheat" and found.reason == "in order 1, x differs"
+    case = dataclasses.replace(task.cases[0], lnc=cores, grid=(cores,))
+    text = GOOD.replace("def k(x):", "def k(x):\n    n = 128 // nl.num_programs(0)")
+    text = text.replace(
+        "    t = nl.load(x)",
+        "    mine = nl.ds(nl.program_id(0) * n, n)\n    t = nl.load(x[mine, :])",
+    ).replace("nl.store(out,", "nl.store(out[mine, :],")
+    found = judged(Judge(dataclasses.replace(task, cases=(case,))), text)
+    if cores == 1:
+        assert found.correct
+    else:
+        assert found.status == "cheat" and found.reason == "in order 1, x differs"
 
 
 def test_a_broken_file_is_refused(task: Task) -> None:
@@ -432,10 +444,10 @@ def test_a_reference_that_fails_is_an_error_of_the_task(text: str, tmp_path: Pat
 def test_a_required_family_that_was_not_reached_is_not_passed(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = Process.ask
+    ask, runs = Process.ask, count(1)
 
     def asked(self: Process, do: str, **request: Any) -> Any:
-        if do == "fuzz":
+        if do == "run" and next(runs) > len(judge.task.cases):  # that of the first family
             raise Ended("it takes too long")
         return ask(self, do, **request)
 

@@ -167,7 +167,7 @@ class _RunCommand:
         self.settings = outputs.tolerances_of(line)
         self.data = open_file(line.artifact, signed_by=line.require_signature)
         self.executable = load(self.data)
-        if line.race_check is None and line.fuzz_order is None:  # these find them themselves
+        if line.race_check is not False and line.fuzz_order is None:  # other orders find them
             verify_ordered(self.executable)
         session.sources = self.executable.sources.get
         self.signature = signature_of(self.executable)

@@ -189,6 +189,16 @@ def test_python_asks_for_it_by_default(asked: bool | None) -> None:
             nkic.run(bad, arrays, race_check=asked)
 
 
+def test_python_proves_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    proven = list[Executable]()
+    monkeypatch.setattr("nkic.api.artifact.verify_ordered", proven.append)
+    artifact = nkic.Artifact(write(executable(*STRAIGHT)))
+    arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
+    for asked in (False, True, None, True):
+        nkic.run(artifact, arrays, race_check=asked)
+        assert proven == [artifact.executable] * (asked is not False)
+
+
 def test_python_does_without_it_if_told_to() -> None:
     found = executable(*STRAIGHT)
     wait = next((s, at) for s, at, i in slots(found) if i.waits and i.signals)
@@ -200,13 +210,11 @@ def test_python_does_without_it_if_told_to() -> None:
         assert "nothing orders" not in str(error)
 
 
-def test_a_run_asks_for_it_only_if_it_is_told_to() -> None:
+def test_a_run_by_itself_does_not_ask_for_it() -> None:
     found = executable(*STRAIGHT)
     stream, at = next((s, a) for s, a, i in slots(found) if i.row and i.row.name == "tensor_copy")
     broken = changed(found, stream, at, waits=())
     arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
-    with pytest.raises(ArtifactFailed, match="nothing orders"):
-        simulate(broken, arrays, RunOptions(check_races=True))
     outcome = simulate(found, arrays, RunOptions(check_races=True)).outputs["output_0"]
     assert np.array_equal(outcome, arrays["x"])
     with pytest.raises(ProgramFault):  # here it has an effect: the copy runs before the data exist
