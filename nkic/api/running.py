@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import Annotated, Any, NamedTuple, Unpack
 
@@ -38,7 +38,8 @@ from nkic.base.text import whole_number
 from nkic.machine.operators import ORDERS
 from nkic.machine.targets import TARGETS
 from nkic.report import run_report, timeline
-from nkic.report.figures import figures, run_options
+from nkic.report.critical import Trust
+from nkic.report.figures import figures, run_options, trust_in
 from nkic.report.page import page
 from nkic.report.resources import executions
 from nkic.report.run_report import RunReport
@@ -172,7 +173,8 @@ class Result:
     cycles: int
     time_ns: float
     engines: Mapping[str, EngineUse]
-    run: RunReport = field(repr=False)
+    _measured: RunReport = field(repr=False)
+    _trust: Callable[[], Trust] = field(repr=False)
     remarks: tuple[Diagnostic, ...] = ()
     busy: tuple[Busy, ...] = field(default=(), repr=False)
     executable: Executable | None = field(default=None, repr=False)
@@ -189,6 +191,11 @@ class Result:
             dump for dump in self.dumps if dump.tensor == tensor and line in (None, dump.line)
         ]
         return [dump.array for dump in sorted(matching, key=lambda dump: (dump.line, dump.time))]
+
+    @cached_property
+    def run(self) -> RunReport:
+        """The figures of the run, with the trust in its time."""
+        return replace(self._measured, trust=self._trust())
 
     @property
     def report(self) -> str:
@@ -451,6 +458,7 @@ def _result(
         simulated.time_ns,
         simulated.engines,
         run,
+        partial(trust_in, simulated, settings.target_of(artifact.executable)),
         remarks,
         simulated.timeline,
         artifact.executable,

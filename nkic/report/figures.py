@@ -14,8 +14,8 @@ from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.text import whole_number
 from nkic.machine.dtypes import DType
-from nkic.machine.targets import Engine
-from nkic.report.critical import trust_of
+from nkic.machine.targets import Engine, Target
+from nkic.report.critical import Trust, trust_of
 from nkic.report.resources import resources
 from nkic.report.run_report import BoundRow, EngineRow, InputRow, OutputRow, PrintRow, RunReport
 from nkic.simulate import Result, RunOptions
@@ -69,7 +69,10 @@ def figures(
     compare: Sequence[Mapping[str, Any]] = (),
     seconds: float | None = None,
 ) -> RunReport:
-    """Return the report of a run; `compare` are comparisons as JSON, `seconds` the host's time."""
+    """Return the report of a run, without the trust in its time.
+
+    `compare` are comparisons as JSON, `seconds` the host's time.
+    """
     signature = signature_of(executable)
     uses = result.engines.items()
     target = options.target_of(executable)
@@ -97,12 +100,16 @@ def figures(
         seconds_host=seconds,
         launch_ns=target.figures["launch.before_ns"] + target.figures["launch.after_ns"],
         machine=target.machine or "default",
-        trust=trust_of(result.recorded.trace if result.recorded else None, target, _shares(result)),
         unbounded=[
             f"{name} at {source_place(executable, place)}"
             for name, place in sorted(result.uncovered)
         ],
     )
+
+
+def trust_in(result: Result, target: Target) -> Trust:
+    """Return the trust in a run's time, which can take longer than a short run."""
+    return trust_of(result.recorded.trace if result.recorded else None, target, _shares(result))
 
 
 def _outputs(signature: Signature, result: Result) -> list[OutputRow]:

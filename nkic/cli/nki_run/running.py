@@ -27,7 +27,7 @@ from nkic.cli.nki_run.options import CommandLine, lines_of
 from nkic.cli.nki_run.outputs import Writer
 from nkic.machine.targets import TARGETS, load_machine
 from nkic.report import profile, run_report
-from nkic.report.figures import figures, run_options
+from nkic.report.figures import figures, run_options, trust_in
 from nkic.report.resources import executions, resources
 from nkic.report.run_report import RunReport
 from nkic.report.verdict import QUESTION_EVENTS, Insight, insight
@@ -242,6 +242,7 @@ class _RunCommand:
         run = figures(
             self.executable, self.program_id(), bound, result, options, comparisons, seconds
         )
+        run = replace(run, trust=trust_in(result, options.target_of(self.executable)))
         self.insight = insight_of(result, self.line, self.session)
         if self.insight is None or not self.line.verdict:
             return run
