@@ -24,8 +24,9 @@ settings.load_profile("nkic")
 def pytest_collection_finish() -> None:
     """Let the collector pass over the tests and modules, which stay: half a million objects."""
     gc.freeze()
-    # Each of the two asks for itself alone, and the processes of the other would import it anew.
-    FORKED.set_forkserver_preload(["nkic.judge.process", "nkic.serve.lsp_child"])
+    # The judge and the editor ask for their own, and the other's processes would import it anew.
+    wanted = ["nkic.judge.process", "nkic.api.preloaded", "nkic.serve.lsp_child"]
+    FORKED.set_forkserver_preload(wanted)
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:

@@ -251,7 +251,7 @@ def _offer(name: str, shape: Sequence[int], data: bytes) -> Offer:
 
 # --------------------------------------------------------------------------------------------------
 
-FORKED.set_forkserver_preload([__name__])
+FORKED.set_forkserver_preload([__name__, "nkic.api.preloaded"])
 _LARGEST = (1 << 31) - 1  # bytes of an answer
 # What an answer must hold, unless it says that the candidate failed.
 _ANSWERS: Mapping[str, Mapping[str, Any]] = {
