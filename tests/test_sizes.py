@@ -20,12 +20,12 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (664, 4),
-    "base": (3_877, 17),
+    "base": (3_902, 17),
     "machine": (9_481, 27),
     "source": (5_927, 14),
     "program": (1_746, 5),
-    "interpret": (16_171, 45),
-    "language": (14_383, 44),
+    "interpret": (16_153, 45),
+    "language": (14_368, 44),
     "specialise": (4_417, 12),
     "compiler": (9_308, 22),
     "prove": (2_875, 8),
