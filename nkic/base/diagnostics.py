@@ -439,16 +439,6 @@ def apart(fixes: Iterable[Fix]) -> list[Fix]:
     return kept
 
 
-def fixed(text: str, fixes: Iterable[Fix]) -> str:
-    """Return a file's text with fixes applied that are apart."""
-    starts = [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", text))]
-    for fix in sorted(fixes, key=lambda fix: fix.span, reverse=True):
-        _, line, column, end_line, end_column = fix.span
-        start, end = starts[line - 1] + column - 1, starts[end_line - 1] + end_column - 1
-        text = text[:start] + fix.replacement + text[end:]
-    return text
-
-
 def _is_sure(word: str, name: str, distance: int, rivals: int) -> bool:
     digits = re.sub(r"\D", "", word) == re.sub(r"\D", "", name)
     return not rivals and digits and (distance == 0 or (distance == 1 and len(word) > 3))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from importlib.util import find_spec
-from itertools import accumulate, islice, product
+from itertools import islice, product
 from math import floor, log10, prod
 from typing import Any, NamedTuple
 
@@ -46,7 +46,6 @@ OPTIMISE = "-O"  # the choice that is not in the text
 MANY = 10_000  # values of a choice
 _RANGE = re.compile(r"(?<![\w.])(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?(?![\w.])")
 _MARK = re.compile(r"#[ \t]*tune:(.*)")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _FORMS = "write values, as in 128,256,512, or a range: 1..4, or 128..1024*2 for powers"
 
 Point = Mapping[str, str]  # the text of a value by the name of its choice
@@ -85,13 +84,7 @@ class Space:
             yield dict(zip(names, values, strict=True))
 
     def text(self, point: Point) -> str:
-        text = self.source.text
-        starts = [0, *accumulate(len(line) for line in _LINE.findall(text))]
-        placed = [(choice.at, point[choice.name]) for choice in self.choices if choice.at]
-        for at, value in sorted(placed, reverse=True):
-            first, last = starts[at.line - 1] + at.column - 1, starts[at.end_line - 1]
-            text = text[:first] + value + text[last + at.end_column - 1 :]
-        return text
+        return self.source.replaced((c.at, point[c.name]) for c in self.choices if c.at)
 
 
 def label(point: Point) -> str:

@@ -30,7 +30,6 @@ from nkic.base.diagnostics import (
     NkicError,
     apart,
     bad_value,
-    fixed,
     make,
     not_installed,
 )
@@ -568,7 +567,8 @@ class _Many:
         for path, some in fixes.items():
             kept, source = sorted(apart(some), key=lambda fix: fix.span), self.source(path)
             if kept and source is not None:
-                outputs.replace_text(path, source.text, fixed(source.text, kept))
+                new = source.replaced((fix.span, fix.replacement) for fix in kept)
+                outputs.replace_text(path, source.text, new)
                 changed.add(files.real(path))
             for fix in kept if source is not None else ():
                 text = f"fixed {clean(str(fix.span))}: {fix.title}"
