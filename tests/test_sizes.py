@@ -20,7 +20,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (664, 4),
-    "base": (3_914, 17),
+    "base": (3_920, 17),
     "machine": (9_481, 27),
     "source": (5_927, 14),
     "program": (1_746, 5),
@@ -29,15 +29,15 @@ BUDGET = {
     "specialise": (4_417, 12),
     "compiler": (9_308, 22),
     "prove": (2_875, 8),
-    "artifact": (5_461, 16),
+    "artifact": (5_462, 16),
     "simulate": (17_244, 44),
-    "report": (6_782, 19),
+    "report": (6_771, 19),
     "migrate": (6_878, 18),
     "api": (3_437, 12),
-    "judge": (3_303, 10),
-    "serve": (2_199, 7),
+    "judge": (3_297, 10),
+    "serve": (2_194, 7),
     "nki": (2_385, 11),
-    "cli": (6_766, 28),
+    "cli": (6_755, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

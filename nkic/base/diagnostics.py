@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, NoReturn
@@ -210,10 +211,15 @@ def bad_argument(message: str, help: str = "") -> UsageFailed:
     return UsageFailed([make("bad-argument", message, help=help)])
 
 
-def not_installed(what: str, package: str) -> UsageFailed:
-    """Return the error for what needs a package that is missing, with how to install it."""
-    text = f"{what} {package}, which is not installed"
-    return UsageFailed([make("bad-usage", text, help=f"python -m pip install {package}")])
+def need(what: str, *packages: str, instead: str = "") -> None:
+    """Raise `UsageFailed` if a package is missing: `what` says what needs it, `instead` another
+    way than to install it.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            text = f"{what} {package}, which is not installed"
+            help = f"python -m pip install {' '.join(packages)}{instead}"
+            raise UsageFailed([make("bad-usage", text, help=help)])
 
 
 def refusal(

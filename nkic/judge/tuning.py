@@ -18,14 +18,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from importlib.util import find_spec
 from itertools import islice, product
 from math import floor, log10, prod
 from typing import Any, NamedTuple
 
 from nkic.api.options import Count, FilePath, Seconds, Seed, public
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, bad_value, make, refusal, suggestion
+from nkic.base.diagnostics import UsageFailed, bad_value, need, refusal, suggestion
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import aligned, clean, listed, plural, size
 from nkic.judge import Candidate, Evaluation, Judge, Placed, Results, Task, placed, read_task
@@ -601,10 +600,9 @@ def tune(
         kernel = decode(files.read_bytes(path, MAX_BYTES), path)
     task = task if isinstance(task, Task) else read_task(task)
     space = space_of(kernel, task, vary or {})
-    if space.size > trials and find_spec("optuna") is None:
-        text = f"{space.size:,} points are more than the {trials:,} trials, and a search needs "
-        help = f"python -m pip install optuna; or --trials {space.size} to try them all"
-        raise UsageFailed([make("bad-usage", f"{text}optuna, which is not installed", help=help)])
+    if space.size > trials:
+        text = f"{space.size:,} points are more than the {trials:,} trials, and a search needs"
+        need(text, "optuna", instead=f"; or --trials {space.size} to try them all")
     kept = results is not None
     tuner = _Tuner(space, task, Results(results) if results is not None else None, budget, told)
     tuner.pool = LocalPool(jobs)

@@ -16,14 +16,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from nkic.artifact.events import Trace
 from nkic.base import files
-from nkic.base.diagnostics import bad_value
+from nkic.base.diagnostics import bad_value, need
 from nkic.base.text import aligned, clean
 from nkic.machine.targets import SHORT_NAMES, Engine
 from nkic.report.critical import Lines
@@ -223,9 +222,8 @@ def rows_of(profile: Any, path: str) -> list[Any]:
 
 
 def _parquet(data: bytes, path: str) -> Iterator[Mapping[str, Any]]:
-    if find_spec("pyarrow") is None:
-        help = "pip install pyarrow, or export the instructions as CSV"
-        raise bad_value(f"{clean(path)}: Parquet needs the package pyarrow", help)
+    instead = ", or export the instructions as CSV"
+    need(f"{clean(path)}: Parquet needs", "pyarrow", instead=instead)
     import pyarrow
     import pyarrow.parquet
 

@@ -6,7 +6,6 @@ import gzip
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from nkic.artifact import disassemble, records
@@ -261,10 +260,6 @@ _FIRST_STREAM = 100
 _SEQUENCE = 1
 
 
-def is_there() -> bool:
-    return find_spec("perfetto") is not None
-
-
 def perfetto_trace(insight: Insight) -> bytes:
     writer = _Writer()
     writer.process(insight.trace.executable.name)
@@ -373,10 +368,6 @@ COLUMNS = {
     "hbm_write_bytes": "int64",
     "flops": "int64",
 }
-
-
-def parquet_is_there() -> bool:
-    return find_spec("pyarrow") is not None
 
 
 def rows(insight: Insight) -> Iterator[dict[str, Any]]:

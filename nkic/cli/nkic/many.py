@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.util import find_spec
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +30,7 @@ from nkic.base.diagnostics import (
     apart,
     bad_value,
     make,
-    not_installed,
+    need,
 )
 from nkic.base.files import STANDARD
 from nkic.base.render import text
@@ -400,8 +399,8 @@ class Pool:
 def carry_out(line: CommandLine, session: Session, compile_file: CompileFile) -> int:
     """Compile all files, report, and return the exit code of the worst. Raises `UsageFailed`."""
     refuse_conflicts(line, given_options())
-    if line.watching and find_spec("watchfiles") is None:
-        raise not_installed("--watch needs", "watchfiles")
+    if line.watching:
+        need("--watch needs", "watchfiles")
     report = line.bug_report
     try:
         held = [*Path(report).iterdir()] if report is not None and files.is_folder(report) else []
