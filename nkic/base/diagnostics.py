@@ -108,6 +108,93 @@ class Diagnostic:
         )
 
 
+# ---- Diagnostics as JSON and back: for programs, editors, caches and processes ------------------
+# `render/diagnostic.schema.json` describes the objects, in which readers accept unknown fields.
+
+_SURE, _UNSURE = "MachineApplicable", "MaybeIncorrect"
+_PLACE = ("line", "column", "end_line", "end_column")
+
+
+def to_json(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    return [
+        {
+            "code": d.code.number,
+            "slug": d.code.slug,
+            "level": d.level.value,
+            "message": d.message,
+            "spans": [
+                *([_label_as_json(d.primary, True)] if d.primary else []),
+                *(_label_as_json(label, False) for label in d.labels),
+            ],
+            "notes": list(d.notes),
+            "help": d.help or None,
+            "fixes": [
+                {
+                    "span": _span_as_json(fix.span),
+                    "replacement": fix.replacement,
+                    "title": fix.title,
+                    "applicability": _SURE if fix.sure else _UNSURE,
+                }
+                for fix in d.fixes
+            ],
+            "count": d.count,
+        }
+        for d in diagnostics
+    ]
+
+
+def _span_as_json(span: Span) -> dict[str, Any]:
+    return {"file": span.path, **dict(zip(_PLACE, span[1:], strict=True))}
+
+
+def _label_as_json(label: Label, primary: bool) -> dict[str, Any]:
+    return {**_span_as_json(label.span), "label": label.text or None, "primary": primary}
+
+
+def from_json(records: Iterable[Any]) -> tuple[Diagnostic, ...]:
+    """Parse diagnostics. Raises `ValueError`, `LookupError` or `TypeError` for anything else."""
+    return tuple(map(_diagnostic, records))
+
+
+def _diagnostic(record: Any) -> Diagnostic:
+    labels = [(Label(_span(s), _text(s["label"] or "")), s["primary"]) for s in record["spans"]]
+    return Diagnostic(
+        code(_text(record["slug"])),
+        Level(record["level"]),
+        _text(record["message"]),
+        next((label for label, is_primary in labels if is_primary), None),
+        tuple(label for label, is_primary in labels if not is_primary),
+        tuple(map(_text, record["notes"])),
+        _text(record["help"] or ""),
+        tuple(
+            Fix(
+                _span(fix["span"]),
+                _text(fix["replacement"]),
+                _text(fix["title"]),
+                bool(fix["applicability"] == _SURE),
+            )
+            for fix in record["fixes"]
+        ),
+        _number(record["count"]),
+    )
+
+
+def _span(record: Any) -> Span:
+    return Span(_text(record["file"]), *(_number(record[name]) for name in _PLACE))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("expected a string")
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError("expected a number")
+    return value
+
+
 class NkicError(Exception):
     """Base class of all errors shown to users. It has diagnostics, never a bare string."""
 

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from nkic.base import files, watcher
-from nkic.base.cache import from_json, to_json
 from nkic.base.diagnostics import (
     Diagnostic,
     Fix,
@@ -29,8 +28,10 @@ from nkic.base.diagnostics import (
     NkicError,
     apart,
     bad_value,
+    from_json,
     make,
     need,
+    to_json,
 )
 from nkic.base.files import STANDARD
 from nkic.base.render import text
