@@ -35,8 +35,8 @@ from nkic.api.loading import LiveLoader
 from nkic.api.options import ByName, Calling, Compiling, Preparing, Running, Values
 from nkic.api.running import Result, check_ranks, run, run_ranks
 from nkic.base import files
-from nkic.base.cache import Store, folder, from_json, here, stamp, to_json
-from nkic.base.diagnostics import NkicError
+from nkic.base.cache import Store, folder, here, stamp
+from nkic.base.diagnostics import NkicError, from_json, to_json
 from nkic.language.creation import MAX_BYTES
 
 MAX_ENTRIES = 256  # artifacts kept in the process; the least recently used is dropped first

@@ -15,7 +15,7 @@ from nkic.artifact.container import VERSION, Container, SectionEntry, encode
 from nkic.artifact.encode import section_entry
 from nkic.artifact.format import LIMITS, refuse
 from nkic.base import files
-from nkic.base.diagnostics import bad_value, not_installed
+from nkic.base.diagnostics import bad_value, need
 
 SECTION = "signature"
 KEY_BYTES, SIGNATURE_BYTES = 32, 64
@@ -24,11 +24,13 @@ _MAKE = {
     True: ("private", "openssl genpkey -algorithm ed25519 -out key.pem"),
     False: ("public", "openssl pkey -in key.pem -pubout -out public.pem"),
 }
+_PACKAGE = "signatures need", "cryptography"
 _DOMAIN = b"nkix-signature-1\0"
 
 
 def private_key(path: str) -> Any:
     """Read a private key. Raises `UsageFailed` if it cannot be used."""
+    need(*_PACKAGE)
     return _key(path, private=True)
 
 
@@ -45,6 +47,7 @@ def sign(data: bytes, key: Any) -> bytes:
 
 def require(data: bytes, key_path: str) -> None:
     """Raise `ArtifactFailed` unless the public key in `key_path` verifies the file's signature."""
+    need(*_PACKAGE)
     from cryptography.exceptions import InvalidSignature
 
     key = _key(key_path, private=False)
@@ -80,12 +83,10 @@ def _others(file: Container) -> tuple[SectionEntry, ...]:
 
 def _key(path: str, private: bool) -> Any:
     """Return an Ed25519 key from a PEM file, or from one of OpenSSH."""
-    try:
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise not_installed("signatures need", "cryptography") from None
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
     kind = ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey
     data = files.read_regular(path, MAX_KEY_FILE)
     key: Any = None

@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,17 +24,8 @@ from typing import Any
 
 from nkic import __version__
 from nkic.base import files
-from nkic.base.diagnostics import (
-    Diagnostic,
-    Fix,
-    Label,
-    Level,
-    UsageFailed,
-    bad_argument,
-    code,
-)
+from nkic.base.diagnostics import UsageFailed, bad_argument
 from nkic.base.files import is_file, is_folder, is_on
-from nkic.base.source import Span
 
 # ------------------------------------------------------------------------------------------------
 # A record of a compilation's file system accesses, with which a cached result is validated.
@@ -150,74 +141,6 @@ def _refuse(path: Path, reason: tuple[str, str] | None) -> None:
         why, help = reason
         text = f"the folder of compiled kernels, `{path}`, {why}: other users could replace them"
         raise bad_argument(text, help)
-
-
-# ---- Diagnostics to JSON and back, to repeat the warnings of a cached artifact ------------------
-
-
-def to_json(diagnostics: Iterable[Diagnostic]) -> list[Any]:
-    return [_one(diagnostic) for diagnostic in diagnostics]
-
-
-def _one(d: Diagnostic) -> dict[str, Any]:
-    return {
-        "code": d.code.slug,
-        "level": d.level.value,
-        "message": d.message,
-        "primary": _label(d.primary) if d.primary is not None else None,
-        "labels": [_label(label) for label in d.labels],
-        "notes": list(d.notes),
-        "help": d.help,
-        "fixes": [[list(f.span), f.replacement, f.title, f.sure] for f in d.fixes],
-        "count": d.count,
-    }
-
-
-def _label(label: Label) -> list[Any]:
-    return [list(label.span), label.text]
-
-
-def from_json(records: Sequence[Any]) -> tuple[Diagnostic, ...]:
-    """Parse diagnostics. Raises `ValueError`, `LookupError` or `TypeError` for anything else."""
-    return tuple(_diagnostic(record) for record in records)
-
-
-def _diagnostic(record: dict[str, Any]) -> Diagnostic:
-    primary = record["primary"]
-    return Diagnostic(
-        code(_text(record["code"])),
-        Level(record["level"]),
-        _text(record["message"]),
-        _label_of(primary) if primary is not None else None,
-        tuple(map(_label_of, record["labels"])),
-        tuple(map(_text, record["notes"])),
-        _text(record["help"]),
-        tuple(Fix(_span(a), _text(b), _text(c), bool(d)) for a, b, c, d in record["fixes"]),
-        _number(record["count"]),
-    )
-
-
-def _label_of(record: Sequence[Any]) -> Label:
-    span, text = record
-    return Label(_span(span), _text(text))
-
-
-def _span(record: Sequence[Any]) -> Span:
-    path, *numbers = record
-    line, column, end_line, end_column = map(_number, numbers)
-    return Span(_text(path), line, column, end_line, end_column)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("expected a string")
-    return value
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int:
-        raise TypeError("expected a number")
-    return value
 
 
 # ---- A hash of the tool itself: nkic, Python and NumPy, on which artifacts also depend ----------

@@ -8,10 +8,10 @@ nothing else of them. The body of a device loop is evaluated once: `enter` opens
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
-from nkic.base.diagnostics import Label
+from nkic.base.diagnostics import Label, did_you_mean
 from nkic.base.source import Span
 
 # ---- Values compared by identity, which must not be copied --------------------------------------
@@ -95,6 +95,31 @@ class Missing(KernelError, AttributeError):
     @help.setter
     def help(self, text: str) -> None:
         self._advise = text
+
+
+class WrongField(KernelError, TypeError):
+    """A field that a class does not have; outside a kernel, host code catches it as `TypeError`."""
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.help}"
+
+
+def bind_fields(
+    owner: str, names: Sequence[str], values: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values that a call gives an `NKIObject` by field. Raises `TypeError`."""
+    if len(values) > len(names):
+        raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
+    by_name = dict(zip(names, values, strict=False))
+    for name, value in named.items():
+        if name in by_name:
+            raise TypeError(f"{owner}() got multiple values for field {name!r}")
+        if name not in names:
+            help = did_you_mean(name, names) or f"its fields are {', '.join(names) or 'none'}"
+            text = f"a `{owner}` has no field `{name}`"
+            raise WrongField("wrong-call", text, help=help, argument=name)
+        by_name[name] = value
+    return by_name
 
 
 # --------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, NoReturn
@@ -105,6 +106,93 @@ class Diagnostic:
             labels=tuple(replace(label, span=moved(label.span)) for label in self.labels),
             fixes=tuple(replace(fix, span=moved(fix.span)) for fix in self.fixes),
         )
+
+
+# ---- Diagnostics as JSON and back: for programs, editors, caches and processes ------------------
+# `render/diagnostic.schema.json` describes the objects, in which readers accept unknown fields.
+
+_SURE, _UNSURE = "MachineApplicable", "MaybeIncorrect"
+_PLACE = ("line", "column", "end_line", "end_column")
+
+
+def to_json(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
+    return [
+        {
+            "code": d.code.number,
+            "slug": d.code.slug,
+            "level": d.level.value,
+            "message": d.message,
+            "spans": [
+                *([_label_as_json(d.primary, True)] if d.primary else []),
+                *(_label_as_json(label, False) for label in d.labels),
+            ],
+            "notes": list(d.notes),
+            "help": d.help or None,
+            "fixes": [
+                {
+                    "span": _span_as_json(fix.span),
+                    "replacement": fix.replacement,
+                    "title": fix.title,
+                    "applicability": _SURE if fix.sure else _UNSURE,
+                }
+                for fix in d.fixes
+            ],
+            "count": d.count,
+        }
+        for d in diagnostics
+    ]
+
+
+def _span_as_json(span: Span) -> dict[str, Any]:
+    return {"file": span.path, **dict(zip(_PLACE, span[1:], strict=True))}
+
+
+def _label_as_json(label: Label, primary: bool) -> dict[str, Any]:
+    return {**_span_as_json(label.span), "label": label.text or None, "primary": primary}
+
+
+def from_json(records: Iterable[Any]) -> tuple[Diagnostic, ...]:
+    """Parse diagnostics. Raises `ValueError`, `LookupError` or `TypeError` for anything else."""
+    return tuple(map(_diagnostic, records))
+
+
+def _diagnostic(record: Any) -> Diagnostic:
+    labels = [(Label(_span(s), _text(s["label"] or "")), s["primary"]) for s in record["spans"]]
+    return Diagnostic(
+        code(_text(record["slug"])),
+        Level(record["level"]),
+        _text(record["message"]),
+        next((label for label, is_primary in labels if is_primary), None),
+        tuple(label for label, is_primary in labels if not is_primary),
+        tuple(map(_text, record["notes"])),
+        _text(record["help"] or ""),
+        tuple(
+            Fix(
+                _span(fix["span"]),
+                _text(fix["replacement"]),
+                _text(fix["title"]),
+                bool(fix["applicability"] == _SURE),
+            )
+            for fix in record["fixes"]
+        ),
+        _number(record["count"]),
+    )
+
+
+def _span(record: Any) -> Span:
+    return Span(_text(record["file"]), *(_number(record[name]) for name in _PLACE))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("expected a string")
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError("expected a number")
+    return value
 
 
 class NkicError(Exception):
@@ -210,10 +298,15 @@ def bad_argument(message: str, help: str = "") -> UsageFailed:
     return UsageFailed([make("bad-argument", message, help=help)])
 
 
-def not_installed(what: str, package: str) -> UsageFailed:
-    """Return the error for what needs a package that is missing, with how to install it."""
-    text = f"{what} {package}, which is not installed"
-    return UsageFailed([make("bad-usage", text, help=f"python -m pip install {package}")])
+def need(what: str, *packages: str, instead: str = "") -> None:
+    """Raise `UsageFailed` if a package is missing: `what` says what needs it, `instead` another
+    way than to install it.
+    """
+    for package in packages:
+        if find_spec(package) is None:
+            text = f"{what} {package}, which is not installed"
+            help = f"python -m pip install {' '.join(packages)}{instead}"
+            raise UsageFailed([make("bad-usage", text, help=help)])
 
 
 def refusal(
@@ -437,16 +530,6 @@ def apart(fixes: Iterable[Fix]) -> list[Fix]:
         if fix.sure and not any(fix.span.meets(other.span) for other in kept):
             kept.append(fix)
     return kept
-
-
-def fixed(text: str, fixes: Iterable[Fix]) -> str:
-    """Return a file's text with fixes applied that are apart."""
-    starts = [0, *(end.end() for end in re.finditer(r"\r\n|\r|\n", text))]
-    for fix in sorted(fixes, key=lambda fix: fix.span, reverse=True):
-        _, line, column, end_line, end_column = fix.span
-        start, end = starts[line - 1] + column - 1, starts[end_line - 1] + end_column - 1
-        text = text[:start] + fix.replacement + text[end:]
-    return text
 
 
 def _is_sure(word: str, name: str, distance: int, rivals: int) -> bool:

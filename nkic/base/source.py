@@ -7,7 +7,8 @@ offsets) are converted on input and output.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -94,6 +95,27 @@ class SourceFile:
         first = self.line(span.line)[span.column - 1 :]
         middle = [self.line(n) for n in range(span.line + 1, span.end_line)]
         return "\n".join([first, *middle, self.line(span.end_line)[: span.end_column - 1]])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each line begins, and one behind the last."""
+        ends = [end.end() for end in re.finditer(r"\r\n|\r|\n", self.text)]
+        return [0, *ends, len(self.text)]
+
+    def slice_of(self, span: Span) -> slice:
+        """Return the part of `text` that is `span`, with the file's own line endings."""
+        begin, end = (self._starts[line - 1] + column - 1 for line, column in (span[1:3], span[3:]))
+        return slice(begin, end)
+
+    def replaced(self, edits: Iterable[tuple[Span, str]], within: Span | None = None) -> str:
+        """Return the text, or the part `within`, with other words at places that are apart."""
+        part = slice(0, len(self.text)) if within is None else self.slice_of(within)
+        parts, at = list[str](), part.start
+        for span, words in sorted(edits):
+            place = self.slice_of(span)
+            parts += [self.text[at : place.start], words]
+            at = place.stop
+        return "".join([*parts, self.text[at : part.stop]])
 
 
 Sources = Callable[[str], SourceFile | None]

@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import cache, lru_cache, partial
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import msgpack
 
 import nkic
-from nkic.base.diagnostics import UsageFailed, bad_value
+from nkic.base.diagnostics import UsageFailed, bad_value, need
 from nkic.base.text import whole_number
 from nkic.base.worker import ALONE, SAFE_PATH
 from nkic.judge.evaluation import Evaluation
@@ -62,11 +61,8 @@ class ClusterPool(Pool):
     """
 
     def __init__(self, address: str) -> None:
-        needed = ["distributed", *["cryptography"] * address.startswith(LOCAL)]  # for TLS
-        for package in needed:
-            if find_spec(package) is None:
-                text = f"a cluster needs the package `{package}`"
-                raise bad_value(text, f"pip install {package}")
+        is_local = address.startswith(LOCAL)  # with TLS
+        need("a cluster needs", "distributed", *["cryptography"] * is_local)
         import dask
         import distributed as found
 
@@ -74,7 +70,7 @@ class ClusterPool(Pool):
         self._killed = distributed.KilledWorker
         with ExitStack() as stack:
             where: Any = address
-            if address.startswith(LOCAL):
+            if is_local:
                 number = whole_number(address.removeprefix(LOCAL), 1024)
                 if not number:
                     text = f"--cluster: `{address}` has no number of workers"

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import Any, NamedTuple
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from nkic.base import files
 from nkic.base.diagnostics import bad_argument, bad_value
-from nkic.judge.evaluation import SCHEMA, CaseResult, Evaluation, Flag
+from nkic.judge.evaluation import SCHEMA, CaseResult, Evaluation
 from nkic.judge.judge import Candidate
 from nkic.judge.task import FAMILIES, KEYS, MEASURES, REFERENCES, Task, task_of
 from nkic.machine.dtypes import DTYPES
@@ -22,6 +23,13 @@ Json = Mapping[str, Any]
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 TEXT, _NUMBER, _COUNT = {"type": "string"}, {"type": "number"}, {"type": "integer", "minimum": 0}
 _FLAG, OBJECT = {"type": "boolean"}, {"type": "object"}
+_PLAIN: Mapping[Any, dict[str, Any]] = {
+    str: TEXT,
+    float: _NUMBER,
+    int: _COUNT,
+    bool: _FLAG,
+    NoneType: {"type": "null"},
+}
 
 
 def task_schema() -> dict[str, Any]:
@@ -77,39 +85,11 @@ def task_schema() -> dict[str, Any]:
 
 def evaluation_schema() -> dict[str, Any]:
     """Return the schema of an evaluation. Later versions may add fields to any object."""
-    time = {"type": ["number", "null"]}
-    flag = {"name": TEXT, "text": TEXT, "cheat": _FLAG}
-    result = {
-        "case": TEXT,
-        "inputs": TEXT,
-        "passed": _FLAG,
-        "outputs": list_of(OBJECT),
-        "problem": TEXT,
-        "time_ns": time,
-    }
-    results = list_of(_of(CaseResult, result))
-    known = {
-        **dict.fromkeys(("candidate", "candidate_sha256", "task", "task_sha256", "nkic"), TEXT),
-        **dict.fromkeys(("compiled", "runnable", "correct"), _FLAG),
-        **dict.fromkeys(("cases", "families"), results),
-        "domain": {"anyOf": [list_of(OBJECT), {"type": "null"}]},
-        "proof": {"anyOf": [OBJECT, {"type": "null"}]},
-        "flags": list_of(_of(Flag, flag)),
-        "time_ns": time,
-        **dict.fromkeys(("trust", "report", "metrics"), OBJECT),
-        "instructions": _map(_COUNT),
-        "sbuf_bytes": _COUNT,
-        **dict.fromkeys(("narrowest", "artifacts"), _map(TEXT)),
-        "verdict": list_of(TEXT),
-        **dict.fromkeys(("what_if", "diagnostics", "warnings"), list_of(OBJECT)),
-        "problem": TEXT,
-        "ended": {"enum": ["", "time", "memory", "process"]},
-        "seconds": _NUMBER,
-    }
-    schema = _of(Evaluation, known)
-    schema["properties"].pop("seconds")  # about the machine: in `host`
+    schema = _of(Evaluation)
+    del schema["properties"]["seconds"]  # about the machine: in `host`
     schema["required"].remove("seconds")
     schema["properties"] |= {
+        "ended": {"enum": ["", "time", "memory", "process"]},
         "schema": {"const": SCHEMA},
         "status": {"enum": ["correct", "wrong", "cheat", "fails", "refused", "compiled"]},
         "host": {**OBJECT, "properties": {"seconds": _NUMBER}},
@@ -124,9 +104,20 @@ def _closed(what: str, properties: Mapping[str, Json]) -> dict[str, Any]:
     return {**OBJECT, "properties": known, "additionalProperties": False}
 
 
-def _of(kind: type[Any], properties: Mapping[str, Json]) -> dict[str, Any]:
-    names = [field.name for field in fields(kind)]
-    return {**OBJECT, "properties": {n: properties[n] for n in names}, "required": names}
+def _of(kind: Any) -> dict[str, Any]:
+    """Return the schema of what a type's values are in JSON; of a dataclass, all its fields."""
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        properties = {field.name: _of(hints[field.name]) for field in fields(kind)}
+        return {**OBJECT, "properties": properties, "required": [*properties]}
+    origin, of = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return {"anyOf": [*map(_of, of)]}
+    if origin is Sequence:
+        return list_of(_of(of[0]))
+    if origin is Mapping:
+        return OBJECT if of[1] is Any else _map(_of(of[1]))
+    return _PLAIN[kind]
 
 
 def list_of(of: Json, least: int = 0) -> dict[str, Any]:

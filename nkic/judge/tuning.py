@@ -18,14 +18,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
-from importlib.util import find_spec
-from itertools import accumulate, islice, product
+from itertools import islice, product
 from math import floor, log10, prod
 from typing import Any, NamedTuple
 
 from nkic.api.options import Count, FilePath, Seconds, Seed, public
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, bad_value, make, refusal, suggestion
+from nkic.base.diagnostics import UsageFailed, bad_value, need, refusal, suggestion
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import aligned, clean, listed, plural, size
 from nkic.judge import Candidate, Evaluation, Judge, Placed, Results, Task, placed, read_task
@@ -46,7 +45,6 @@ OPTIMISE = "-O"  # the choice that is not in the text
 MANY = 10_000  # values of a choice
 _RANGE = re.compile(r"(?<![\w.])(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?(?![\w.])")
 _MARK = re.compile(r"#[ \t]*tune:(.*)")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _FORMS = "write values, as in 128,256,512, or a range: 1..4, or 128..1024*2 for powers"
 
 Point = Mapping[str, str]  # the text of a value by the name of its choice
@@ -85,13 +83,7 @@ class Space:
             yield dict(zip(names, values, strict=True))
 
     def text(self, point: Point) -> str:
-        text = self.source.text
-        starts = [0, *accumulate(len(line) for line in _LINE.findall(text))]
-        placed = [(choice.at, point[choice.name]) for choice in self.choices if choice.at]
-        for at, value in sorted(placed, reverse=True):
-            first, last = starts[at.line - 1] + at.column - 1, starts[at.end_line - 1]
-            text = text[:first] + value + text[last + at.end_column - 1 :]
-        return text
+        return self.source.replaced((c.at, point[c.name]) for c in self.choices if c.at)
 
 
 def label(point: Point) -> str:
@@ -608,10 +600,9 @@ def tune(
         kernel = decode(files.read_bytes(path, MAX_BYTES), path)
     task = task if isinstance(task, Task) else read_task(task)
     space = space_of(kernel, task, vary or {})
-    if space.size > trials and find_spec("optuna") is None:
-        text = f"{space.size:,} points are more than the {trials:,} trials, and a search needs "
-        help = f"python -m pip install optuna; or --trials {space.size} to try them all"
-        raise UsageFailed([make("bad-usage", f"{text}optuna, which is not installed", help=help)])
+    if space.size > trials:
+        text = f"{space.size:,} points are more than the {trials:,} trials, and a search needs"
+        need(text, "optuna", instead=f"; or --trials {space.size} to try them all")
     kept = results is not None
     tuner = _Tuner(space, task, Results(results) if results is not None else None, budget, told)
     tuner.pool = LocalPool(jobs)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
-from nkic.base.device import KernelError
+from nkic.base.device import KernelError, bind_fields
 
 # ---- What kernels see of the API's values --------------------------------------------------------
 
@@ -193,7 +193,7 @@ class NKIObject:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         names = field_names(type(self))
-        fields = _bind_fields(type(self).__name__, names, values, named)
+        fields = bind_fields(type(self).__name__, names, values, named)
         for name in names:
             value = fields[name] if name in fields else _default(type(self), name)
             object.__setattr__(self, name, value)  # works for frozen dataclasses too
@@ -241,18 +241,3 @@ def _default(cls: type, name: str) -> Any:
 def _is_value(name: str, value: Any) -> bool:
     hidden = (FunctionType, type, staticmethod, classmethod, property, Decorator, Kernel)
     return not name.startswith("__") and not isinstance(value, hidden)
-
-
-def _bind_fields(
-    owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
-) -> dict[str, Any]:
-    if len(values) > len(names):
-        raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
-    fields = dict(zip(names, values, strict=False))
-    for name, value in named.items():
-        if name in fields:
-            raise TypeError(f"{owner}() got multiple values for field {name!r}")
-        if name not in names:
-            raise TypeError(f"a {owner} has no field {name!r}; its fields are {', '.join(names)}")
-        fields[name] = value
-    return fields

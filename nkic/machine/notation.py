@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
+from nkic.base.diagnostics import bad_argument
 from nkic.base.text import clean, whole_number
-from nkic.machine.dtypes import DTYPES, DType
+from nkic.machine.dtypes import DTYPES, DType, find, suggest
 from nkic.machine.operands import Register
 from nkic.machine.patterns import DYNAMIC_KINDS, Dims, RunTimeOffset
+from nkic.machine.targets import MAX_RANK, MAX_SIZE
 
 SourceT = TypeVar("SourceT")
 
@@ -234,3 +236,53 @@ class Scanner:
         )
         stride, limit, axis = [self.setting(name) for name in ("stride", "limit", "axis")]
         return RunTimeOffset(kind, holder, stride, limit, axis)
+
+
+# ---- The types of arrays as users write them: `--arg a=f32[128,512]`, `-i a=128x512xf32=@a.bin` --
+# `float16[128, 512]`, or `128x512xfloat16` in IREE's form, or a dtype alone, whose shape something
+# else gives. Errors are `UsageFailed`; `origin` prefixes their messages.
+
+_BRACKETS = re.compile(r"^(?P<dtype>[\w.]+)\s*(?:\[(?P<sizes>[^\]]*)\])?$")
+_CROSSES = re.compile(r"^(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)$")
+
+
+def array_type(text: str, origin: str) -> tuple[DType, tuple[int, ...] | None]:
+    """Return the dtype and the shape of a type; the shape is None if the text has none."""
+    stripped = text.strip()
+    crosses = _CROSSES.match(stripped)
+    match = crosses or _BRACKETS.match(stripped)
+    if match is None:
+        raise bad_argument(
+            f"{origin}: `{text}` is not a tensor type",
+            "write it as float16[128,512] or 128x512xf16",
+        )
+    dtype, sizes = find_dtype(match["dtype"], origin), match["sizes"]
+    if sizes is None:
+        return dtype, None
+    return dtype, _shape(re.split("x" if crosses else ",", sizes.strip().rstrip(",")), text, origin)
+
+
+def find_dtype(name: str, origin: str) -> DType:
+    """Return the dtype of an NKI name (with or without `nl.`), or of a short one (`bf16`)."""
+    plain = name.removeprefix("nl.").removeprefix("nki.language.")
+    dtype = find(plain) or find(plain.lower())
+    if dtype is None:
+        near = "".join(f"did you mean `{suggestion}`?" for suggestion in suggest(plain))
+        listed = f"known are: {', '.join(sorted(DTYPES))}"
+        raise bad_argument(f"{origin}: there is no dtype `{name}`", near or listed)
+    return dtype
+
+
+def _shape(fields: list[str], text: str, origin: str) -> tuple[int, ...]:
+    numbers = [field.strip() for field in fields]
+    if not all(re.fullmatch("[0-9]+", number) for number in numbers):
+        raise bad_argument(
+            f"{origin}: the sizes in `{text}` are not all whole numbers",
+            "a tensor in HBM has at least one dimension; write float16[1] for a single element",
+        )
+    if len(numbers) > MAX_RANK:
+        raise bad_argument(f"{origin}: {len(numbers)} dimensions; at most {MAX_RANK}")
+    sizes = [whole_number(number, MAX_SIZE) or 0 for number in numbers]
+    if 0 in sizes:
+        raise bad_argument(f"{origin}: every size in `{text}` must be from 1 to {MAX_SIZE}")
+    return tuple(sizes)

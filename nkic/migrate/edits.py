@@ -172,25 +172,13 @@ class _Text:
         self.all = [*walk(parse(source))]
 
     def of(self, span: Span) -> str:
-        start, end = self._ends(span)
-        return self.source.text[start:end]
-
-    def _ends(self, span: Span) -> tuple[int, int]:
-        start, end = (
-            sum(map(len, self.lines[: line - 1])) + column - 1
-            for line, column in (span[1:3], span[3:])
-        )
-        return start, end
+        return self.source.text[self.source.slice_of(span)]
 
     def replaced(self, edits: Sequence[Edit], within: Span | None = None) -> str:
         """Return the text, or a part of it, with edits."""
-        first, last = self._ends(within) if within is not None else (0, len(self.source.text))
-        text = self.source.text[first:last]
-        for span, new in sorted(edits, reverse=True):
-            start, end = (place - first for place in self._ends(span))
-            new = re.sub(r"\r?\n", "\r\n", new) if self.has_crlf else new
-            text = text[:start] + new + text[end:]
-        return text
+        if self.has_crlf:
+            edits = [(span, re.sub(r"\r?\n", "\r\n", new)) for span, new in edits]
+        return self.source.replaced(edits, within)
 
     # Keywords
 

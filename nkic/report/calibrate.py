@@ -9,7 +9,6 @@ untrusted: a missing field or one of another type is an error with its place.
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,11 +30,10 @@ from nkic.base.text import clean
 from nkic.machine.clock import TABLE
 from nkic.machine.operands import AttributeKind, Tile
 from nkic.machine.targets import PARTITIONS, TARGETS, Engine, Target
+from nkic.report.measured import LATEST, MAX_BYTES, parsed, rows_of
 from nkic.report.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, ROW_LENGTH, SPAN, WARMING, Probe
 
-MAX_BYTES = 1 << 28
 PROBE, AFTER = "nkic_probe", "nkic_after"  # names of instructions
-LATEST = 1 << 63  # ns, of a timestamp
 SHORTEST = 1  # ns: less than two cycles of any engine
 WEIGHTS = "LDWEIGHTS"  # a part of a product that its MATMUL hides
 
@@ -67,8 +65,8 @@ def read_profiles(folder: str) -> list[Observation]:
     for probe in PROBES:
         path = Path(folder) / f"{probe.name}.json"
         if files.is_file(path):
-            text = files.read_bytes(str(path), MAX_BYTES).decode("utf-8", "replace")
-            observations.append(observed(probe, _parsed(str(path), text), str(path)))
+            data = files.read_bytes(str(path), MAX_BYTES)
+            observations.append(observed(probe, parsed(data, str(path)), str(path)))
     if not observations:
         if not files.is_folder(folder):
             raise bad_value(f"{folder}: there is no such folder")
@@ -87,11 +85,7 @@ def observed(probe: Probe, profile: Any, path: str) -> Observation:
 
 
 def _measured(probe: Probe, profile: Any, path: str) -> float:
-    rows = profile.get("instruction") if isinstance(profile, dict) else None
-    if not isinstance(rows, list):
-        raise bad_value(
-            f"{path}: it has no list `instruction`", "write it with --output-format json"
-        )
+    rows = rows_of(profile, path)
     seen = sorted(_named(rows, PROBE, path))
     if probe.quantity == ARRIVAL:
         return _arrival(seen, sorted(_named(rows, AFTER, path)), path)
@@ -131,13 +125,6 @@ def _named(rows: list[Any], name: str, path: str) -> Iterable[_Timed]:
 
 def _is_time(value: Any) -> TypeGuard[float]:
     return type(value) in (int, float) and 0 <= value < LATEST
-
-
-def _parsed(path: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise bad_value(f"{path}: no JSON: {error}") from error
 
 
 # ------------------------------------------------------------------------------------------------

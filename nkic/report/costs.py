@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -447,25 +448,27 @@ def _live_range(accounts: Accounts, number: int, start: int, end: int) -> LiveRa
     return LiveRange(number, tensor.name, tensor.buffer, tensor.core, line, start, end, size)
 
 
-def levels(live_ranges: Iterable[LiveRange]) -> list[tuple[int, int]]:
-    """Return the times at which the number of live bytes changes, each with the new number."""
-    changes: dict[int, int] = defaultdict(int)
-    for life in live_ranges:
-        changes[life.start] += life.bytes
-        changes[life.end] -= life.bytes
-    level, series = 0, []
-    for time in sorted(changes):
-        level += changes[time]
-        series.append((time, level))
-    return series
+def levels(spans: Iterable[tuple[int, int, float]]) -> list[tuple[int, float]]:
+    """Return the sum of the values whose spans (a start, an end, a value) are open, at each change.
+
+    Values that are whole numbers have exact sums.
+    """
+    changes: dict[int, float] = defaultdict(int)
+    for start, end, value in spans:
+        if end > start:
+            changes[start] += value
+            changes[end] -= value
+    times = sorted(changes)
+    return [*zip(times, accumulate(changes[time] for time in times), strict=True)]
 
 
 def peak(live_ranges: Sequence[LiveRange], buffer: Buffer) -> Peak:
     live_ranges = [life for life in live_ranges if life.buffer is buffer]
-    time, level = max(levels(live_ranges), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
+    alive = levels((life.start, life.end, life.bytes) for life in live_ranges)
+    time, level = max(alive, key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
     owners: dict[tuple[str, Line], int] = defaultdict(int)
     for life in live_ranges:
         if life.start <= time < life.end:
             owners[life.name, life.line] += life.bytes
     ranked = sorted(owners.items(), key=lambda pair: (-pair[1], pair[0]))
-    return Peak(level, time, tuple((name, line, size) for (name, line), size in ranked))
+    return Peak(int(level), time, tuple((name, line, size) for (name, line), size in ranked))

@@ -16,19 +16,18 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from nkic.artifact.events import Trace
 from nkic.base import files
-from nkic.base.diagnostics import bad_value
+from nkic.base.diagnostics import bad_value, need
 from nkic.base.text import aligned, clean
 from nkic.machine.targets import SHORT_NAMES, Engine
 from nkic.report.critical import Lines
 
-MAX_BYTES, LATEST = 1 << 30, 1 << 63
+MAX_BYTES, LATEST = 1 << 30, 1 << 63  # of a profile; ns, of a timestamp
 TABLE = "Instruction.parquet"
 # Fields by name in tables, and in JSON.
 START, DURATION = ("start_ts", "timestamp"), ("duration_ns", "duration")
@@ -202,21 +201,29 @@ def read(path: str) -> Iterator[Mapping[str, Any]]:
     elif path.endswith(".csv"):
         yield from csv.DictReader(data.decode("utf-8-sig", "replace").splitlines())
     else:
-        try:
-            profile = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise bad_value(f"{clean(path)}: no JSON: {error}") from error
-        rows = profile.get("instruction") if isinstance(profile, dict) else None
-        if not isinstance(rows, list):
-            help = "write it with --output-format json"
-            raise bad_value(f"{clean(path)}: it has no list `instruction`", help)
-        yield from rows
+        yield from rows_of(parsed(data, path), path)
+
+
+def parsed(data: bytes, path: str) -> Any:
+    """Return the JSON of a profile. Raises `UsageFailed`."""
+    try:
+        return json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise bad_value(f"{clean(path)}: no JSON: {error}") from error
+
+
+def rows_of(profile: Any, path: str) -> list[Any]:
+    """Return the instructions of a profile in JSON. Raises `UsageFailed`."""
+    rows = profile.get("instruction") if isinstance(profile, dict) else None
+    if not isinstance(rows, list):
+        help = "write it with --output-format json"
+        raise bad_value(f"{clean(path)}: it has no list `instruction`", help)
+    return rows
 
 
 def _parquet(data: bytes, path: str) -> Iterator[Mapping[str, Any]]:
-    if find_spec("pyarrow") is None:
-        help = "pip install pyarrow, or export the instructions as CSV"
-        raise bad_value(f"{clean(path)}: Parquet needs the package pyarrow", help)
+    instead = ", or export the instructions as CSV"
+    need(f"{clean(path)}: Parquet needs", "pyarrow", instead=instead)
     import pyarrow
     import pyarrow.parquet
 

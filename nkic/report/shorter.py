@@ -34,7 +34,7 @@ from nkic.machine.operands import Depends, Facts, Row
 from nkic.machine.rules import violations
 from nkic.machine.targets import PARTITIONS, PSUM_BANK_BYTES, Buffer, Engine
 from nkic.machine.timing import Timing, timing
-from nkic.report.costs import HBM, Accounts, Edge, LiveRange, edges, peak
+from nkic.report.costs import HBM, Accounts, Edge, LiveRange, edges, levels, peak
 from nkic.report.critical import Line, Segment, Spent
 
 FREE = Timing(0, 0)
@@ -226,7 +226,8 @@ def accumulated(subject: Subject) -> Iterator[Question]:
     sums = {dst: numbers for dst, numbers in sums.items() if len(numbers) > 1}
     rows = [4 * dst.elements // max(1, dst.partitions) for dst in sums]
     banks = max((-(-row // PSUM_BANK_BYTES) for row in rows), default=1)
-    if not sums or _open(list(sums.values())) * banks > subject.trace.target.psum_banks:
+    alive = levels((numbers[0], numbers[-1] + 1, banks) for numbers in sums.values())
+    if not sums or max(level for _, level in alive) > subject.trace.target.psum_banks:
         return
     events = {number: FREE for numbers in sums.values() for number in numbers[:-1]}
     line = subject.line(subject.trace.events[min(events)])
@@ -236,18 +237,6 @@ def accumulated(subject: Subject) -> Iterator[Question]:
         "copy the tile once after the loop"
     )
     yield subject.timed(f"accumulate:{line}", text, events, line)
-
-
-def _open(sums: list[list[int]]) -> int:
-    """Return how many sums are open at one time."""
-    ends = sorted(
-        [(numbers[0], 1) for numbers in sums] + [(numbers[-1] + 1, -1) for numbers in sums]
-    )
-    level = most = 0
-    for _, change in ends:
-        level += change
-        most = max(most, level)
-    return most
 
 
 def fused(subject: Subject) -> Iterator[Question]:

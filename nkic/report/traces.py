@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from importlib.util import find_spec
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nkic.artifact import disassemble, records
@@ -156,30 +155,16 @@ def counters(insight: Insight) -> list[Level]:
     for buffer in MEMORIES:
         live_ranges = [life for life in insight.live_ranges if life.buffer is buffer]
         if live_ranges:
-            alive = [(time, float(level)) for time, level in levels(live_ranges)]
-            levels_made.append(Level(f"{buffer.value.upper()} in use", "bytes", alive))
+            alive = [(life.start, life.end, float(life.bytes)) for life in live_ranges]
+            levels_made.append(Level(f"{buffer.value.upper()} in use", "bytes", levels(alive)))
     moved = [e for e in events if e.record.row and streams[e.stream].engine is Engine.DMA]
     if moved:
         rates = [(e.start, e.free, e.bytes * 1000 / max(1, e.free - e.start)) for e in moved]
-        levels_made.append(Level("transfers", "GB/s", steps(rates)))
+        rounded = [(time, abs(round(rate, 6))) for time, rate in levels(rates)]  # no residue
+        levels_made.append(Level("transfers", "GB/s", rounded))
         depth = [(e.start, e.done, 1.0) for e in moved]
-        levels_made.append(Level("transfers under way", "transfers", steps(depth)))
+        levels_made.append(Level("transfers under way", "transfers", levels(depth)))
     return levels_made
-
-
-def steps(spans: Iterable[tuple[int, int, float]]) -> list[tuple[int, float]]:
-    """Return the sum of the values whose spans are open, at each change."""
-    changes: dict[int, list[float]] = defaultdict(list)
-    for start, end, value in spans:
-        if end > start:
-            changes[start].append(value)
-            changes[end].append(-value)
-    level, series, open_spans = 0.0, [], 0
-    for time in sorted(changes):
-        open_spans += sum(1 if value > 0 else -1 for value in changes[time])
-        level = level + sum(changes[time]) if open_spans else 0.0  # no rounding residue
-        series.append((time, round(level, 6)))
-    return series
 
 
 # ------------------------------------------------------------------------------------------------
@@ -259,10 +244,6 @@ _PROCESS = 1  # uuids: first the process, then counters from 2 on, then streams
 _FIRST_COUNTER = 2
 _FIRST_STREAM = 100
 _SEQUENCE = 1
-
-
-def is_there() -> bool:
-    return find_spec("perfetto") is not None
 
 
 def perfetto_trace(insight: Insight) -> bytes:
@@ -373,10 +354,6 @@ COLUMNS = {
     "hbm_write_bytes": "int64",
     "flops": "int64",
 }
-
-
-def parquet_is_there() -> bool:
-    return find_spec("pyarrow") is not None
 
 
 def rows(insight: Insight) -> Iterator[dict[str, Any]]:

@@ -7,11 +7,7 @@ when the text changes, when it takes too long or too much memory.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-from nkic.base.diagnostics import not_installed
-
-LIBRARY = "pygls"
+from nkic.base.diagnostics import need
 
 
 def start() -> int:
@@ -19,8 +15,7 @@ def start() -> int:
 
     Raises `UsageFailed`, with the command that installs it, if pygls is missing.
     """
-    if find_spec(LIBRARY) is None:
-        raise not_installed("the language server needs", LIBRARY)
+    need("the language server needs", "pygls")
     from nkic.serve.lsp_server import serve  # pygls is slow to import
 
     return serve()

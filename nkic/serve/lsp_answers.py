@@ -14,7 +14,7 @@ from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from nkic.base import profiles
-from nkic.base.diagnostics import Fix, apart
+from nkic.base.diagnostics import Diagnostic, Fix, Label, Level, apart, from_json
 from nkic.base.profiles import Profile
 from nkic.base.source import SHIPPED, SourceFile, Span
 from nkic.base.text import plural, size
@@ -155,9 +155,9 @@ def call_at(before: str) -> tuple[str, int, str] | None:
 Json = Mapping[str, Any]
 UriOf = Callable[[str], str]
 _LEVELS = {
-    "error": types.DiagnosticSeverity.Error,
-    "warning": types.DiagnosticSeverity.Warning,
-    "remark": types.DiagnosticSeverity.Information,
+    Level.ERROR: types.DiagnosticSeverity.Error,
+    Level.WARNING: types.DiagnosticSeverity.Warning,
+    Level.REMARK: types.DiagnosticSeverity.Information,
 }
 _KINDS = {
     "kernel": types.SymbolKind.Event,
@@ -165,7 +165,6 @@ _KINDS = {
     "class": types.SymbolKind.Class,
 }
 ASKING = "argument-type-missing"
-SAFE = "MachineApplicable"
 RUN, REPORT, MIGRATE = "nkic.run", "nkic.report", "nkic.migrate"
 
 
@@ -231,9 +230,10 @@ class Answer:
     ) -> Answer:
         """Return an answer from plain data. Raises `LookupError`, `TypeError` or `ValueError`."""
         answer = cls(version, text_of(""), level, uri_of=uri_of)
-        pairs = [(each, _diagnostic(each, answer, text_of)) for each in raw["diagnostics"]]
+        diagnostics = from_json(raw["diagnostics"])
+        pairs = [(each, _diagnostic(each, answer, text_of)) for each in diagnostics]
         answer.found = [(_home(each, uri_of), shown) for each, shown in pairs]
-        answer.fixes = [(shown, _fix(f)) for each, shown in pairs for f in each["fixes"]]
+        answer.fixes = [(shown, fix) for each, shown in pairs for fix in each.fixes]
         answer.tensors, answer.outline = raw["tensors"], raw["outline"]
         answer.names, answer.costs = raw["names"], raw["costs"]
         answer.kernels, answer.block = raw["kernels"], raw["block"]
@@ -242,48 +242,39 @@ class Answer:
         return answer
 
 
-def _home(diagnostic: Json, uri_of: UriOf) -> str:
-    spans = [s for s in diagnostic["spans"] if s["primary"]]
-    return uri_of(spans[0]["file"]) if spans else uri_of("")
-
-
-def _range(span: Json, text: Text) -> types.Range:
-    return text.range(_span(span)[1:])
-
-
-def _span(span: Json) -> Span:
-    return Span(*(span[name] for name in ("file", "line", "column", "end_line", "end_column")))
-
-
-def _fix(fix: Json) -> Fix:
-    sure = fix["applicability"] == SAFE
-    return Fix(_span(fix["span"]), fix["replacement"], fix["title"], sure)
+def _home(diagnostic: Diagnostic, uri_of: UriOf) -> str:
+    return uri_of(diagnostic.primary.span.path if diagnostic.primary else "")
 
 
 def _diagnostic(
-    diagnostic: Json, answer: Answer, text_of: Callable[[str], Text]
+    diagnostic: Diagnostic, answer: Answer, text_of: Callable[[str], Text]
 ) -> types.Diagnostic:
-    spans = [span for span in diagnostic["spans"] if not span["file"].startswith(SHIPPED)]
-    primary = next((span for span in spans if span["primary"]), None)
-    others = [span for span in spans if not span["primary"] and span["label"]]
-    label = [primary["label"]] if primary and primary["label"] else []
-    help = [f"help: {diagnostic['help']}"] if diagnostic["help"] else []
-    level = "remark" if diagnostic["slug"] == ASKING else diagnostic["level"]
+    def place(span: Span) -> types.Range:
+        return text_of(span.path).range(span[1:])
+
+    shown = [label for label in diagnostic.labels if label.text and not _is_shipped(label)]
+    primary = diagnostic.primary
+    primary = None if primary is None or _is_shipped(primary) else primary
+    label = [primary.text] if primary and primary.text else []
+    help = [f"help: {diagnostic.help}"] if diagnostic.help else []
     start = types.Position(0, 0)
     return types.Diagnostic(
-        range=_range(primary, text_of(primary["file"])) if primary else types.Range(start, start),
-        message="\n".join([diagnostic["message"], *label, *diagnostic["notes"], *help]),
-        severity=_LEVELS[level],
-        code=diagnostic["code"],
+        range=place(primary.span) if primary else types.Range(start, start),
+        message="\n".join([diagnostic.message, *label, *diagnostic.notes, *help]),
+        severity=_LEVELS[Level.REMARK if diagnostic.code.slug == ASKING else diagnostic.level],
+        code=diagnostic.code.number,
         source="nkic",
         related_information=[
             types.DiagnosticRelatedInformation(
-                types.Location(answer.uri_of(span["file"]), _range(span, text_of(span["file"]))),
-                span["label"],
+                types.Location(answer.uri_of(label.span.path), place(label.span)), label.text
             )
-            for span in others
+            for label in shown
         ],
     )
+
+
+def _is_shipped(label: Label) -> bool:
+    return label.span.path.startswith(SHIPPED)
 
 
 def notice(message: str) -> types.Diagnostic:

@@ -17,10 +17,11 @@ from nkic.artifact.archive import Opened, opened
 from nkic.artifact.arrays import Offer, natural, offer_npy, offer_raw, read_npz
 from nkic.artifact.records import Executable, ParameterRecord
 from nkic.base.diagnostics import Diagnostic, InputFailed, Level, UsageFailed, did_you_mean, make
-from nkic.base.text import clean, grouped, whole_number, width
-from nkic.machine import codecs, dtypes
+from nkic.base.text import clean, grouped, width
+from nkic.machine import codecs
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DType
+from nkic.machine.notation import array_type
 
 # ---- Conversion between numbers and a type's bytes, for users' data -----------------------------
 # Numbers are float64; those of 64-bit types are of the longest float type. `nkic.machine.codecs`
@@ -285,10 +286,7 @@ def _poisoned_bytes(dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
 # a=3.14                   the value of an input with one element
 # a=zeros                  a generator: see fills.py
 
-_BRACKETS = re.compile(r"(?P<dtype>[\w.]+)\s*\[(?P<sizes>[\d,\s]*)\]")
-_CROSSES = re.compile(r"(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)")
 _WHOLE = re.compile(r"[+-]?\d{1,19}")
-_MAX_SIZE = 2**31 - 1
 _FORMS_HELP = f"write -i NAME=@FILE.npy, NAME=f32[128,512]=@FILE.bin, NAME=3.14, or NAME={FORMS}"
 
 
@@ -354,19 +352,10 @@ def _number(text: str) -> float | None:
 
 def _raw(text: str, where: str) -> RawFile:
     type, _, path = text.partition("=@")
-    match = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
-    if match is None or not path:
+    dtype, shape = array_type(type, where)
+    if shape is None or not path:
         _refuse(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
-    sizes = [whole_number(word, _MAX_SIZE) or 0 for word in re.findall(r"\d+", match["sizes"])]
-    if 0 in sizes:
-        _refuse(f"{where}: every size must be from 1 to {_MAX_SIZE}")
-    name = match["dtype"].removeprefix("nl.")
-    dtype = dtypes.find(name)
-    if dtype is None:
-        near = "".join(f"did you mean `{suggestion}`?" for suggestion in dtypes.suggest(name))
-        choices = f"known are: {', '.join(dtypes.DTYPES)}"
-        _refuse(f"{where}: there is no dtype `{name}`", near or choices)
-    return RawFile(path, dtype, tuple(sizes))
+    return RawFile(path, dtype, shape)
 
 
 def parse_fill(text: str | None) -> Generator | None:

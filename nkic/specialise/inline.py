@@ -23,9 +23,9 @@ from nkic.base.diagnostics import NkicError, UsageFailed, bad_argument, did_you_
 from nkic.base.files import toml
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
-from nkic.machine import dtypes, targets
-from nkic.machine.dtypes import DType
-from nkic.machine.targets import MAX_RANK, MAX_SIZE, Target
+from nkic.machine import targets
+from nkic.machine.notation import array_type, find_dtype
+from nkic.machine.targets import Target
 from nkic.specialise.request import RequestOptions, TensorType
 
 # ------------------------------------------------------------------------------------------------
@@ -212,8 +212,6 @@ def _string(token: str) -> str:
 # kernel's annotation gives the shape. Errors are `UsageFailed`.
 
 MAX_GRID = 3  # dimensions of a launch grid
-_BRACKETS = re.compile(r"^(?P<dtype>[\w.]+)\s*(?:\[(?P<sizes>[^\]]*)\])?$")
-_CROSSES = re.compile(r"^(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)$")
 
 
 def parse_arg(text: str, option: str = "--arg") -> tuple[str, TensorType]:
@@ -237,20 +235,7 @@ def parse_const(text: str, option: str = "--const") -> tuple[str, Any]:
 
 def parse_type(text: str, origin: str) -> TensorType:
     """Parse `float16[128, 512]`, `128x512xf16` or `float16`; `origin` prefixes messages."""
-    stripped = text.strip()
-    crosses = _CROSSES.match(stripped)
-    match = crosses or _BRACKETS.match(stripped)
-    if match is None:
-        raise bad_argument(
-            f"{origin}: `{text}` is not a tensor type",
-            "write it as float16[128,512] or 128x512xf16",
-        )
-    dtype = find_dtype(match["dtype"], origin)
-    sizes = match["sizes"]
-    if sizes is None:
-        return TensorType(dtype, None, origin)
-    fields = re.split("x" if crosses else ",", sizes.strip().rstrip(","))
-    return TensorType(dtype, _shape(fields, text, origin), origin)
+    return TensorType(*array_type(text, origin), origin)
 
 
 def parse_grid(text: str, origin: str) -> tuple[int, ...]:
@@ -266,32 +251,6 @@ def parse_grid(text: str, origin: str) -> tuple[int, ...]:
             f"{origin}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance, each a number"
             " of at most 9 digits"
         )
-    return sizes
-
-
-def find_dtype(name: str, origin: str) -> DType:
-    """Return the dtype of an NKI name (with or without `nl.`), or of a short one (`bf16`)."""
-    plain = name.removeprefix("nl.").removeprefix("nki.language.")
-    dtype = dtypes.find(plain) or dtypes.find(plain.lower())
-    if dtype is None:
-        near = "".join(f"did you mean `{suggestion}`?" for suggestion in dtypes.suggest(plain))
-        listed = f"known are: {', '.join(sorted(dtypes.DTYPES))}"
-        raise bad_argument(f"{origin}: there is no dtype `{name}`", near or listed)
-    return dtype
-
-
-def _shape(fields: list[str], text: str, origin: str) -> tuple[int, ...]:
-    numbers = [field.strip() for field in fields]
-    if not all(number.isascii() and number.isdigit() for number in numbers):
-        raise bad_argument(
-            f"{origin}: the sizes in `{text}` are not all whole numbers",
-            "a tensor in HBM has at least one dimension; write float16[1] for a single element",
-        )
-    if len(numbers) > MAX_RANK:
-        raise bad_argument(f"{origin}: {len(numbers)} dimensions; at most {MAX_RANK}")
-    sizes = tuple(int(number) for number in numbers if len(number) < 20)
-    if len(sizes) < len(numbers) or not all(0 < size <= MAX_SIZE for size in sizes):
-        raise bad_argument(f"{origin}: every size in `{text}` must be from 1 to {MAX_SIZE}")
     return sizes
 
 

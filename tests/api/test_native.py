@@ -106,7 +106,7 @@ def test_objects_of_nki_may_leave_fields_out(k: ModuleType) -> None:
     first, second = k.Settings(4), k.Settings(1, names=["a"], scale=3.0)
     assert (first.rows, first.columns, first.names, first.scale) == (4, None, [], 2.0)
     assert (second.names, second.scale) == (["a"], 3.0) and first.names is not k.Settings(4).names
-    with pytest.raises(TypeError, match="no field 'row'"):
+    with pytest.raises(TypeError, match="no field `row`"):
         k.Settings(row=1)
 
     class Own(k.nl.NKIObject):  # type: ignore[misc, name-defined]

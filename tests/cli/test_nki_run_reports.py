@@ -111,17 +111,16 @@ def test_reports_that_cannot_be_made(nki: Run, monkeypatch: pytest.MonkeyPatch) 
     words = ("--report", "json=p.json", "--report", "trace=p.json")
     refused(nki("profile", *RUN, *words), 2, "conflicting-options")
     refused(nki("inspect", "kernel.neff", "--report", "timeline"), 2, "unknown-option")
-    monkeypatch.setattr("nkic.report.traces.find_spec", lambda name: None)
-    monkeypatch.setattr("nkic.report.traces.find_spec", lambda name: None)
+    monkeypatch.setattr("nkic.base.diagnostics.find_spec", lambda name: None)
     for option, meant in (("--html", "--report html=FILE"), ("--md", "--report md=FILE")):
         assert f"did you mean `{meant}`?" in refused(
             nki("profile", *RUN, option, "r"), 2, "unknown-option"
         )
     assert "pip install pyarrow" in refused(
-        nki("profile", *RUN, "--report", "counters=c.parquet"), 2, "bad-value"
+        nki("profile", *RUN, "--report", "counters=c.parquet"), 2, "bad-usage"
     )
     assert "pip install perfetto" in refused(
-        nki("profile", *RUN, "--report", "trace=t.pftrace"), 2, "bad-value"
+        nki("profile", *RUN, "--report", "trace=t.pftrace"), 2, "bad-usage"
     )
 
 

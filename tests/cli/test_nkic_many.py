@@ -438,7 +438,7 @@ def test_what_changes_is_compiled_again_until_a_signal(project: Path, number: in
 def test_watching_says_what_it_needs(
     project: Path, nkic: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nkic.cli.nkic.many.find_spec", lambda name: None)
+    monkeypatch.setattr("nkic.base.diagnostics.find_spec", lambda name: None)
     ran = nkic("k.py", "--watch")
     assert ran.code == 2 and "--watch needs watchfiles" in ran.err
     assert "python -m pip install watchfiles" in ran.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -146,10 +145,7 @@ def test_events_keep_to_the_schema(nkic: Run, old: Path) -> None:
 def test_without_the_library_the_line_that_installs_it(
     nkic: Run, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(
-        "nkic.cli.nkic.carry_out.find_spec", lambda name: None if name == "libcst" else real(name)
-    )
+    monkeypatch.setattr("nkic.base.diagnostics.find_spec", lambda name: None)
     ran = nkic("old.py", "--migrate")
     assert ran.code == 2
     assert "pip install libcst" in ran.err

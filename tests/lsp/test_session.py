@@ -668,7 +668,7 @@ def test_an_endless_loop_is_an_error(editor: Editor) -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lsp, "find_spec", lambda name: None)
+    monkeypatch.setattr("nkic.base.diagnostics.find_spec", lambda name: None)
     with pytest.raises(UsageFailed, match="needs pygls") as failed:
         lsp.start()
     assert "pip install pygls" in failed.value.diagnostics[0].help

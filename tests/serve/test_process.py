@@ -101,7 +101,6 @@ def test_what_is_not_served(
 def test_a_missing_package_is_named(
     folder: Path, nkic: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    monkeypatch.delitem(sys.modules, "nkic.serve.app", raising=False)
+    monkeypatch.setattr("nkic.base.diagnostics.find_spec", lambda name: None)
     found = nkic("serve", "task.toml")
     assert found.code == 2 and "pip install starlette uvicorn prometheus_client" in found.err

@@ -170,7 +170,7 @@ def test_what_the_task_sets_is_not_varied() -> None:
 
 
 def test_a_large_space_needs_optuna(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("nkic.judge.tuning.find_spec", lambda name: None)
+    monkeypatch.setattr("nkic.base.diagnostics.find_spec", lambda name: None)
     with pytest.raises(UsageFailed) as raised:
         tune(SourceFile("k.py", KERNEL), task(), {"TILE": "1..300"})
     (found,) = raised.value.diagnostics

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from nkic import __version__
 from nkic.base import levels
 from nkic.base.diagnostics import Code, Diagnostic, Fix, Label, Level
+from nkic.base.render.text import valid
 from nkic.base.source import Sources, Span
 from nkic.base.text import grouped
 
@@ -75,16 +76,7 @@ def log(diagnostics: Sequence[Diagnostic], run: SarifRun, limit: int = MAX_RESUL
         "results": _results(placed, run),
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [record]}
-    return json.dumps(_valid(document), allow_nan=False, indent=2) + "\n"
-
-
-def _valid(value: object) -> object:
-    """Return `value` with lone surrogates escaped, which no encoding accepts."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {key: _valid(item) for key, item in value.items()}
-    return [_valid(item) for item in value] if isinstance(value, list) else value
+    return json.dumps(valid(document), allow_nan=False, indent=2) + "\n"
 
 
 # ---- rules ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from nkic.artifact.records import Executable
 from nkic.base import files
-from nkic.base.diagnostics import bad_value, suggestion
+from nkic.base.diagnostics import bad_value, need, suggestion
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
 from nkic.base.text import clean
@@ -60,9 +60,8 @@ def wanted(line: CommandLine) -> Iterator[Wanted]:
             raise bad_value(f"--report {clean(value)}: expected {kind}=FILE", example)
         if kind == "trace":
             _trace_of(path)
-        if kind == "counters" and not traces.parquet_is_there():
-            text = "--report counters needs the package pyarrow"
-            raise bad_value(text, "pip install pyarrow")
+        if kind == "counters":
+            need("--report counters needs", "pyarrow")
         if at:
             _window(part)
         yield Wanted(kind, path or STANDARD, part)
@@ -85,9 +84,9 @@ def _trace_of(path: str) -> Callable[[Insight], bytes]:
             f"--report trace={clean(path)}: the file's name does not tell its format",
             f"end it in {_ENDINGS}",
         )
-    if ending == ".pftrace" and not traces.is_there():
-        text = "--report trace: a .pftrace file needs the package perfetto, which is not installed"
-        raise bad_value(text, "pip install perfetto, or write FILE.json")
+    if ending == ".pftrace":
+        instead = ", or write FILE.json"
+        need("--report trace: a .pftrace file needs", "perfetto", instead=instead)
     return TRACES[ending or ".json"]
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from importlib.util import find_spec
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from nkic.base.diagnostics import (
     UsageFailed,
     bad_value,
     make,
-    not_installed,
+    need,
 )
 from nkic.base.files import STANDARD, confined
 from nkic.base.source import SourceFile, Span
@@ -51,7 +50,6 @@ from nkic.report.resources import resources
 from nkic.specialise.request import RequestOptions
 
 STDIN_NAME = "<stdin>"
-REWRITER = "libcst"  # the package that a migration needs
 # How the text forms begin; no Python source does.
 _PRINTED_HEADS = {
     "program": re.compile(rb"program [^\s=]+ on \w+\s*$", re.MULTILINE),
@@ -147,8 +145,7 @@ class _CompileCommand:
         files.write(STANDARD, text)
 
     def migrate(self, version: str) -> int:
-        if find_spec(REWRITER) is None:
-            raise not_installed("--migrate needs", REWRITER)
+        need("--migrate needs", "libcst")
         from nkic.cli.nkic.rewriting import Migration  # libcst
 
         source = self.source()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nkic.base import files, watcher
-from nkic.base.diagnostics import UsageFailed, bad_value
+from nkic.base.diagnostics import UsageFailed, bad_value, need
 from nkic.base.files import STANDARD
 from nkic.base.text import aligned, clean, plural
 from nkic.cli.common import Session
@@ -284,19 +284,13 @@ def _seconds(text: str | None) -> float | None:
 
 MAX_TOKENS = 1 << 20  # bytes of the file of tokens
 LATEST = 10.0  # seconds after the end of all that runs, when the process is killed
-EXTRA = {"starlette", "uvicorn", "prometheus_client"}
 
 
 def serve(line: ServeLine, session: Session) -> int:
-    try:
-        from nkic.serve.app import Service, run
-        from nkic.serve.limits import Limits, is_here
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in EXTRA:
-            raise
-        text = f"`nkic serve` needs the package `{package}`"
-        raise bad_value(text, "pip install starlette uvicorn prometheus_client") from None
+    need("`nkic serve` needs", "starlette", "uvicorn", "prometheus_client")
+    from nkic.serve.app import Service, run
+    from nkic.serve.limits import Limits, is_here
+
     if not line.tasks:
         raise bad_value("no task is given", "nkic serve TASK.toml")
     tokens = _tokens(line)

@@ -14,14 +14,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.util import find_spec
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from nkic.base import files, watcher
-from nkic.base.cache import from_json, to_json
 from nkic.base.diagnostics import (
     Diagnostic,
     Fix,
@@ -30,9 +28,10 @@ from nkic.base.diagnostics import (
     NkicError,
     apart,
     bad_value,
-    fixed,
+    from_json,
     make,
-    not_installed,
+    need,
+    to_json,
 )
 from nkic.base.files import STANDARD
 from nkic.base.render import text
@@ -401,8 +400,8 @@ class Pool:
 def carry_out(line: CommandLine, session: Session, compile_file: CompileFile) -> int:
     """Compile all files, report, and return the exit code of the worst. Raises `UsageFailed`."""
     refuse_conflicts(line, given_options())
-    if line.watching and find_spec("watchfiles") is None:
-        raise not_installed("--watch needs", "watchfiles")
+    if line.watching:
+        need("--watch needs", "watchfiles")
     report = line.bug_report
     try:
         held = [*Path(report).iterdir()] if report is not None and files.is_folder(report) else []
@@ -568,7 +567,8 @@ class _Many:
         for path, some in fixes.items():
             kept, source = sorted(apart(some), key=lambda fix: fix.span), self.source(path)
             if kept and source is not None:
-                outputs.replace_text(path, source.text, fixed(source.text, kept))
+                new = source.replaced((fix.span, fix.replacement) for fix in kept)
+                outputs.replace_text(path, source.text, new)
                 changed.add(files.real(path))
             for fix in kept if source is not None else ():
                 text = f"fixed {clean(str(fix.span))}: {fix.title}"

@@ -22,14 +22,13 @@ from nkic.base.cache import (
     Probes,
     Store,
     folder,
-    from_json,
     here,
     led_to,
     remember,
     stamp,
-    to_json,
     unchanged,
 )
+from nkic.base.diagnostics import from_json, to_json
 from nkic.base.files import STANDARD, VARIABLES
 from nkic.base.source import SourceFile
 from nkic.base.text import size
@@ -37,7 +36,7 @@ from nkic.cli.common import Session
 from nkic.cli.common.options import rows
 from nkic.cli.nkic.options import CommandLine
 
-_FORMAT = 2  # version of the stored facts
+_FORMAT = 3  # version of the stored facts
 
 
 class CachedRun:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nkic.base.device import KernelError, Missing
-from nkic.base.diagnostics import did_you_mean
+from nkic.base.device import KernelError, Missing, bind_fields
 from nkic.interpret import attributes, classes, exceptions
 from nkic.interpret.classes import bind, note_slots
 from nkic.interpret.compare import compare, equal, stable_hash
@@ -103,7 +102,7 @@ def _init_of(cls: Class) -> Any:
         check_owner(m, owner, cls, "__init__")
         names = field_names(cls)
         m.charge(10 * len(names))
-        values_by_name = _field_values(cls.name, names, values, named)
+        values_by_name = bind_fields(cls.name, names, values, named)
         for name in names:
             value = values_by_name.get(name, UNSET)
             if value is UNSET:
@@ -113,23 +112,6 @@ def _init_of(cls: Class) -> Any:
         m.call(attributes.get(m, owner, "__post_init__"), (), None)
 
     return call
-
-
-def _field_values(
-    owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
-) -> dict[str, Any]:
-    if len(values) > len(names):
-        raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
-    values_by_name = dict(zip(names, values, strict=False))
-    for name, value in named.items():
-        if name in values_by_name:
-            raise TypeError(f"{owner}() got multiple values for field {name!r}")
-        if name not in names:
-            help = did_you_mean(name, names) or f"its fields are {', '.join(names) or 'none'}"
-            text = f"a `{owner}` has no field `{name}`"
-            raise KernelError("wrong-call", text, help=help, argument=name)
-        values_by_name[name] = value
-    return values_by_name
 
 
 def field_names(cls: Class) -> list[str]:

@@ -267,8 +267,6 @@ def _of_tiles(name: str, x: Tile, y: Tile, dtype: DType, mask: Any) -> Tile:
     left = readable_with(y, x) if x.shape[0] != shape[0] else x
     right = readable_with(left, y)
     output, region = output_for(shape, dtype, mask, x, y)
-    if region.empty:
-        return output
     if region == ALL and (_is_column(right, left) or _is_column(left, right)):
         data, column = (left, right) if _is_column(right, left) else (right, left)
         return record(
@@ -310,8 +308,6 @@ _COMPARISONS = frozenset(
 
 def _with_number(name: str, x: Tile, value: Number, dtype: DType, mask: Any, swap: bool) -> Tile:
     output, region = output_for(x.shape, dtype, mask, x)
-    if region.empty:
-        return output
     return record(
         "tensor_scalar",
         output,
@@ -362,8 +358,6 @@ def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
     if not is_activated and name not in ALU:
         return _from_library(name, [source], dtype, mask)
     output, region = output_for(source.shape, kind(dtype, default), mask, source)
-    if region.empty:
-        return output
     data = expanded(source, output.shape, region)
     if name == "reciprocal":
         return record("reciprocal", output, region, data=data)

@@ -144,14 +144,11 @@ def _per_partition(row: str, given: Arguments, count: int, default: DType | None
         source, region = _visible(source, given["mask"])
     else:
         region = check_box(extent_of(source, given["mask"]), row)
-    if region.empty:
-        hide(output)
-        return output
     named = _converted(row, given, {name: source}, source.shape, region)
-    rows = None
     if region.box is not None:
         rows = Box((region.box.starts[0], 0), (region.box.sizes[0], count))
-    return result(row, output, part=rows, **named)
+        region = region._replace(box=rows)
+    return record(row, output, region, **named)
 
 
 def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
@@ -374,9 +371,6 @@ def nc_matmul(
     columns = left._axes[1:] if len(left.shape) == 2 else (frozenset[int](),)
     output._axes = (*columns[:1], *right._axes[1:])[: len(shape)]
     region, sides = _of_product(mask, left, right, output)
-    if region.empty:
-        hide(output)
-        return output
     return record(
         "nc_matmul",
         output,
@@ -576,21 +570,18 @@ def tensor_reduce(
         frozenset() if n in axes else dim_axes for n, dim_axes in enumerate(source._axes)
     )
     region = startable(extent_of(source, mask), source.shape)
-    if region.empty:
-        hide(output)
-    else:
-        source, region, written = _unmasked(op, source, region, mask, axes)
-        view = permuted(part_inside(source, region)._access, order)
-        record(
-            "tensor_reduce",
-            output,
-            written,
-            op=operator(op),
-            data=Tile(view),
-            axis=tuple(range(len(remaining_axes), len(order))),
-            negate=negate,
-            keepdims=keepdims if len(axes) == 1 and axes[0] == len(order) - 1 else None,
-        )
+    source, region, written = _unmasked(op, source, region, mask, axes)
+    view = permuted(part_inside(source, region)._access, order)
+    record(
+        "tensor_reduce",
+        output,
+        written,
+        op=operator(op),
+        data=Tile(view),
+        axis=tuple(range(len(remaining_axes), len(order))),
+        negate=negate,
+        keepdims=keepdims if len(axes) == 1 and axes[0] == len(order) - 1 else None,
+    )
     return output if keepdims else _without(output, axes)
 
 
@@ -651,9 +642,6 @@ def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any 
     source = in_sbuf(tile(data, "data"))
     output = new((1, *source.shape[1:]), kind(dtype, source.dtype))
     region = extent_of(source, mask)
-    if region.empty:
-        hide(output)
-        return output
     source, region, written = _unmasked(op, source, region, mask, (0,))
     part = part_inside(source, region)
     return record("tensor_partition_reduce", output, written, op=operator(op), data=part)
@@ -670,9 +658,6 @@ def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
     output = new(index.shape, as_dtype(dtype))
     output._axes = tuple(dim.axes for dim in dims)
     region = startable(extent_of(output, mask), output.shape)
-    if region.empty:
-        hide(output)
-        return output
     start, sizes = index.start, index.shape
     if region.box is not None:
         sizes = region.box.sizes
@@ -740,9 +725,6 @@ def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any 
     """Return a tile filled with a number."""
     output = new(whole_numbers(shape, "the shape"), as_dtype(dtype))
     region = startable(extent_of(output, mask), output.shape)
-    if region.empty:
-        hide(output)
-        return output
     return record("memset", output, region, value=number(value), engine=_choice(engine))
 
 

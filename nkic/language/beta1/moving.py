@@ -195,11 +195,8 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     output = new((columns, rows), source.dtype)
     output._axes = source._axes[::-1]
     region = extent_of(source, mask)
-    if region.empty:
-        hide(output)
-    else:
-        transposed = reordered(region, (1, 0))
-        record("dma_transpose", output, transposed, src=part_inside(source, region))
+    part = part_inside(source, region)
+    record("dma_transpose", output, reordered(region, (1, 0)), src=part)
     return output if dtype is None else static_cast(output, dtype)
 
 
@@ -226,8 +223,6 @@ def copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = None) -
     if not source._access.tensor.on_chip:
         return load(source, mask=mask, dtype=dtype)
     output, region = output_like(source, dtype, mask)
-    if region.empty:
-        return output
     return record(
         "tensor_copy",
         output,
@@ -256,6 +251,10 @@ def output_like(source: Tile, dtype: Any, mask: Any) -> tuple[Tile, Extent]:
 
 
 def record(row: str, output: Tile, region: Extent, **named: Any) -> Tile:
+    """Record an instruction that writes a part of a new tile; without a part, there is none."""
+    if region.empty:
+        hide(output)
+        return output
     return result(row, output, part=region.box, remaining=region.remaining, **named)
 
 

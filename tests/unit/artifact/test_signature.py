@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -124,3 +125,12 @@ def test_keys_that_cannot_be_used(keys: Callable[..., Pair], tmp_path: Path) -> 
     private = Path(pair.private).read_bytes()
     assert refusal(private, False) == "this is not a public key of Ed25519"
     assert refusal(b"ssh-rsa AAAA", False) == "this is not a public key of Ed25519"
+
+
+def test_without_the_package_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("cryptography", "cryptography.exceptions"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for use in (partial(require, b"", "key.pem"), partial(private_key, "key.pem")):
+        with pytest.raises(UsageFailed) as failed:
+            use()
+        assert "pip install cryptography" in failed.value.diagnostics[0].help

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from nkic.base import cache
-from nkic.base.cache import Probes, Store, folder, from_json, to_json, unchanged
-from nkic.base.diagnostics import Fix, Label, Level, UsageFailed, make
+from nkic.base.cache import Probes, Store, folder, unchanged
+from nkic.base.diagnostics import Fix, Label, Level, UsageFailed, from_json, make, to_json
 from nkic.base.source import Span
 
 KEY, OTHER = sha256(b"asked").hexdigest(), sha256(b"asked otherwise").hexdigest()

@@ -15,7 +15,7 @@ from nkic.artifact.records import Executable, InstructionRecord
 from nkic.base.source import SourceFile
 from nkic.machine.targets import SHORT_NAMES, Buffer, Engine
 from nkic.machine.timing import Timing
-from nkic.report.costs import Accounts, Box, Relation, Uses, edges, live_ranges, peak
+from nkic.report.costs import Accounts, Box, Relation, Uses, edges, levels, live_ranges, peak
 from nkic.report.critical import critical_path, spending
 from nkic.report.questions import questions
 from nkic.report.verdict import insight
@@ -305,6 +305,11 @@ def test_the_peak_is_the_most_that_is_alive(name: str) -> None:
     assert sum(size for _, _, size in peak(found, Buffer.SBUF).owners) == most
     target = trace.executable.meta["sbuf_peak"]
     assert 0 < most <= int(target) * 128
+
+
+def test_a_sum_of_what_is_open_counts_a_transfer_of_nothing() -> None:
+    spans = [(0, 10, 5.0), (2, 4, 0.0), (3, 3, 9.0), (4, 10, 1.0)]
+    assert levels(spans) == [(0, 5.0), (2, 5.0), (4, 6.0), (10, 0.0)]
 
 
 # ---- what could be otherwise ---------------------------------------------------------------

@@ -102,7 +102,8 @@ def test_a_whole_number_keeps_its_digits() -> None:
         ("a=const()", "cannot make an input"),
         ("a=f32=@x", "a type and a file are expected"),
         ("a=f33[2]=@x", "there is no dtype `f33`"),
-        ("a=f32[0]=@x", "every size must be from 1"),
+        ("a=f32[0]=@x", "every size in .* must be from 1"),
+        ("a=f32[1 2]=@x", "are not all whole numbers"),
         ("a=__import__('os')", "cannot make an input"),
     ],
 )
