@@ -31,6 +31,7 @@ CACHES = {
     "language/beta1/emit.py:_further_outputs": "rows",
     "language/beta1/indices.py:_merged_dims": 1024,
     "language/isa.py:_binder": "rows and profiles",
+    "language/provide.py:_shared": "profiles and evaluators",
     "language/views.py:interned": 4096,
     "language/views.py:row_major": 4096,
     "compiler/lower.py:_bits": 4096,
