@@ -47,7 +47,7 @@ CACHES = {
     "nki/modules.py:_beside": "modules",
     "source/parse.py:parse": 256,
     "source/parser.py:literal_pattern": "forms of quotes",
-    "migrate/sheet.py:_child_fields": None,  # the kinds of nodes in LibCST
+    **dict.fromkeys(("migrate/sheet.py:_child_fields", "migrate/sheet.py:_is_node"), "LibCST"),
     "prove/lowered.py:_all": 64,
     "prove/lowered.py:_bits": 64,
     "prove/effects.py:_reach": 65536,
