@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_308, 22),
     "prove": (2_875, 8),
     "artifact": (5_461, 16),
-    "simulate": (17_244, 44),
+    "simulate": (17_248, 44),
     "report": (6_786, 19),
     "migrate": (6_903, 18),
     "api": (3_437, 12),
