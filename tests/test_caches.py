@@ -31,6 +31,7 @@ CACHES = {
     "language/beta1/emit.py:_further_outputs": "rows",
     "language/beta1/indices.py:_merged_dims": 1024,
     "language/isa.py:_binder": "rows and profiles",
+    "language/provide.py:_shared": "profiles and evaluators",
     "language/views.py:interned": 4096,
     "language/views.py:row_major": 4096,
     "compiler/lower.py:_bits": 4096,
@@ -46,7 +47,7 @@ CACHES = {
     "nki/modules.py:_beside": "modules",
     "source/parse.py:parse": 256,
     "source/parser.py:literal_pattern": "forms of quotes",
-    "migrate/sheet.py:_child_fields": None,  # the kinds of nodes in LibCST
+    **dict.fromkeys(("migrate/sheet.py:_child_fields", "migrate/sheet.py:_is_node"), "LibCST"),
     "prove/lowered.py:_all": 64,
     "prove/lowered.py:_bits": 64,
     "prove/effects.py:_reach": 65536,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 from nkic.base.device import KernelError, Missing
@@ -265,6 +266,15 @@ def namespaces(
 
     `kernel_object` is the evaluator's `NKIObject`, the base class of kernels' classes.
     """
+    return {**_shared(profile, kernel_object), library.MODULE: library.namespace(load)}
+
+
+@cache
+def _shared(profile: Profile, kernel_object: Any) -> Mapping[str, Namespace]:
+    """Return the modules that hold nothing of one kernel: what their functions do is in the trace.
+
+    To make them takes a quarter of the time in which a small kernel is recorded.
+    """
     kernel_profile = profile
     if profile is Profile.BETA1:  # for the library; Beta 1 has its own modules, see `_former`
         profile = Profile.NKI_0_6
@@ -287,8 +297,7 @@ def namespaces(
         if kernel_profile is Profile.BETA1
         else Namespace(_CONSTANTS, {}, advice="nki.language has what it had")
     )
-    spaces = {**current, _CONSTANTS: constants, **former}
-    return {**spaces, library.MODULE: library.namespace(load)}
+    return {**current, _CONSTANTS: constants, **former}
 
 
 def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, Namespace]:

@@ -235,7 +235,7 @@ def test_another_nki_stays(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) 
 
 
 LONG = KERNEL.replace(
-    "    nisa.tensor_scalar(", "    for i in range(4000):\n        nisa.tensor_scalar("
+    "    nisa.tensor_scalar(", "    for i in range(1000):\n        nisa.tensor_scalar("
 )
 
 
@@ -258,14 +258,14 @@ def test_a_bar_shows_how_far_a_call_is(notebook: Notebook, monkeypatch: pytest.M
     notebook.run(cell)
     assert shown == [], "a terminal has no bar"
     notebook.shell.kernel = object()  # that of Jupyter
-    notebook.run(cell.replace("4000", "4001"))
+    notebook.run(cell.replace("1000", "1001"))
     assert shown[0] == "<progress></progress> kernel: compiling, 0 s" and shown[-1] == ""
     pattern = (
-        r'<progress value="(\d+)" max="4003"></progress> kernel: [\d,]+ of 4,003 instructions,'
+        r'<progress value="(\d+)" max="1003"></progress> kernel: [\d,]+ of 1,003 instructions,'
     )
     pattern += r" \d+ s"
     far = [int(match[1]) for bar in shown if (match := re.fullmatch(pattern, bar))]
-    assert far and far == sorted(far) and far[-1] <= 4003
+    assert far and far == sorted(far) and far[-1] <= 1003
     seen = len(shown)
     monkeypatch.setattr(nkic.notebook, "AFTER", 60)
     notebook.run("%nki kernel a")

@@ -61,7 +61,7 @@ def compiled_and_run(
     return {name: array.tobytes() for name, array in result.outputs.items()}
 
 
-def least(found: Program, inputs: Arrays) -> int:
+def least(found: Program) -> int:
     """Return the least SBUF, to a power of two, that the program fits into."""
     size = ROOMY
     lowered = lower(found, Reporter())
@@ -75,11 +75,11 @@ def least(found: Program, inputs: Arrays) -> int:
     return size
 
 
-def spilled(found: Program, inputs: Arrays) -> dict[str, bytes]:
-    """Compile in the smallest memory, by eighths of the memory that it fits into, for which
+def spilled(found: Program, inputs: Arrays, size: int) -> dict[str, bytes]:
+    """Compile in the smallest memory, by eighths of the memory `size` that it fits into, for which
     spilling succeeds.
     """
-    size, got = least(found, inputs), None
+    got = None
     for eighths in range(7, 0, -1):
         try:
             got = compiled_and_run(found, inputs, sbuf=size * eighths // 8)
@@ -109,8 +109,9 @@ def five_ways(seed: int, cores: int) -> bool:
         return False
     assert compiled_and_run(found, inputs) == expected
     assert compiled_and_run(found, inputs, serial=True) == expected
-    assert compiled_and_run(found, inputs, sbuf=least(found, inputs)) == expected
-    assert spilled(found, inputs) == expected
+    size = least(found)
+    assert compiled_and_run(found, inputs, sbuf=size) == expected
+    assert spilled(found, inputs, size) == expected
     return True
 
 
@@ -138,9 +139,8 @@ def test_the_programs_have_everything() -> None:
 
 def test_tight_memory_takes_bytes_over() -> None:
     found = random_whole(Random(5), 3, 6)
-    inputs = random_inputs(found, 5)
     lowered = lower(found, Reporter())
-    size = least(found, inputs)
+    size = least(found)
     tight = replace(lowered, target=replace(lowered.target, sbuf_usable=size))
     placed, _ = allocate(tight, depend(tight), Reporter())
     own = [t for t in found.tensors if t.buffer is Buffer.SBUF and t.number in placed.addresses]

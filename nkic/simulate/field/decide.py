@@ -395,7 +395,8 @@ class _Comparing:
         answer = Equality("equal", bits, trials, casts=tuple(filter(None, casts)), given=integers)
         if not (self.undecided or self.differs):
             usual = Generator("uniform", (0.0, 1.0, 1.0))
-            one, other = (side.proof(self._arrays(usual, n)) for n, side in enumerate(self.sides))
+            each = zip(self.sides, self._arrays(usual), strict=True)
+            one, other = (side.proof(arrays) for side, arrays in each)
             roles = self.sides[0].role, self.sides[1].role
             if self.ordered:
                 answer = replace(answer, orders=trials, one_way=self._one_way(found))
@@ -437,9 +438,9 @@ class _Comparing:
     def _run(self, seed: int, is_free: bool = False) -> list[Trial]:
         trials = []
         self.order.begin(is_free)
-        for number, side in enumerate(self.sides):
+        both = self._arrays(Generator("randn", (float(seed),)))
+        for number, (side, arrays) in enumerate(zip(self.sides, both, strict=True)):
             names = {pair[number].name: pair.first.name for pair in self.inputs}
-            arrays = self._arrays(Generator("randn", (float(seed),)), number)
             self.order.follow(number)
             with ordered(self.order):
                 trials.append(side.trial(arrays, names, seed))
@@ -488,29 +489,30 @@ class _Comparing:
         def cause(side: int | None, good: Fills, bad: Fills) -> tuple[int | None, Cause]:
             places = (0, 1) if side is None else (side,)
             found = {
-                n: self.sides[n].cause(self._arrays(good, n), self._arrays(bad, n)) for n in places
+                n: self.sides[n].cause(self._arrays(good)[n], self._arrays(bad)[n]) for n in places
             }
             if side is not None:
                 return side, found[side]
             made = [n for n in places if found[n].place]
             if len(made) == 1:
                 return made[0], found[made[0]]
-            lost = self.sides[1].digits_lost(self._arrays(bad, 1))
+            lost = self.sides[1].digits_lost(self._arrays(bad)[1])
             return (None if lost is None else int(lost)), Cause("", "digits are lost")
 
         floats = [p.first._replace(dtype=p.narrow) for p in self.inputs if p.first.dtype.is_float]
         return limits_of(floats, self._look, cause)
 
     def _look(self, fills: Fills) -> Look:
-        runs = [s.run(self._arrays(fills, n), precise=True) for n, s in enumerate(self.sides)]
+        each = zip(self.sides, self._arrays(fills), strict=True)
+        runs = [side.run(arrays, precise=True) for side, arrays in each]
         return looked(
             (runs[0][pair.first.name], runs[1][pair.second.name], pair.narrow)
             for pair in self.outputs
         )
 
-    def _arrays(self, fill: Generator | Fills, number: int) -> dict[str, NDArray[Any]]:
-        """Return the inputs of one program, the same numbers as of the other."""
-        arrays = {}
+    def _arrays(self, fill: Generator | Fills) -> tuple[dict[str, NDArray[Any]], ...]:
+        """Return the inputs of both programs: the same numbers."""
+        both: tuple[dict[str, NDArray[Any]], ...] = ({}, {})
         for pair in self.inputs:
             dtype, name = pair.narrow, pair.first.name
             if name in self.given:
@@ -519,8 +521,9 @@ class _Comparing:
                 own = fill if isinstance(fill, Generator) else fill.get(name, _INDICES)
                 source = own if dtype.is_float else _INDICES
                 values = numbers(source.array(name, dtype, pair.first.shape), dtype)
-            arrays[pair[number].name] = to_storage(values, pair[number].dtype)
-        return arrays
+            for number, arrays in enumerate(both):
+                arrays[pair[number].name] = to_storage(values, pair[number].dtype)
+        return both
 
     def _lines(self, trials: Sequence[Trial]) -> list[str]:
         found: dict[str, None] = {}
@@ -533,7 +536,8 @@ class _Comparing:
         """Return inputs at which ordinary runs differ by more than the tolerance."""
         caution = 1.0 if self.is_firm else CAUTION
         for fill in _FILLS:
-            results = [side.run(self._arrays(fill, n)) for n, side in enumerate(self.sides)]
+            each = zip(self.sides, self._arrays(fill), strict=True)
+            results = [side.run(arrays) for side, arrays in each]
             for pair in self.outputs:
                 comparison = _compared(pair, results, caution)
                 both = comparison.got, comparison.expected
