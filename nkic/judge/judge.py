@@ -315,7 +315,7 @@ class Judge:
         began = time.monotonic()
         with Process(self.task.seconds, self.task.memory) as process:
             trial = _Trial(self, candidate, process)
-            found = trial.evaluation()
+            found = replace(trial.evaluation(), mib=process.mib())
         if self.domain and found.correct:
             found = self._with_domain(found, trial.artifacts[self.task.cases[0].name])
         found = replace(found, seconds=time.monotonic() - began)

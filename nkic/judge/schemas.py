@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from nkic.base import files
 from nkic.base.diagnostics import bad_argument, bad_value
-from nkic.judge.evaluation import SCHEMA, CaseResult, Evaluation, Flag
+from nkic.judge.evaluation import SCHEMA, STATEMENT, CaseResult, Evaluation, Flag
 from nkic.judge.judge import Candidate
 from nkic.judge.task import FAMILIES, KEYS, MEASURES, REFERENCES, Task, task_of
 from nkic.machine.dtypes import DTYPES
@@ -87,7 +87,9 @@ def evaluation_schema() -> dict[str, Any]:
         "problem": TEXT,
         "time_ns": time,
     }
-    results = list_of(_of(CaseResult, result))
+    compared = _of(CaseResult, result)
+    compared["properties"][STATEMENT] = TEXT
+    results = list_of({**compared, "required": [*compared["required"], STATEMENT]})
     known = {
         **dict.fromkeys(("candidate", "candidate_sha256", "task", "task_sha256", "nkic"), TEXT),
         **dict.fromkeys(("compiled", "runnable", "correct"), _FLAG),
@@ -104,15 +106,16 @@ def evaluation_schema() -> dict[str, Any]:
         **dict.fromkeys(("what_if", "diagnostics", "warnings"), list_of(OBJECT)),
         "problem": TEXT,
         "ended": {"enum": ["", "time", "memory", "process"]},
-        "seconds": _NUMBER,
     }
-    schema = _of(Evaluation, known)
-    schema["properties"].pop("seconds")  # about the machine: in `host`
-    schema["required"].remove("seconds")
+    about_the_machine: dict[str, Json] = {"seconds": _NUMBER, "mib": {"type": ["number", "null"]}}
+    schema = _of(Evaluation, known | about_the_machine)
+    for name in about_the_machine:  # they are in `host`
+        schema["properties"].pop(name)
+        schema["required"].remove(name)
     schema["properties"] |= {
         "schema": {"const": SCHEMA},
         "status": {"enum": ["correct", "wrong", "cheat", "fails", "refused", "compiled"]},
-        "host": {**OBJECT, "properties": {"seconds": _NUMBER}},
+        "host": {**OBJECT, "properties": about_the_machine},
     }
     schema["required"] += ["schema", "status"]
     return {"$schema": _DRAFT, "title": "An evaluation of `nkic evaluate`", **schema}

@@ -131,6 +131,9 @@ def test_a_right_candidate_is_correct(judge: Judge) -> None:
     assert found.metrics["hbm_read_bytes"] == 128 * 64 * 4
     assert found.sbuf_bytes >= 128 * 64 * 4
     assert found.time_ns and found.report["cycles"] > 0 and found.verdict
+    verdict = found.report["verdict"]
+    assert found.verdict[0].startswith(f"bound by {verdict['bound']}") and verdict["path"]
+    assert 0 < verdict["busy"]["ACT"] < 1 and verdict["answers"][0]["gain"] > 0
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -148,7 +151,13 @@ def test_a_candidate_reads_no_array_of_this_machine(link: bool, judge: Judge, fo
 def test_the_same_evaluation_has_the_same_bytes(judge: Judge, task: Task) -> None:
     first, second = judged(judge, GOOD), judged(Judge(task, secret="mine"), GOOD)
     assert first.json() == second.json() and "host" not in json.loads(first.json())
-    assert set(json.loads(first.json(host=True))["host"]) == {"seconds"}
+    assert set(json.loads(first.json(host=True))["host"]) == {"seconds", "mib"}
+
+
+def test_the_memory_of_a_candidate_is_that_of_its_process(judge: Judge) -> None:
+    small = judged(judge, GOOD)
+    large = judged(judge, GOOD.replace(OUT, OUT + "    many = [i for i in range(900_000)]\n"))
+    assert small.mib is not None and large.mib is not None and small.mib + 5 < large.mib < 1000
 
 
 def test_an_unguarded_candidate_is_seen_by_a_family(judge: Judge, task: Task) -> None:
@@ -156,6 +165,9 @@ def test_an_unguarded_candidate_is_seen_by_a_family(judge: Judge, task: Task) ->
     assert not found.correct and all(r.passed for r in found.cases)
     (large,) = (r for r in found.families if r.inputs == "large")
     assert not large.passed and "elements differ" in large.words
+    told = {r["inputs"]: r["statement"] for r in found.record()["families"]}
+    assert "elements differ, at worst not finite instead of" in told["large"]
+    assert told["zeros"] == "same as the reference"
     assert judged(Judge(dataclasses.replace(task, required=())), UNGUARDED).correct
 
 

@@ -386,7 +386,7 @@ class EvaluateLine:
     )
     results: str | None = _results(_judge)
     secret: str | None = _secret(_judge)
-    host: bool = _judge("--host", "Say in the JSON how long each evaluation took here.")
+    host: bool = _judge("--host", "Say in the JSON what each evaluation took here: seconds, MiB.")
 
 
 _tune = partial(option, group="Tuning", common=True)
