@@ -260,12 +260,12 @@ class Judge:
     """Evaluates candidates of one task.
 
     `secret` adds to each case inputs from a seed that only its holder can know, if nobody can guess
-    the secret: 16 random bytes, say. `families` also compares on unusual inputs, `orders` is the
-    number of other orders that are tried, `analyse` says what bounds the time, which can take
-    longer than the run, `sensitivity` times the longest case again under other figures of the
-    clock, `time_only` compiles without running: the time is the compiler's estimate. `domain` finds
-    from which size of inputs on a right candidate and its reference part (docs/equality.md), by a
-    hundred runs or more. What `results` has is not
+    the secret (16 random bytes, say), and cases whose sizes it chooses: `cases` are all. `families`
+    also compares on unusual inputs, `orders` is the number of other orders that are tried,
+    `analyse` says what bounds the time, which can take longer than the run, `sensitivity` times the
+    longest case again under other figures of the clock, `time_only` compiles without running: the
+    time is the compiler's estimate. `domain` finds from which size of inputs on a right candidate
+    and its reference part (docs/equality.md), by a hundred runs or more. What `results` has is not
     evaluated again.
     """
 
@@ -297,6 +297,10 @@ class Judge:
         }
         if results is not None:
             task.must_be_as_read()
+        if not (cases := task.cases_for(self.secret)):
+            text = f"the task `{task.name}` has only cases whose sizes a secret chooses"
+            raise bad_value(text, "give a secret, or add a case with sizes of its own")
+        self.cases = cases
         self.reference = Reference(task)
         for wish, is_wanted in (("domain", domain), ("required_families", task.required)):
             if is_wanted and not self.reference.has_families:
@@ -317,7 +321,7 @@ class Judge:
             trial = _Trial(self, candidate, process)
             found = replace(trial.evaluation(), mib=process.mib())
         if self.domain and found.correct:
-            found = self._with_domain(found, trial.artifacts[self.task.cases[0].name])
+            found = self._with_domain(found, trial.artifacts[self.cases[0].name])
         found = replace(found, seconds=time.monotonic() - began)
         self.keep(candidate, found)
         return found
@@ -448,7 +452,7 @@ class _Trial:
 
     def _compile(self) -> None:
         candidate, warnings, estimates = self.candidate, [], list[float | None]()
-        for case in self.task.cases:
+        for case in self.judge.cases:
             if candidate.is_compiled:
                 answer = self._ask("load", case=case.name, data=candidate.data)
             else:
@@ -467,7 +471,7 @@ class _Trial:
                 raise _Failed(text.format(found.cores, found.target, case.name, *wanted), ())
             self.artifacts[case.name] = artifact
         known = [estimate for estimate in estimates if estimate is not None]
-        names = [case.name for case in self.task.cases]
+        names = [case.name for case in self.judge.cases]
         self.longest = max(zip(estimates, names, strict=True), key=lambda pair: pair[0] or 0)[1]
         self.known["time_ns"] = sum(known) if len(known) == len(estimates) else None
         self.known |= {"compiled": True, "warnings": tuple(warnings)}
@@ -479,7 +483,7 @@ class _Trial:
 
     def _look(self) -> None:
         """Look at the compiled programs, whatever the text says."""
-        for case in self.task.cases:
+        for case in self.judge.cases:
             artifact = self.artifacts[case.name]
             facts = facts_of(artifact.executable)
             written = set(artifact.signature.updates) - self.task.may_write
@@ -502,7 +506,7 @@ class _Trial:
 
     def _run(self) -> None:
         times, longest = 0.0, -1.0
-        for case in self.task.cases:
+        for case in self.judge.cases:
             seeds = [(seed, f"seed {seed}") for seed in case.seeds]
             if self.judge.secret and self.judge.reference.has_seeds:
                 seeds.append((self.task.hidden_seed(self.judge.secret, case), HIDDEN))
@@ -518,7 +522,7 @@ class _Trial:
         self._in_other_orders()
         families: list[CaseResult] = []
         for family in self.judge.families:
-            case = self.task.cases[0]
+            case = self.judge.cases[0]
             try:
                 answer = self._judged(case, case.seeds[0], family, family, families)
                 self.outputs[case.name].add(_digest(answer["outputs"]))
@@ -576,7 +580,7 @@ class _Trial:
 
     def _special(self) -> None:
         """Notice a candidate that is right on the inputs that its author may know, and no other."""
-        hidden = {case.name for case in self.task.cases if case.hidden}
+        hidden = {case.name for case in self.judge.cases if case.hidden}
         known = [r for r in self.cases if r.case not in hidden and r.inputs != HIDDEN]
         others = [r for r in self.cases if r not in known]
         if known and all(r.passed for r in known) and any(not r.passed for r in others):
@@ -585,7 +589,7 @@ class _Trial:
     def _in_other_orders(self) -> None:
         if not self.judge.orders:
             return
-        case = self.task.cases[0]
+        case = self.judge.cases[0]
         arrays = arrays_of(case, self.judge.reference.inputs(case, case.seeds[0], None))
         try:
             self._ask("fuzz", case=case.name, arrays=arrays, orders=self.judge.orders)
@@ -599,7 +603,7 @@ def _domain(
     """Run a right candidate and its reference on inputs of many sizes, and tell up to which the
     candidate is proven to stay finite. Raises `Ended`.
     """
-    case, reference = judge.task.cases[0], judge.reference
+    case, reference = judge.cases[0], judge.reference
     outputs = {p.name: p for p in artifact.signature.outputs}
 
     def ask(do: str, **request: Any) -> Mapping[str, Any]:

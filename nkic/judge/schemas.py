@@ -37,6 +37,7 @@ def task_schema() -> dict[str, Any]:
         "lnc": _COUNT,
         "seeds": list_of(_COUNT, 1),
         "hidden": _FLAG,
+        "sizes": _map(list_of(_COUNT, 2)),
     }
     reference = _closed("[reference]", dict.fromkeys(KEYS["[reference]"], TEXT))
     limits: dict[str, Json] = {

@@ -253,6 +253,19 @@ def test_a_special_case_fails_where_its_author_did_not_look(judge: Judge, task: 
     assert judged(Judge(known), SHAPED).correct
 
 
+def test_no_author_knows_a_shape_that_the_secret_chooses(folder: Path) -> None:
+    """SHAPED is right on 64 columns alone, and its author has read the task."""
+    known = "".join(TASK.partition('[[case]]\nname = "narrow"')[0])
+    sized = 'inputs = { x = "f32[128,n]" }\nsizes = { n = [32, 48, 80, 96] }\nhidden = true\n'
+    (folder / "sized.toml").write_text(f'{known}[[case]]\nname = "drawn"\n{sized}')
+    task = read_task(folder / "sized.toml")
+    found = judged(Judge(task, secret="mine", orders=0), SHAPED)
+    assert "special-cased" in flags(found) and found.status == "cheat"
+    assert [r.case for r in found.cases if not r.passed] == ["drawn", "drawn"]
+    assert judged(Judge(task, secret="mine", orders=0), GOOD).correct
+    assert judged(Judge(task, orders=0), SHAPED).correct
+
+
 @pytest.mark.parametrize("words", ['target = "trn3"', "lnc = 2"])
 def test_a_candidate_does_not_choose_its_machine(task: Task, words: str) -> None:
     judge = Judge(task, families=False, orders=0)

@@ -341,7 +341,7 @@ def _results(given: Callable[..., Any], more: str = "") -> Any:
 
 
 def _secret(given: Callable[..., Any]) -> Any:
-    text = "Also judge on inputs from seeds that only the holder of this file can know."
+    text = "Also judge on seeds and shapes that only the holder of this file can know."
     return given("--secret FILE", text, reads=whole)
 
 
