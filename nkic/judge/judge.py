@@ -14,6 +14,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from itertools import islice
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -286,7 +288,7 @@ class Judge:
         self.task, self.orders, self.analyse, self.time_only = task, orders, analyse, time_only
         self.sensitivity, self.results, self.domain = sensitivity, results, domain
         self.secret = secret.encode() if isinstance(secret, str) else secret
-        self.options = {  # what makes this judge of its task anywhere
+        self.options: dict[str, Any] = {  # what makes this judge of its task anywhere
             "secret": self.secret,
             "families": families,
             "orders": orders,
@@ -370,6 +372,27 @@ class Judge:
         with LocalPool(jobs) if pool is None else nullcontext(pool) as chosen:
             submit = partial(chosen.submit, self)
             yield from in_order(as_they_come(submit, lambda: chosen.width, candidates))
+
+    def evaluate_best(
+        self, candidates: Sequence[Candidate], best: int, jobs: int = 1, pool: Pool | None = None
+    ) -> Iterator[tuple[int, Evaluation]]:
+        """Yield the numbers of all candidates with what compiling them shows, in order; then those
+        of the fastest again, evaluated, until `best` are correct or none is left.
+        """
+        estimates = Judge(self.task, **self.options | {"time_only": True}, results=self.results)
+        times = []
+        with LocalPool(jobs) if pool is None else nullcontext(pool) as chosen:
+            for number, found in enumerate(estimates.evaluate_all(candidates, pool=chosen)):
+                if found.compiled:
+                    times.append((found.time_ns or inf, number))
+                yield number, found
+            left, right = iter(sorted(times)), 0
+            while batch := [number for _, number in islice(left, best - right)]:
+                fastest = map(candidates.__getitem__, batch)
+                found_now = self.evaluate_all(fastest, pool=chosen)
+                for number, found in zip(batch, found_now, strict=True):
+                    right += found.correct
+                    yield number, found
 
     def unjudged(self, candidate: Candidate, problem: str) -> Evaluation:
         """Return the evaluation of a candidate that could not be judged."""

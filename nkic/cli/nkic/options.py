@@ -363,6 +363,12 @@ class EvaluateLine:
         writes=whole,
     )
     time_only: bool = _judge("--time-only", "Compile and estimate the time; run nothing.")
+    best: int | None = _judge(
+        "--best N",
+        "With --time-only, then run and compare the fastest, until N of them are right.",
+        needs=("time_only",),
+        between=(1, 1_000_000),
+    )
     no_families: bool = _judge(
         "--no-families", "Compare on the task's cases alone, not on unusual inputs."
     )
