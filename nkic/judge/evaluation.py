@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 from bisect import bisect
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -134,10 +134,19 @@ class Evaluation:
         if self.correct:
             return ""
         cheats = [flag.text for flag in self.flags if flag.cheat]
-        wrong = [f"{r.case} ({r.inputs}): {r.words}" for r in self.cases if not r.passed]
+        results = (*self.cases, *self.families)  # of the families, those required are first
+        wrong = [f"{r.case} ({r.inputs}): {r.words}" for r in results if not r.passed]
         lines = self.problem.splitlines()  # warnings may come before the error
         found = [line for line in lines if ": error[" in line] or lines[:1]
         return (cheats or found or wrong or [""])[0]
+
+    def reason_on(self, cases: Collection[str]) -> str:
+        """Why it is not correct, for an author who knows these cases and must know no other."""
+        past = self.artifacts if self.status == "refused" else {r.case for r in self.cases}
+        if self.problem and {*cases} <= {*past}:
+            return "it fails on a hidden case"
+        shown = replace(self, cases=[r for r in self.cases if r.case in cases])
+        return shown.reason or ("" if self.correct else "it is wrong on a hidden case")
 
     def record(self, host: bool = False) -> dict[str, Any]:
         """Return the evaluation as JSON data; `host` adds what it cost here."""

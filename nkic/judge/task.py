@@ -189,15 +189,17 @@ class Task:
     def cases_for(self, secret: bytes) -> tuple[Case, ...]:
         """Return the cases that the holder of a secret judges on, with the sizes that it chooses.
 
-        Without a secret, cases whose sizes it would choose are left out.
+        Without a secret, cases whose sizes it would choose are left out. Hidden cases are last, so
+        that what is said of the others tells nothing of them.
         """
-        return tuple(
+        found = (
             case.of_sizes({n: s[self._drawn(secret, case, n) % len(s)] for n, s in sizes.items()})
             if (sizes := case.sizes)
             else case
             for case in self.cases
             if secret or not case.sizes
         )
+        return tuple(sorted(found, key=lambda case: case.hidden))
 
     def hidden_seed(self, secret: bytes, case: Case) -> int:
         """Return a seed that nobody without the secret can know, and so cannot special-case."""

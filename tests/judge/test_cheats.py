@@ -163,6 +163,7 @@ def test_the_memory_of_a_candidate_is_that_of_its_process(judge: Judge) -> None:
 def test_an_unguarded_candidate_is_seen_by_a_family(judge: Judge, task: Task) -> None:
     found = judged(judge, UNGUARDED)
     assert not found.correct and all(r.passed for r in found.cases)
+    assert found.reason.startswith("wide (large): output_0: ")
     (large,) = (r for r in found.families if r.inputs == "large")
     assert not large.passed and "elements differ" in large.words
     told = {r["inputs"]: r["statement"] for r in found.record()["families"]}
