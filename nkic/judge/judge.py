@@ -207,7 +207,8 @@ HIDDEN = "hidden seed"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate: the text of a file, or the bytes of a compiled kernel.
+    """A candidate: the text of a kernel's file or of a printed program (its name says which: .ir,
+    .sched or .asm), or the bytes of a compiled kernel.
 
     `kernel` names the one that is meant, if not the task does; `problem` says why it has no data.
     """

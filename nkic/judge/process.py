@@ -32,6 +32,7 @@ from nkic.base.render import text
 from nkic.base.source import SourceFile
 from nkic.base.text import clean
 from nkic.base.worker import FORKED, answer_requests, started
+from nkic.compiler.pipeline import PRINTED
 from nkic.judge.task import Case, Task
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DTYPES
@@ -55,14 +56,15 @@ def compile_request(
     neighbours count would be another one elsewhere. The task decides on which machine it runs:
     a file's own block does not.
     """
-    types = {name: str(kind) for name, kind in case.inputs.items()}
-    options: dict[str, Any] = {"inputs": types, "consts": dict(case.consts)}
-    options |= {"grid": case.grid, "lnc": case.lnc, "target": task.target, "nki": task.nki}
+    options: dict[str, Any] = {}
+    if not path.endswith(PRINTED):  # else it has its arguments and its machine
+        types = {name: str(kind) for name, kind in case.inputs.items()}
+        options = {"inputs": types, "consts": dict(case.consts), "name": kernel}
+        options |= {"grid": case.grid, "lnc": case.lnc, "target": task.target, "nki": task.nki}
     return {
         "case": case.name,
         "path": clean(Path(path).name).replace("\\", "_"),  # a file's name may be any bytes
         "text": text,
-        "kernel": kernel,
         "options": options | ({} if task.optimise is None else {"optimise": task.optimise}),
     }
 
@@ -183,7 +185,6 @@ class _Candidate:
         """Compile the candidate's text for a case."""
         artifact = compile(
             SourceFile(request["path"], request["text"]),
-            name=request["kernel"],
             limits={"steps": STEPS},
             **request["options"],
         )

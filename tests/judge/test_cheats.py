@@ -154,6 +154,22 @@ def test_the_same_evaluation_has_the_same_bytes(judge: Judge, task: Task) -> Non
     assert set(json.loads(first.json(host=True))["host"]) == {"seconds", "mib"}
 
 
+@pytest.mark.parametrize("form", ["ir", "sched", "asm"])
+def test_a_printed_program_is_judged_as_its_kernel(form: str, task: Task, tmp_path: Path) -> None:
+    """A program has the shapes of one case, and is refused for another."""
+    (tmp_path / "k.py").write_text(GOOD)
+    words = ["k.py", "--arg", "x=f32[128,64]", "--emit", f"{form}={tmp_path}/k.{form}", "-q"]
+    subprocess.run([sys.executable, "-m", "nkic.cli.nkic", *words], cwd=tmp_path, check=True)
+    one = Judge(dataclasses.replace(task, cases=task.cases[:1]), families=False)
+    found, own = one.evaluate(Candidate.read(tmp_path / f"k.{form}")), judged(one, GOOD)
+    assert found.correct and found.time_ns == own.time_ns
+    assert found.instructions == own.instructions and found.narrowest == own.narrowest
+    two = Judge(task, families=False, orders=0).evaluate(Candidate.read(tmp_path / f"k.{form}"))
+    assert two.status == "fails" and "float32[128, 32] in the call" in two.reason
+    wrong = (tmp_path / f"k.{form}").read_bytes().replace(b"activation", b"activatoin")
+    assert one.evaluate(Candidate(f"k.{form}", wrong)).status == "refused"
+
+
 def test_the_memory_of_a_candidate_is_that_of_its_process(judge: Judge) -> None:
     small = judged(judge, GOOD)
     large = judged(judge, GOOD.replace(OUT, OUT + "    many = [i for i in range(900_000)]\n"))
