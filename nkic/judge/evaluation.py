@@ -144,9 +144,9 @@ class Evaluation:
         """Why it is not correct, for an author who knows these cases and must know no other."""
         past = self.artifacts if self.status == "refused" else {r.case for r in self.cases}
         if self.problem and {*cases} <= {*past}:
-            return "it fails on a hidden case"
+            return "it fails, though not on what is shown"
         shown = replace(self, cases=[r for r in self.cases if r.case in cases])
-        return shown.reason or ("" if self.correct else "it is wrong on a hidden case")
+        return shown.reason or ("" if self.correct else "it is wrong, though not on what is shown")
 
     def record(self, host: bool = False) -> dict[str, Any]:
         """Return the evaluation as JSON data; `host` adds what it cost here."""

@@ -253,7 +253,7 @@ def test_an_environment(tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPa
             special = right.replace("v1, k=2):\n", "v1, k=2):\n    k += v1.shape[2] == 32\n")
             assert made.step(special)[0].text.startswith("cheat\nit is right on the known inputs")
             only = right.replace("v1, k=2):\n", "v1, k=2):\n    assert v1.shape[2] == 64\n")
-            assert made.step(only)[0].text == "refused\nit fails on a hidden case"
+            assert made.step(only)[0].text == "refused\nit fails, though not on what is shown"
 
 
 def test_an_adapter_is_short() -> None:

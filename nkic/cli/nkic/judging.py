@@ -67,8 +67,13 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         time_only=line.time_only and line.best is None,
     )
     read = _read if suite is None else _read_solution
+    if line.dataset is not None:
+        if os.path.lexists(line.dataset):
+            raise bad_value(f"--dataset: `{line.dataset}` exists", "name a folder that does not")
+        suite = suite or schemas.suite_of(judge)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    found, records = dict[int, Evaluation](), list[Any]()
+    found, records, solutions = dict[int, Evaluation](), list[Any](), list[Any]()
+    wants_traces = line.traces is not None or line.dataset is not None
     # The lines are kept before the pool is closed, which may take longer than an interrupt waits.
     with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, session) as write:
         given = _Read(sources, read)
@@ -78,8 +83,9 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
             else judge.evaluate_best(given, line.best, pool=pool)
         )
         for number, evaluation in numbered:
-            if suite and line.traces is not None and evaluation.status != "compiled":
+            if suite and wants_traces and evaluation.status != "compiled":
                 records += schemas.traces_of(suite, evaluation, now)
+                solutions += filter(None, [schemas.solution_of(suite, evaluation, given[number])])
             short = replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=())
             found[number] = short
             write(f"{evaluation.json(line.host)}\n")
@@ -88,6 +94,9 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         session.wrote("jsonl", line.jsonl)
     if suite and line.traces is not None:
         files.write(line.traces, "".join(f"{json.dumps(record)}\n" for record in records))
+    if suite and line.dataset is not None:
+        schemas.write_dataset(line.dataset, suite, solutions, records)
+        session.wrote("dataset", line.dataset)
     if line.jsonl != STANDARD and session.verbosity >= 0:
         files.write(STANDARD, _table([*found.values()]))
     right = sum(e.compiled if judge.time_only else e.correct for e in found.values())

@@ -390,6 +390,11 @@ class EvaluateLine:
         needs=("workloads",),
         writes=whole,
     )
+    dataset: str | None = _judge(
+        "--dataset FOLDER",
+        "Also write a new folder in the form of FlashInfer-Bench: definitions, workloads, "
+        "solutions and traces.",
+    )
     results: str | None = _results(_judge)
     secret: str | None = _secret(_judge)
     host: bool = _judge("--host", "Say in the JSON what each evaluation took here: seconds, MiB.")
