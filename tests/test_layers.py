@@ -59,7 +59,7 @@ ALLOWED = {
     " compiler.pipeline",
     "api": f"{DATA} artifact source interpret language specialise simulate report report.figures"
     " compiler.compiled compiler.loader compiler.request compiler.pipeline",
-    "judge": "base machine source artifact simulate report specialise api",
+    "judge": "base machine source artifact simulate report specialise compiler.pipeline api",
     "serve": f"{DATA} source language specialise compiler.allocate compiler.compiled"
     " compiler.loader compiler.request compiler.pipeline compiler.semaphores",
     "serve.app": "base judge serve",

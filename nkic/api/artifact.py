@@ -63,10 +63,13 @@ class Artifact:
         with raising(RunError):
             key = os.fspath(signed_by) if signed_by is not None else None
             artifact = cls(open_file(os.fspath(path), signed_by=key))
-            executable = artifact.executable
-        count = sum(p.name == f"output_{n}" for n, p in enumerate(executable.outputs))
+            return artifact.returning()
+
+    def returning(self) -> Artifact:
+        """Return the artifact with the form of its result as far as its file tells: its outputs."""
+        count = sum(p.name == f"output_{n}" for n, p in enumerate(self.executable.outputs))
         form = tuple(range(count)) if count > 1 else 0
-        return cls(artifact.data, returned=form if count else None)
+        return replace(self, returned=form if count else None)
 
     @public(RunError)
     def save(self, path: FilePath) -> Path:

@@ -21,7 +21,7 @@ from nkic.api import describe, errors, functions, options
 from nkic.api.arrays import Array, Names, array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.describe import Describer, shown
-from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.errors import CompileError, no_sources, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.api.options import ByName, Compiling, Count, FilePath, Values, is_path
 from nkic.base.cache import Probes, here, stamp
@@ -32,6 +32,7 @@ from nkic.base.source import SourceFile
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.compiler.loader import Loader, home_of
+from nkic.compiler.pipeline import PRINTED
 from nkic.compiler.request import block_of, request_for, request_options
 from nkic.language.enums import Operator
 from nkic.language.hosted import plain
@@ -206,6 +207,10 @@ class SourceCompilation(Compilation):
 
     def compile(self) -> Artifact:
         with self.raising(), _COMPILING, confined(self.folders):
+            if self.source.path.endswith(PRINTED):
+                neighbour = self.loader.neighbour if isinstance(self.loader, Loader) else no_sources
+                compiled = pipeline.compile_text(self.source, neighbour, self.options)
+                return _artifact(compiled, self.loader, self.options).returning()
             compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
             return _artifact(compiled, self.loader, self.options)
 
@@ -247,7 +252,8 @@ def _artifact(
 ) -> Artifact:
     """Return the artifact, with warnings at the requested levels."""
     program = compiled.program
-    assert program is not None
+    if program is None:  # of printed records
+        return Artifact(compiled.data)
     warnings = tuple(loader.relocated(compiled.remarks(settings.levels, loader.sources)))
     return Artifact(
         compiled.data, warnings, program.messages, program.returned, dict(program.reads)
@@ -275,7 +281,8 @@ def compile(
     max_errors: Count = 20,
     **call_options: Unpack[Compiling],
 ) -> Artifact:
-    """Compile a kernel: the path of its file, its text as a `SourceFile`, or the function.
+    """Compile a kernel: the path of its file, its text as a `SourceFile`, or the function. A file
+    may also be a printed program (.ir, .sched, .asm), which has its arguments already.
 
     `name` chooses among the kernels of a file. `inputs` gives tensor arguments as arrays or as
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may contain arrays.
@@ -340,6 +347,10 @@ def _of_source(
 ) -> SourceCompilation:
     text = kernel if isinstance(kernel, SourceFile) else None
     path = text.path if text is not None else os.fspath(kernel)  # type: ignore[arg-type]
+    told = consts or include or modules or request_options != request_options_of({})
+    if told and path.endswith(PRINTED):
+        text_of = "a printed program already has its kernel, target and arguments"
+        refuse(f"`{path}`: {text_of}", "leave out all but optimise, limits and machine")
     named = {name: os.fspath(file) for name, file in modules.items()}
     loader = Loader.beside(path, [os.fspath(each) for each in include], named)
     with raising(CompileError, loader.source, loader.relocated):

@@ -296,6 +296,8 @@ STAGES = {
 ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # errors of the command line
 SCHEDULE = ".sched"  # the suffix of a printed schedule
 ASSEMBLY = ".asm"  # the suffix of printed records
+IR = ".ir"
+PRINTED = (IR, SCHEDULE, ASSEMBLY)  # the suffixes of programs in the text form
 LAST_CHECK = "schedule-audit"  # no later stage finds errors in a kernel
 
 

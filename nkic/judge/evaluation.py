@@ -1,15 +1,15 @@
 """What is known about a candidate: data, with one form as JSON.
 
 Nothing in it depends on the machine or the moment, so that equal candidates have equal bytes.
-`seconds` and `bytes`, which do, are kept apart.
+`seconds` and `mib`, which do, are kept apart.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from nkic.report.compare import Timed, distinguishable
 from nkic.report.critical import Reason
 
 SCHEMA = 1
+STATEMENT = "statement"  # what a record says of a comparison in words, beside its numbers
 Json = Mapping[str, Any]
 
 
@@ -56,7 +57,14 @@ class CaseResult:
         for key, words in (("l2", "relative L2 error"), ("cosine", "cosine with what is expected")):
             if first.get(key) is not None and not first["failures"]:
                 return f"{first['name']}: its {words} is {first[key]:.8g}"
-        return f"{first['name']}: {first['failures']:,} of {first['elements']:,} elements differ"
+        text = f"{first['name']}: {first['failures']:,} of {first['elements']:,} elements differ"
+        if (point := first.get("worst")) is not None:
+            got, expected = (  # JSON has no infinity and no NaN
+                "not finite" if point[key] is None else f"{point[key]:.6g}"
+                for key in ("got", "expected")
+            )
+            text += f", at worst {got} instead of {expected}"
+        return text
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,9 @@ class Evaluation:
     float type on a path to each output, `sbuf_bytes` the most SBUF that a case reserves. `ended`
     says whether "time" or "memory" ended the candidate's process, or the "process" itself.
     `report`, `metrics`, `verdict` and `what_if` describe the longest case: the report of `nki-run
-    --json`, the metrics of the vendor's profiler under its names, and the analysis of the time.
+    --json`, whose `verdict` is the analysis of the time as data, the metrics of the vendor's
+    profiler under its names, and the analysis as text. `mib` is the most memory that the
+    candidate's process held; None if that is not known.
     """
 
     candidate: str
@@ -104,6 +114,7 @@ class Evaluation:
     diagnostics: Sequence[Json] = ()
     warnings: Sequence[Json] = ()
     seconds: float = field(default=0.0, compare=False)
+    mib: float | None = field(default=None, compare=False)
 
     @property
     def status(self) -> str:
@@ -123,16 +134,28 @@ class Evaluation:
         if self.correct:
             return ""
         cheats = [flag.text for flag in self.flags if flag.cheat]
-        wrong = [f"{r.case} ({r.inputs}): {r.words}" for r in self.cases if not r.passed]
+        results = (*self.cases, *self.families)  # of the families, those required are first
+        wrong = [f"{r.case} ({r.inputs}): {r.words}" for r in results if not r.passed]
         lines = self.problem.splitlines()  # warnings may come before the error
         found = [line for line in lines if ": error[" in line] or lines[:1]
         return (cheats or found or wrong or [""])[0]
 
+    def reason_on(self, cases: Collection[str]) -> str:
+        """Why it is not correct, for an author who knows these cases and must know no other."""
+        past = self.artifacts if self.status == "refused" else {r.case for r in self.cases}
+        if self.problem and {*cases} <= {*past}:
+            return "it fails, though not on what is shown"
+        shown = replace(self, cases=[r for r in self.cases if r.case in cases])
+        return shown.reason or ("" if self.correct else "it is wrong, though not on what is shown")
+
     def record(self, host: bool = False) -> dict[str, Any]:
         """Return the evaluation as JSON data; `host` adds what it cost here."""
         record = {"schema": SCHEMA, "status": self.status, **asdict(self)}
-        seconds = record.pop("seconds")
-        return {**record, "host": {"seconds": round(seconds, 3)}} if host else record
+        for name in ("cases", "families"):
+            results: Sequence[CaseResult] = getattr(self, name)
+            record[name] = [{**asdict(result), STATEMENT: result.words} for result in results]
+        seconds, mib = record.pop("seconds"), record.pop("mib")
+        return {**record, "host": {"seconds": round(seconds, 3), "mib": mib}} if host else record
 
     @classmethod
     def from_record(cls, record: Json) -> Evaluation:
@@ -145,10 +168,12 @@ class Evaluation:
         known = {f.name: record[f.name] for f in fields(cls) if f.name in record}
         try:
             for name, kind in (("cases", CaseResult), ("families", CaseResult), ("flags", Flag)):
-                known[name] = tuple(kind(**each) for each in record[name])
+                given = ({k: v for k, v in e.items() if k != STATEMENT} for e in record[name])
+                known[name] = tuple(kind(**each) for each in given)
             if known.get("domain") is not None:
                 known["domain"] = tuple(known["domain"])
-            return cls(**known, seconds=record.get("host", {}).get("seconds", 0.0))
+            host = record.get("host", {})
+            return cls(**known, seconds=host.get("seconds", 0.0), mib=host.get("mib"))
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"it is no evaluation: {error}") from None
 

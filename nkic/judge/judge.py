@@ -14,6 +14,8 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from itertools import islice
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,7 +207,8 @@ HIDDEN = "hidden seed"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate: the text of a file, or the bytes of a compiled kernel.
+    """A candidate: the text of a kernel's file or of a printed program (its name says which: .ir,
+    .sched or .asm), or the bytes of a compiled kernel.
 
     `kernel` names the one that is meant, if not the task does; `problem` says why it has no data.
     """
@@ -260,12 +263,13 @@ class Judge:
     """Evaluates candidates of one task.
 
     `secret` adds to each case inputs from a seed that only its holder can know, if nobody can guess
-    the secret: 16 random bytes, say. `families` also compares on unusual inputs, `orders` is the
-    number of other orders in which programs of two cores run, too, `analyse` says what bounds the
-    time, which can take longer than the run, `sensitivity` times the longest case again under other
-    figures of the clock, `time_only` compiles without running: the time is the compiler's estimate.
-    `domain` finds from which size of inputs on a right candidate and its reference part
-    (docs/equality.md), by a hundred runs or more. What `results` has is not evaluated again.
+    the secret (16 random bytes, say), and cases whose sizes it chooses: `cases` are all. `families`
+    also compares on unusual inputs, `orders` is the number of other orders in which programs of two
+    cores run, too, `analyse` says what bounds the time, which can take longer than the run,
+    `sensitivity` times the longest case again under other figures of the clock, `time_only`
+    compiles without running: the time is the compiler's estimate. `domain` finds from which size of
+    inputs on a right candidate and its reference part (docs/equality.md), by a hundred runs or
+    more. What `results` has is not evaluated again.
     """
 
     @public(UsageFailed)
@@ -285,7 +289,7 @@ class Judge:
         self.task, self.orders, self.analyse, self.time_only = task, orders, analyse, time_only
         self.sensitivity, self.results, self.domain = sensitivity, results, domain
         self.secret = secret.encode() if isinstance(secret, str) else secret
-        self.options = {  # what makes this judge of its task anywhere
+        self.options: dict[str, Any] = {  # what makes this judge of its task anywhere
             "secret": self.secret,
             "families": families,
             "orders": orders,
@@ -296,6 +300,10 @@ class Judge:
         }
         if results is not None:
             task.must_be_as_read()
+        if not (cases := task.cases_for(self.secret)):
+            text = f"the task `{task.name}` has only cases whose sizes a secret chooses"
+            raise bad_value(text, "give a secret, or add a case with sizes of its own")
+        self.cases = cases
         self.reference = Reference(task)
         for wish, is_wanted in (("domain", domain), ("required_families", task.required)):
             if is_wanted and not self.reference.has_families:
@@ -314,9 +322,9 @@ class Judge:
         began = time.monotonic()
         with Process(self.task.seconds, self.task.memory) as process:
             trial = _Trial(self, candidate, process)
-            found = trial.evaluation()
+            found = replace(trial.evaluation(), mib=process.mib())
         if self.domain and found.correct:
-            found = self._with_domain(found, trial.artifacts[self.task.cases[0].name])
+            found = self._with_domain(found, trial.artifacts[self.cases[0].name])
         found = replace(found, seconds=time.monotonic() - began)
         self.keep(candidate, found)
         return found
@@ -365,6 +373,27 @@ class Judge:
         with LocalPool(jobs) if pool is None else nullcontext(pool) as chosen:
             submit = partial(chosen.submit, self)
             yield from in_order(as_they_come(submit, lambda: chosen.width, candidates))
+
+    def evaluate_best(
+        self, candidates: Sequence[Candidate], best: int, jobs: int = 1, pool: Pool | None = None
+    ) -> Iterator[tuple[int, Evaluation]]:
+        """Yield the numbers of all candidates with what compiling them shows, in order; then those
+        of the fastest again, evaluated, until `best` are correct or none is left.
+        """
+        estimates = Judge(self.task, **self.options | {"time_only": True}, results=self.results)
+        times = []
+        with LocalPool(jobs) if pool is None else nullcontext(pool) as chosen:
+            for number, found in enumerate(estimates.evaluate_all(candidates, pool=chosen)):
+                if found.compiled:
+                    times.append((found.time_ns or inf, number))
+                yield number, found
+            left, right = iter(sorted(times)), 0
+            while batch := [number for _, number in islice(left, best - right)]:
+                fastest = map(candidates.__getitem__, batch)
+                found_now = self.evaluate_all(fastest, pool=chosen)
+                for number, found in zip(batch, found_now, strict=True):
+                    right += found.correct
+                    yield number, found
 
     def unjudged(self, candidate: Candidate, problem: str) -> Evaluation:
         """Return the evaluation of a candidate that could not be judged."""
@@ -447,7 +476,7 @@ class _Trial:
 
     def _compile(self) -> None:
         candidate, warnings, estimates = self.candidate, [], list[float | None]()
-        for case in self.task.cases:
+        for case in self.judge.cases:
             if candidate.is_compiled:
                 answer = self._ask("load", case=case.name, data=candidate.data)
             else:
@@ -466,7 +495,7 @@ class _Trial:
                 raise _Failed(text.format(found.cores, found.target, case.name, *wanted), ())
             self.artifacts[case.name] = artifact
         known = [estimate for estimate in estimates if estimate is not None]
-        names = [case.name for case in self.task.cases]
+        names = [case.name for case in self.judge.cases]
         self.longest = max(zip(estimates, names, strict=True), key=lambda pair: pair[0] or 0)[1]
         self.known["time_ns"] = sum(known) if len(known) == len(estimates) else None
         self.known |= {"compiled": True, "warnings": tuple(warnings)}
@@ -478,7 +507,7 @@ class _Trial:
 
     def _look(self) -> None:
         """Look at the compiled programs, whatever the text says."""
-        for case in self.task.cases:
+        for case in self.judge.cases:
             artifact = self.artifacts[case.name]
             facts = facts_of(artifact.executable)
             written = set(artifact.signature.updates) - self.task.may_write
@@ -501,7 +530,7 @@ class _Trial:
 
     def _run(self) -> None:
         times, longest = 0.0, -1.0
-        for case in self.task.cases:
+        for case in self.judge.cases:
             seeds = [(seed, f"seed {seed}") for seed in case.seeds]
             if self.judge.secret and self.judge.reference.has_seeds:
                 seeds.append((self.task.hidden_seed(self.judge.secret, case), HIDDEN))
@@ -517,7 +546,7 @@ class _Trial:
         self._in_other_orders()
         families: list[CaseResult] = []
         for family in self.judge.families:
-            case = self.task.cases[0]
+            case = self.judge.cases[0]
             try:
                 answer = self._judged(case, case.seeds[0], family, family, families)
                 self.outputs[case.name].add(_digest(answer["outputs"]))
@@ -575,7 +604,7 @@ class _Trial:
 
     def _special(self) -> None:
         """Notice a candidate that is right on the inputs that its author may know, and no other."""
-        hidden = {case.name for case in self.task.cases if case.hidden}
+        hidden = {case.name for case in self.judge.cases if case.hidden}
         known = [r for r in self.cases if r.case not in hidden and r.inputs != HIDDEN]
         others = [r for r in self.cases if r not in known]
         if known and all(r.passed for r in known) and any(not r.passed for r in others):
@@ -585,7 +614,7 @@ class _Trial:
         """Run the first case in other orders. Of one core's program, the check for races in each
         run has proven that all orders compute the same.
         """
-        case = self.task.cases[0]
+        case = self.judge.cases[0]
         if not self.judge.orders or self.artifacts[case.name].executable.cores == 1:
             return
         arrays = arrays_of(case, self.judge.reference.inputs(case, case.seeds[0], None))
@@ -601,7 +630,7 @@ def _domain(
     """Run a right candidate and its reference on inputs of many sizes, and tell up to which the
     candidate is proven to stay finite. Raises `Ended`.
     """
-    case, reference = judge.task.cases[0], judge.reference
+    case, reference = judge.cases[0], judge.reference
     outputs = {p.name: p for p in artifact.signature.outputs}
 
     def ask(do: str, **request: Any) -> Mapping[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,10 +32,12 @@ from nkic.base.render import text
 from nkic.base.source import SourceFile
 from nkic.base.text import clean
 from nkic.base.worker import FORKED, answer_requests, started
+from nkic.compiler.pipeline import PRINTED
 from nkic.judge.task import Case, Task
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS, likely_error
+from nkic.report import run_report
 from nkic.report.critical import Noted
 from nkic.report.profile import summary
 from nkic.simulate.field.domain import cause_in_kernel
@@ -52,14 +56,15 @@ def compile_request(
     neighbours count would be another one elsewhere. The task decides on which machine it runs:
     a file's own block does not.
     """
-    types = {name: str(kind) for name, kind in case.inputs.items()}
-    options: dict[str, Any] = {"inputs": types, "consts": dict(case.consts)}
-    options |= {"grid": case.grid, "lnc": case.lnc, "target": task.target, "nki": task.nki}
+    options: dict[str, Any] = {}
+    if not path.endswith(PRINTED):  # else it has its arguments and its machine
+        types = {name: str(kind) for name, kind in case.inputs.items()}
+        options = {"inputs": types, "consts": dict(case.consts), "name": kernel}
+        options |= {"grid": case.grid, "lnc": case.lnc, "target": task.target, "nki": task.nki}
     return {
         "case": case.name,
         "path": clean(Path(path).name).replace("\\", "_"),  # a file's name may be any bytes
         "text": text,
-        "kernel": kernel,
         "options": options | ({} if task.optimise is None else {"optimise": task.optimise}),
     }
 
@@ -180,7 +185,6 @@ class _Candidate:
         """Compile the candidate's text for a case."""
         artifact = compile(
             SourceFile(request["path"], request["text"]),
-            name=request["kernel"],
             limits={"steps": STEPS},
             **request["options"],
         )
@@ -199,8 +203,9 @@ class _Candidate:
         answer: dict[str, Any] = {"outputs": outputs, "time_ns": result.time_ns}
         if request["analyse"]:
             insight = result.insight
+            verdict = insight.verdict.as_json() if insight else None
             answer |= {
-                "report": json.loads(result.json),
+                "report": json.loads(run_report.as_json(replace(result.run, verdict=verdict))),
                 "metrics": summary(insight) if insight else {},
                 "verdict": result.verdict.splitlines(),
                 "what_if": [
@@ -309,6 +314,16 @@ class Process:
 
     def kill(self) -> None:
         self._process.kill()
+
+    def mib(self) -> float | None:
+        """Return the most memory that the process has held so far, as the system counts it; None if
+        the process has ended, or the system does not say.
+        """
+        with suppress(OSError):
+            text = Path(f"/proc/{self._process.pid}/status").read_text()
+            if (found := re.search(r"^VmHWM:\s*(\d+) kB$", text, re.MULTILINE)) is not None:
+                return round(int(found[1]) / 1024, 1)
+        return None
 
     def ask(self, do: str, **request: Any) -> Mapping[str, Any]:
         """Return the answer to a request. Raises `Ended`."""

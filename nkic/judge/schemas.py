@@ -5,15 +5,17 @@ them. They are made from what reads and writes, so that neither can say somethin
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from nkic.base import files
 from nkic.base.diagnostics import bad_argument, bad_value
-from nkic.judge.evaluation import SCHEMA, CaseResult, Evaluation
-from nkic.judge.judge import Candidate
+from nkic.judge.evaluation import SCHEMA, STATEMENT, CaseResult, Evaluation
+from nkic.judge.judge import Candidate, Judge
 from nkic.judge.task import FAMILIES, KEYS, MEASURES, REFERENCES, Task, task_of
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS
@@ -45,6 +47,7 @@ def task_schema() -> dict[str, Any]:
         "lnc": _COUNT,
         "seeds": list_of(_COUNT, 1),
         "hidden": _FLAG,
+        "sizes": _map(list_of(_COUNT, 2)),
     }
     reference = _closed("[reference]", dict.fromkeys(KEYS["[reference]"], TEXT))
     limits: dict[str, Json] = {
@@ -86,13 +89,18 @@ def task_schema() -> dict[str, Any]:
 def evaluation_schema() -> dict[str, Any]:
     """Return the schema of an evaluation. Later versions may add fields to any object."""
     schema = _of(Evaluation)
-    del schema["properties"]["seconds"]  # about the machine: in `host`
-    schema["required"].remove("seconds")
-    schema["properties"] |= {
+    properties = schema["properties"]
+    for name in ("cases", "families"):
+        result = properties[name]["items"]
+        result["properties"][STATEMENT] = TEXT
+        result["required"].append(STATEMENT)
+    about_the_machine = {name: properties.pop(name) for name in ("seconds", "mib")}
+    schema["required"] = [*properties]
+    properties |= {
         "ended": {"enum": ["", "time", "memory", "process"]},
         "schema": {"const": SCHEMA},
         "status": {"enum": ["correct", "wrong", "cheat", "fails", "refused", "compiled"]},
-        "host": {**OBJECT, "properties": {"seconds": _NUMBER}},
+        "host": {**OBJECT, "properties": about_the_machine},
     }
     schema["required"] += ["schema", "status"]
     return {"$schema": _DRAFT, "title": "An evaluation of `nkic evaluate`", **schema}
@@ -258,6 +266,141 @@ def read_solution(path: str) -> Candidate:
         text = f"{path}: `{name}` has {len(sources)} files; its entry point is in `{entry}`"
         raise bad_value(text, "put the kernel into one file")
     return Candidate(name, data[entry], kernel)
+
+
+# A task and its candidates, written in this form. A definition has one function as its reference,
+# and random inputs; what a task says beyond that (tolerances, seeds) has no place in it.
+
+_SCALARS = {bool: "bool", int: "int32", float: "float32"}
+_TYPES = {"float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2", "int32", "int16", "int8"}
+_AS_RUN = """
+
+def run({parameters}):
+    import inspect
+
+    inputs, scalars = {{{inputs}}}, {{{scalars}}}
+    takes = inspect.signature(nkic_function).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in takes.values()):
+        takes = scalars
+    like = inputs[{widest!r}]
+    is_tensor = hasattr(like, "new_tensor")
+    for name, value in inputs.items() if is_tensor else ():
+        value = value.float() if value.is_floating_point() else value
+        inputs[name] = value.cpu().numpy()
+    given = {{name: value for name, value in scalars.items() if name in takes}}
+    found = nkic_function(**inputs, **given)
+    found = tuple(found.values()) if isinstance(found, dict) else found
+    found = found if isinstance(found, (tuple, list)) else (found,)
+    if is_tensor:
+        found = [like.new_tensor(each).to(like.dtype) for each in found]
+    return found[0] if len(found) == 1 else tuple(found)
+"""
+
+
+def suite_of(judge: Judge) -> Suite:
+    """Return the suite of a task: its cases that are not hidden are the workloads.
+
+    Outputs have the type of the most precise input, since a task leaves it to the candidate. Raises
+    `UsageFailed` for what a definition cannot say.
+    """
+    task, cases = judge.task, [case for case in judge.cases if not case.hidden]
+    kind, where = task.reference
+    if kind != "function" or task.inputs or not cases or any(case.values for case in cases):
+        text = f"the task `{task.name}` is no definition of FlashInfer-Bench"
+        raise bad_value(text, "that has a function as its reference, and random inputs")
+    first, axes = cases[0], dict[tuple[int, ...], str]()
+
+    def spec(shapes: Sequence[tuple[int, ...]], dtype: str) -> dict[str, Any]:
+        if len({*map(len, shapes)}) > 1 or dtype not in _TYPES:
+            text = f"the task `{task.name}`: a definition has no {dtype} of shapes {shapes}"
+            raise bad_value(text, f"as many sizes in all cases, of {', '.join(sorted(_TYPES))}")
+        names = [axes.setdefault(sizes, f"axis{len(axes)}") for sizes in zip(*shapes, strict=True)]
+        return {"shape": names, "dtype": dtype}
+
+    forms = {(*tuple((n, k.dtype) for n, k in c.inputs.items()), *c.consts) for c in cases}
+    if len(forms) > 1 or not all(type(v) in _SCALARS for c in cases for v in c.consts.values()):
+        text = f"the cases of the task `{task.name}` have different inputs, or other constants"
+        raise bad_value(text, "a definition has the same inputs in all, and numbers")
+    inputs = {
+        n: spec([c.inputs[n].shape for c in cases], k.dtype.name) for n, k in first.inputs.items()
+    }
+    scalars = {n: {"shape": None, "dtype": _SCALARS[type(v)]} for n, v in first.consts.items()}
+    floats = [(k.dtype.mantissa_bits, n) for n, k in first.inputs.items() if k.dtype.is_float]
+    widest = max(floats, default=(0, next(iter(inputs))))[1]
+    expected = [judge.reference.expected(case, case.seeds[0], None) for case in cases]
+    outputs = {
+        n: spec([e[n].shape for e in expected], inputs[widest]["dtype"]) for n in expected[0]
+    }
+    run = _AS_RUN.format(
+        parameters=", ".join([*inputs, *scalars]),
+        inputs=", ".join(f"{n!r}: {n}" for n in inputs),
+        scalars=", ".join(f"{n!r}: {n}" for n in scalars),
+        widest=widest,
+    )
+    name = where.partition(":")[2] or "reference"
+    source = task.files[task.reference_file].decode("utf-8", "replace")
+    definition = {
+        "name": task.name,
+        "op_type": task.name,
+        "axes": {
+            name: {"type": "var"} if len({*sizes}) > 1 else {"type": "const", "value": sizes[0]}
+            for sizes, name in axes.items()
+        },
+        "inputs": inputs | scalars,
+        "outputs": outputs,
+        "reference": f"{source}\n\nnkic_function = {name}\n{run}",
+    }
+    workloads = [
+        {
+            "axes": {name: sizes[at] for sizes, name in axes.items() if len({*sizes}) > 1},
+            "inputs": {key: {"type": "random"} for key in inputs}
+            | {n: {"type": "scalar", "value": value} for n, value in case.consts.items()},
+            "uuid": case.name,
+        }
+        for at, case in enumerate(cases)
+    ]
+    return Suite(definition, workloads, task)
+
+
+def solution_of(suite: Suite, evaluation: Evaluation, candidate: Candidate) -> Json | None:
+    """Return a candidate as a solution; None for one that is no kernel's text, or never ran."""
+    kernel = candidate.kernel or evaluation.report.get("kernel")
+    if candidate.is_compiled or not kernel or not candidate.name.endswith(".py"):
+        return None
+    path, content = "main.py", candidate.data.decode("utf-8", "replace")
+    hardware = [suite.task.target]
+    return {
+        "name": evaluation.candidate,
+        "definition": suite.task.name,
+        "author": "nkic",
+        "spec": {
+            "language": "python",
+            "target_hardware": hardware,
+            "entry_point": f"{path}::{kernel}",
+        },
+        "sources": [{"path": path, "content": content}],
+    }
+
+
+def write_dataset(
+    folder: str, suite: Suite, solutions: Sequence[Json], traces: Iterable[Json]
+) -> None:
+    """Write definitions, workloads, solutions and traces into the folders that a set of traces
+    has (FlashInfer-Bench, `TraceSet.from_path`). Raises `UsageFailed`.
+    """
+    name = re.sub(r"[^\w.-]", "_", suite.task.name).lstrip(".") or "task"
+    empty = {"solution": None, "evaluation": None}
+    workloads = [{"definition": suite.task.name, "workload": w, **empty} for w in suite.workloads]
+    texts = {
+        f"definitions/{name}.json": f"{json.dumps(suite.definition, indent=2)}\n",
+        f"workloads/{name}.jsonl": "".join(f"{json.dumps(each)}\n" for each in workloads),
+        f"traces/{name}.jsonl": "".join(f"{json.dumps(each)}\n" for each in traces),
+    }
+    for number, each in enumerate(solutions):
+        texts[f"solutions/{name}/{number}.json"] = f"{json.dumps(each, indent=2)}\n"
+    for path, text in texts.items():
+        files.make_folder(Path(folder, path).parent)
+        files.write(str(Path(folder, path)), text)
 
 
 def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -80,7 +81,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     ),
     "[reference]": (*REFERENCES, "inputs"),
     "[limits]": ("seconds", "memory"),
-    "a case": ("name", "inputs", "consts", "values", "grid", "lnc", "seeds", "hidden"),
+    "a case": ("name", "inputs", "consts", "values", "grid", "lnc", "seeds", "hidden", "sizes"),
 }
 
 
@@ -98,6 +99,8 @@ class Case:
 
     `values` are generators by input; an input without one is normally distributed. A hidden case
     is one that the candidate's author does not know: the evaluation names it, so do not show it.
+    `sizes` are the choices for names in the shapes of a hidden case, `types` its inputs with these
+    names; until a secret has chosen, `inputs` have the first choice (`Task.cases_for`).
     """
 
     name: str
@@ -108,6 +111,11 @@ class Case:
     lnc: int = 1
     seeds: tuple[int, ...] = (0,)
     hidden: bool = False
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    def of_sizes(self, chosen: Mapping[str, int]) -> Case:
+        return replace(self, inputs=_inputs(self.name, self.types, chosen), sizes={}, types={})
 
     def measured_as(self, output: DType) -> DType:
         """Return the type whose tolerance and steps an output has.
@@ -178,10 +186,28 @@ class Task:
             )
             raise bad_value(text, "write the change into its file")
 
+    def cases_for(self, secret: bytes) -> tuple[Case, ...]:
+        """Return the cases that the holder of a secret judges on, with the sizes that it chooses.
+
+        Without a secret, cases whose sizes it would choose are left out. Hidden cases are last, so
+        that what is said of the others tells nothing of them.
+        """
+        found = (
+            case.of_sizes({n: s[self._drawn(secret, case, n) % len(s)] for n, s in sizes.items()})
+            if (sizes := case.sizes)
+            else case
+            for case in self.cases
+            if secret or not case.sizes
+        )
+        return tuple(sorted(found, key=lambda case: case.hidden))
+
     def hidden_seed(self, secret: bytes, case: Case) -> int:
         """Return a seed that nobody without the secret can know, and so cannot special-case."""
-        words = f"{self.sha256} {case.name}".encode()
-        return int.from_bytes(hmac.digest(secret, words, "sha256")[:4], "big") & MAX_SEED
+        return self._drawn(secret, case) & MAX_SEED
+
+    def _drawn(self, secret: bytes, case: Case, *what: str) -> int:
+        words = " ".join((self.sha256, case.name, *what)).encode()
+        return int.from_bytes(hmac.digest(secret, words, "sha256")[:4], "big")
 
 
 def read_task(path: str | os.PathLike[str]) -> Task:
@@ -301,8 +327,9 @@ class _Reader:
             _refuse("`case` is not a list of tables", "write [[case]]")
         _only("a case", case)
         name = _text(case, "name") or f"case{number}"
-        types = _table(case, "inputs")
-        inputs = {key: _type(str(value), f"case {name}: {key}") for key, value in types.items()}
+        types = {key: str(value) for key, value in _table(case, "inputs").items()}
+        sizes = self._sizes(name, case, types)
+        inputs = _inputs(name, types, {size: choices[0] for size, choices in sizes.items()})
         seeds = case.get("seeds", [0])
         if not isinstance(seeds, list) or not all(_is_seed(seed) for seed in seeds) or not seeds:
             _refuse(f"case {name}: `seeds` must be a list of whole numbers up to {MAX_SEED}")
@@ -323,7 +350,40 @@ class _Reader:
             lnc,
             tuple(seeds),
             bool(case.get("hidden", False)),
+            sizes,
+            types if sizes else {},
         )
+
+    def _sizes(
+        self, name: str, case: dict[str, Any], types: Mapping[str, str]
+    ) -> dict[str, tuple[int, ...]]:
+        sizes = _table(case, "sizes")
+        if sizes and not case.get("hidden"):
+            _refuse(f"case {name}: `sizes` are for a hidden case", "write hidden = true")
+        if sizes and ("npz" in (made := _table(self.table, "reference")) or "inputs" in made):
+            text = f"case {name}: `sizes` need a reference that takes any shape"
+            _refuse(text, "name a function or a kernel, and generators in `values`")
+        for size, choices in sizes.items():
+            if not isinstance(choices, list) or not all(type(n) is int and n > 0 for n in choices):
+                _refuse(f"case {name}: `{size}` must be a list of whole numbers above 0")
+            if len({*choices}) < 2:
+                _refuse(f"case {name}: `{size}` has no two choices", "write [96, 160, 224]")
+            if not any(size in _NAME.findall(text.partition("[")[2]) for text in types.values()):
+                _refuse(f"case {name}: no shape has `{size}`", f"as in 'f32[128,{size}]'")
+        return {size: tuple(choices) for size, choices in sizes.items()}
+
+
+_NAME = re.compile(r"[^\W\d]\w*")
+
+
+def _inputs(case: str, types: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, ArrayType]:
+    """Read the types of a case's inputs, with sizes for the names in their shapes."""
+    found = {}
+    for name, text in types.items():
+        head, bracket, shape = text.partition("[")
+        shape = _NAME.sub(lambda match: str(sizes.get(match[0], match[0])), shape)
+        found[name] = _type(f"{head}{bracket}{shape}", f"case {case}: {name}")
+    return found
 
 
 def _type(text: str, where: str) -> ArrayType:

@@ -37,6 +37,19 @@ def test_a_file_gives_what_the_command_gives(tmp_path: Path) -> None:
     assert made.data == out.read_bytes()
 
 
+@pytest.mark.parametrize("form", ["ir", "sched", "asm"])
+def test_a_printed_program_gives_the_file_of_its_kernel(form: str, tmp_path: Path) -> None:
+    path, kernel = tmp_path / f"k.{form}", tmp_path / "kernels.py"
+    kernel.write_bytes(FILE.read_bytes())  # beside the program, which has the lines of its file
+    words = ["nkic.cli.nkic", str(kernel), "-k", "scaled", "--arg", "x=f32[128,4]"]
+    subprocess.run([sys.executable, "-m", *words, "--emit", f"{form}={path}"], check=True)
+    made = nkic.compile(path)
+    own = nkic.compile(kernel, name="scaled", inputs={"x": "f32[128,4]"})
+    assert made.data == own.data and made.returned == own.returned
+    with pytest.raises(nkic.CompileError, match="already has its kernel, target and arguments"):
+        nkic.compile(path, inputs={"x": X})
+
+
 def test_a_text_and_a_function() -> None:
     source = SourceFile("kernels.py", FILE.read_text("utf-8"))
     text = nkic.compile(source, name="scaled", inputs={"x": X})

@@ -45,6 +45,25 @@ def test_a_time_alone_is_no_verdict(folder: Path, capfd: pytest.CaptureFixture[s
     assert code == 0 and out.splitlines()[-1] == "1 of 1 candidate compiled, none run"
 
 
+def test_values_follow_for_the_fastest(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Until as many are right as are asked for: the fastest is wrong, the slowest not run."""
+    Path("slow.py").write_text(GOOD.replace("t = nl.load(x)", "t = nl.copy(nl.load(x))"))
+    words = ("task.toml", "slow.py", "good.py", "many", "--no-families", "--time-only")
+    code, out, _ = said(capfd, *words, "--best", "1", "--jsonl", "-")
+    found = [(r["candidate"], r["status"]) for r in map(json.loads, out.splitlines())]
+    assert code == 0 and found == [
+        *(("slow.py", "compiled"), ("good.py", "compiled"), ("many/a.py", "compiled")),
+        *(("many/b.py", "refused"), ("many/a.py", "wrong"), ("good.py", "correct")),
+    ]
+    code, out, _ = said(capfd, *words, "--best", "3")
+    assert code == 1 and "2 of 4 candidates correct" in out
+    assert [line.split()[1:3] for line in out.splitlines()[:2]] == [
+        *(["good.py", "correct"], ["slow.py", "correct"])
+    ]
+    code, _, err = said(capfd, "task.toml", "good.py", "--best", "1")
+    assert code == 2 and "`--best` needs `--time-only`" in err
+
+
 def test_a_folder_is_judged_in_order(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capfd, "task.toml", "good.py", "many", "--jsonl", "-", "--no-families")
     found = [json.loads(line) for line in out.splitlines()]

@@ -5,11 +5,20 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from email.message import Message
+from io import BytesIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from urllib.error import HTTPError
+from urllib.request import Request
 
 import pytest
+from starlette.testclient import TestClient
+
+from nkic.judge import Judge, LocalPool, read_task
+from nkic.serve.app import Service
+from nkic.serve.limits import Limits
 
 FOLDER = Path(__file__).parents[2] / "samples" / "integrations"
 REFERENCE = """
@@ -204,24 +213,47 @@ def test_nki_autotune_pipeline(tmp_path: Path, load: Load, monkeypatch: pytest.M
     sys.modules.pop("autotune.runner.types")
 
 
-def test_an_environment(tmp_path: Path, load: Load) -> None:
+def test_an_environment(tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "reference.py").write_text("def twice(v1):\n    return v1 * 2\n")
     (tmp_path / "task.toml").write_text(
         "name = 'twice'\nkernels = ['kernel']\nfamilies = []\n"
         "reference = { function = 'reference.py:twice' }\n"
-        "case = [{ inputs = { v1 = 'f32[2,128,64]' } }]\n"
+        "case = [{ name = 'secret', hidden = true, inputs = { v1 = 'f32[2,128,32]' } }, "
+        "{ name = 'known', inputs = { v1 = 'f32[2,128,64]' } }]\n"
     )
     module = load("environment", "environment")
-    made = module.KernelEnvironment(str(tmp_path / "task.toml"), steps=2)
-    assert made.reset().text == "Write kernel for the task twice: v1: float32[2,128,64]"
-    right = KERNEL.replace("v1, k):", "v1, k=2):")
-    seen, reward = made.step(right)
-    assert reward == 1.0 and seen.text.startswith("correct\nbound by") and not seen.done
-    seen, reward = made.step(right.replace("k))", "k + 1))"))
-    assert reward == pytest.approx(0.2) and seen.text.startswith("wrong") and seen.done
-    made.baseline_ns = 2 * seen.metadata["time_ns"]
-    assert made.step(right)[1] == pytest.approx(2.0, rel=0.01)
-    assert made.step("def kernel(v1):\n    return 1\n")[1] == 0.0
+    tokens = ["a token of some length"]
+    with LocalPool() as pool:
+        service = Service([Judge(read_task(tmp_path / "task.toml"))], pool, tokens, Limits())
+        with TestClient(service.app) as client:
+            refusals = [429]
+
+            def urlopen(request: Request) -> BytesIO:
+                if request.data is not None and refusals:  # no room: asked again
+                    headers = Message()
+                    headers["Retry-After"] = "0"
+                    raise HTTPError(request.full_url, refusals.pop(), "", headers, None)
+                how, data = request.get_method(), cast(bytes | None, request.data)
+                asked = client.request(how, request.full_url, content=data, headers=request.headers)
+                asked.raise_for_status()
+                return BytesIO(asked.content)
+
+            monkeypatch.setattr(module, "urlopen", urlopen)
+            made = module.KernelEnvironment("http://x", "twice", token=tokens[0], steps=2)
+            assert made.reset().text == "Write kernel for the task twice: v1: float32[2,128,64]"
+            right = KERNEL.replace("v1, k):", "v1, k=2):").replace("(2, 128, 64)", "v1.shape")
+            seen, reward = made.step(right)
+            assert reward == 1.0 and seen.text.startswith("correct\nbound by") and not seen.done
+            seen, reward = made.step(right.replace("k))", "k + 1))"))
+            assert reward == pytest.approx(0.2) and seen.text.startswith("wrong") and seen.done
+            assert "known (seed 0): " in seen.text and "secret" not in seen.text
+            made.baseline_ns = 2 * seen.metadata["time_ns"]
+            assert made.step(right)[1] == pytest.approx(2.0, rel=0.01)
+            assert made.step("def kernel(v1):\n    return 1\n")[1] == 0.0
+            special = right.replace("v1, k=2):\n", "v1, k=2):\n    k += v1.shape[2] == 32\n")
+            assert made.step(special)[0].text.startswith("cheat\nit is right on the known inputs")
+            only = right.replace("v1, k=2):\n", "v1, k=2):\n    assert v1.shape[2] == 64\n")
+            assert made.step(only)[0].text == "refused\nit fails, though not on what is shown"
 
 
 def test_an_adapter_is_short() -> None:

@@ -132,6 +132,9 @@ def test_a_right_candidate_is_correct(judge: Judge) -> None:
     assert found.metrics["hbm_read_bytes"] == 128 * 64 * 4
     assert found.sbuf_bytes >= 128 * 64 * 4
     assert found.time_ns and found.report["cycles"] > 0 and found.verdict
+    verdict = found.report["verdict"]
+    assert found.verdict[0].startswith(f"bound by {verdict['bound']}") and verdict["path"]
+    assert 0 < verdict["busy"]["ACT"] < 1 and verdict["answers"][0]["gain"] > 0
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -149,14 +152,40 @@ def test_a_candidate_reads_no_array_of_this_machine(link: bool, judge: Judge, fo
 def test_the_same_evaluation_has_the_same_bytes(judge: Judge, task: Task) -> None:
     first, second = judged(judge, GOOD), judged(Judge(task, secret="mine"), GOOD)
     assert first.json() == second.json() and "host" not in json.loads(first.json())
-    assert set(json.loads(first.json(host=True))["host"]) == {"seconds"}
+    assert set(json.loads(first.json(host=True))["host"]) == {"seconds", "mib"}
+
+
+@pytest.mark.parametrize("form", ["ir", "sched", "asm"])
+def test_a_printed_program_is_judged_as_its_kernel(form: str, task: Task, tmp_path: Path) -> None:
+    """A program has the shapes of one case, and is refused for another."""
+    (tmp_path / "k.py").write_text(GOOD)
+    words = ["k.py", "--arg", "x=f32[128,64]", "--emit", f"{form}={tmp_path}/k.{form}", "-q"]
+    subprocess.run([sys.executable, "-m", "nkic.cli.nkic", *words], cwd=tmp_path, check=True)
+    one = Judge(dataclasses.replace(task, cases=task.cases[:1]), families=False)
+    found, own = one.evaluate(Candidate.read(tmp_path / f"k.{form}")), judged(one, GOOD)
+    assert found.correct and found.time_ns == own.time_ns
+    assert found.instructions == own.instructions and found.narrowest == own.narrowest
+    two = Judge(task, families=False, orders=0).evaluate(Candidate.read(tmp_path / f"k.{form}"))
+    assert two.status == "fails" and "float32[128, 32] in the call" in two.reason
+    wrong = (tmp_path / f"k.{form}").read_bytes().replace(b"activation", b"activatoin")
+    assert one.evaluate(Candidate(f"k.{form}", wrong)).status == "refused"
+
+
+def test_the_memory_of_a_candidate_is_that_of_its_process(judge: Judge) -> None:
+    small = judged(judge, GOOD)
+    large = judged(judge, GOOD.replace(OUT, OUT + "    many = [i for i in range(900_000)]\n"))
+    assert small.mib is not None and large.mib is not None and small.mib + 5 < large.mib < 1000
 
 
 def test_an_unguarded_candidate_is_seen_by_a_family(judge: Judge, task: Task) -> None:
     found = judged(judge, UNGUARDED)
     assert not found.correct and all(r.passed for r in found.cases)
+    assert found.reason.startswith("wide (large): output_0: ")
     (large,) = (r for r in found.families if r.inputs == "large")
     assert not large.passed and "elements differ" in large.words
+    told = {r["inputs"]: r["statement"] for r in found.record()["families"]}
+    assert "elements differ, at worst not finite instead of" in told["large"]
+    assert told["zeros"] == "same as the reference"
     assert judged(Judge(dataclasses.replace(task, required=())), UNGUARDED).correct
 
 
@@ -240,6 +269,19 @@ def test_a_special_case_fails_where_its_author_did_not_look(judge: Judge, task: 
     assert "special-cased" in flags(found) and found.status == "cheat"
     known = dataclasses.replace(task, cases=task.cases[:1])
     assert judged(Judge(known), SHAPED).correct
+
+
+def test_no_author_knows_a_shape_that_the_secret_chooses(folder: Path) -> None:
+    """SHAPED is right on 64 columns alone, and its author has read the task."""
+    known = "".join(TASK.partition('[[case]]\nname = "narrow"')[0])
+    sized = 'inputs = { x = "f32[128,n]" }\nsizes = { n = [32, 48, 80, 96] }\nhidden = true\n'
+    (folder / "sized.toml").write_text(f'{known}[[case]]\nname = "drawn"\n{sized}')
+    task = read_task(folder / "sized.toml")
+    found = judged(Judge(task, secret="mine", orders=0), SHAPED)
+    assert "special-cased" in flags(found) and found.status == "cheat"
+    assert [r.case for r in found.cases if not r.passed] == ["drawn", "drawn"]
+    assert judged(Judge(task, secret="mine", orders=0), GOOD).correct
+    assert judged(Judge(task, orders=0), SHAPED).correct
 
 
 @pytest.mark.parametrize("words", ['target = "trn3"', "lnc = 2"])

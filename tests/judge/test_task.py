@@ -11,6 +11,7 @@ from nkic.judge import Judge, Task, read_task
 from nkic.judge.task import task_of
 
 REFERENCE = "[reference]\nfunction = 'r.py:f'\n"
+SIZED = "[[case]]\ninputs = { x = 'f32[128,n]' }\nsizes = { n = [3, 4, 5] }\nhidden = true\n"
 CASE = "[[case]]\ninputs = { x = 'f32[128,4]' }\n"
 
 
@@ -58,6 +59,12 @@ def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
         (f"{REFERENCE}{CASE}[outputs]\nrtol = nan\n", "rtol is nan", ""),
         (f"{REFERENCE}{CASE}grid = 1.5\n", "`grid` must be", ""),
         (f"{REFERENCE}{CASE}grid = []\n", "`grid` must be", ""),
+        (REFERENCE + SIZED.replace("hidden = true", ""), "`sizes` are for a hidden case", "true"),
+        (REFERENCE + SIZED.replace("[3, 4, 5]", "[3]"), "`n` has no two choices", "[96, 160"),
+        (REFERENCE + SIZED.replace("[3, 4, 5]", "[0, 1]"), "must be a list of whole numbers", ""),
+        (REFERENCE + SIZED.replace("{ n =", "{ m ="), "no shape has `m`", "as in 'f32[128,m]'"),
+        (SIZED + "[reference]\nnpz = 'r.py'\n", "takes any shape", "function or a kernel"),
+        (f"{REFERENCE}{CASE.replace('4', 'n')}", "n", ""),
         (f"{REFERENCE}{CASE}lnc = 3\n", "lnc` is 3", "1, 2"),
         (f"{REFERENCE}{CASE}consts = {{ n = 2024-01-01 }}\n", "datetime.date", "write numbers"),
         (f"{REFERENCE}{CASE}consts = {{ n = -{2**64 - 1} }}\n", "case case0", "write numbers"),
@@ -141,6 +148,18 @@ def test_a_hidden_seed_depends_on_secret_task_and_case(tmp_path: Path) -> None:
     seeds = {t.hidden_seed(s, t.cases[0]) for t in (one, other) for s in (b"a", b"b")}
     assert len(seeds) == 4
     assert one.hidden_seed(b"a", one.cases[0]) == one.hidden_seed(b"a", one.cases[0])
+
+
+def test_a_secret_chooses_the_sizes_of_a_hidden_case(tmp_path: Path) -> None:
+    found = task(tmp_path, REFERENCE + CASE + SIZED)
+    assert [case.name for case in found.cases_for(b"")] == ["case0"]
+    drawn = {str(found.cases_for(bytes([n]))[1].inputs["x"]) for n in range(64)}
+    assert drawn == {f"float32[128,{n}]" for n in (3, 4, 5)}
+    judges = [Judge(found, secret="mine"), Judge(task_of(found.toml, found.files), secret="mine")]
+    assert judges[0].cases == judges[1].cases and len(judges[0].cases) == 2
+    judges[0].task.must_be_as_read()
+    with pytest.raises(UsageFailed, match="only cases whose sizes a secret chooses"):
+        Judge(task(tmp_path, REFERENCE + SIZED))
 
 
 def test_a_task_stands_alone(tmp_path: Path) -> None:

@@ -83,6 +83,87 @@ def test_solutions_become_traces(folder: Path) -> None:
     assert traces[4]["evaluation"]["correctness"] is None and traces[4]["evaluation"]["log"]
 
 
+def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None:
+    case = "[[case]]\nname = 'w%d'\ninputs = { x = 'f32[128,%d]' }\nconsts = { scale = 1.0 }\n"
+    cases = "".join(case % (n, n) for n in (64, 32)) + case % (16, 16) + "hidden = true\n"
+    head = "name = 'softmax'\nfamilies = []\n[reference]\nfunction = 'reference.py:run'\n"
+    Path("task.toml").write_text(head + cases)
+    Path("reference.py").write_text(DEFINITION["reference"])
+    Path("good.py").write_text(KERNEL)
+    Path("broken.py").write_text("def k(x")
+    words = ["evaluate", "task.toml", "good.py", "broken.py", "--no-sensitivity", "--dataset", "d"]
+    assert run(command, "nkic", words) == 1 and run(command, "nkic", words) == 2  # it exists
+    definition = json.loads(Path("d/definitions/softmax.json").read_text())
+    assert definition["axes"]["axis1"] == {"type": "var"} and "w16" not in json.dumps(definition)
+    assert definition["inputs"]["scale"] == {"shape": None, "dtype": "float32"}
+    assert definition["outputs"]["output_0"]["shape"] == ["axis0", "axis1"]
+    traces = [json.loads(line) for line in Path("d/traces/softmax.jsonl").read_text().splitlines()]
+    assert [(t["workload"]["axes"], t["evaluation"]["status"]) for t in traces] == [
+        *(({"axis1": n}, "PASSED") for n in (64, 32)),
+        *(({"axis1": n}, "COMPILE_ERROR") for n in (64, 32)),
+    ]
+    (solution,) = Path("d/solutions/softmax").iterdir()
+    workloads = "d/workloads/softmax.jsonl"
+    words = ["evaluate", "d/definitions/softmax.json", "--workloads", workloads, str(solution)]
+    assert run(command, "nkic", [*words, "--traces", "t.jsonl"]) == 0
+    again = [json.loads(line) for line in Path("t.jsonl").read_text().splitlines()]
+    for old, new in zip(traces, again, strict=False):
+        assert {**new["evaluation"], "timestamp": ""} == {**old["evaluation"], "timestamp": ""}
+    assert len(again) == 2 and again[1]["workload"] == traces[1]["workload"]
+
+    space: dict[str, Any] = {}
+    exec(definition["reference"], space)  # as FlashInfer-Bench does, with torch's tensors
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    found = space["run"](OfTorch(x), 2.0)
+    assert isinstance(found, OfTorch) and np.allclose(found.array.sum(axis=1), 2.0)
+
+
+class OfTorch:
+    """The part of torch's tensors that a written reference uses."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.dtype = array, array.dtype
+
+    def is_floating_point(self) -> bool:
+        return True
+
+    def float(self) -> OfTorch:
+        return self
+
+    cpu = float
+
+    def numpy(self) -> Any:
+        return self.array
+
+    def new_tensor(self, array: Any) -> OfTorch:
+        return OfTorch(array)
+
+    def to(self, dtype: Any) -> OfTorch:
+        return OfTorch(self.array.astype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[reference]\nkernel = 'good.py:k'\n", "is no definition of FlashInfer-Bench"),
+        ("values = { x = 'ones' }\n", "is no definition of FlashInfer-Bench"),
+        ("consts = { scale = 'high' }\n", "different inputs, or other constants"),
+        ("[[case]]\ninputs = { x = 'f32[2,128,4]' }\n", "no float32 of shapes"),
+    ],
+)
+def test_what_a_definition_cannot_say(
+    text: str, message: str, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    reference = "" if "[reference]" in text else "[reference]\nfunction = 'reference.py:run'\n"
+    case = "[[case]]\nname = 'one'\ninputs = { x = 'f32[128,64]' }\n"
+    Path("task.toml").write_text(reference + case + text)
+    Path("reference.py").write_text(DEFINITION["reference"])
+    Path("good.py").write_text(KERNEL)
+    words = ["evaluate", "task.toml", "good.py", "--dataset", "d"]
+    assert run(command, "nkic", words) == 2 and message in capfd.readouterr().err
+    assert not Path("d").exists()
+
+
 class Tensor:
     """What the reference sees of torch: it fails for anything that is no tensor."""
 

@@ -43,7 +43,7 @@ from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.compiler.forms import FORMS
 from nkic.compiler.loader import MAX_BYTES, Loader
-from nkic.compiler.pipeline import ASSEMBLY, SCHEDULE
+from nkic.compiler.pipeline import ASSEMBLY, IR, PRINTED, SCHEDULE
 from nkic.compiler.request import find_profile, parse_options, request_for
 from nkic.machine.targets import load_machine
 from nkic.report.resources import resources
@@ -345,8 +345,6 @@ def _modules(values: Sequence[str]) -> dict[str, str]:
     return modules
 
 
-IR = ".ir"
-PRINTED = (IR, SCHEDULE, ASSEMBLY)  # the suffixes of programs in the text form
 CONFIG, KERNELS = "config", "kernels"  # the tables of --print about the rest of the command line
 _FOR_RUNNER = ("neff",)
 TABLE = rows(CommandLine)

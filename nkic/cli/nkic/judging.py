@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -42,6 +42,7 @@ SHORTEST = 16  # bytes of a secret or token
 RANDOM = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
 NAMED = 8  # candidates
 SUFFIXES = {".py", ".neff"}  # of candidates in a folder
+Source = str | Candidate  # a path, or what is read already
 
 
 def evaluate(line: EvaluateLine, session: Session) -> int:
@@ -63,31 +64,59 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         domain=line.domain,
         sensitivity=not line.no_sensitivity,
         results=Results(line.results) if line.results is not None else None,
-        time_only=line.time_only,
+        time_only=line.time_only and line.best is None,
     )
     read = _read if suite is None else _read_solution
+    if line.dataset is not None:
+        if os.path.lexists(line.dataset):
+            raise bad_value(f"--dataset: `{line.dataset}` exists", "name a folder that does not")
+        suite = suite or schemas.suite_of(judge)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    found, records = list[Evaluation](), list[Any]()
-    right = 0
+    found, records, solutions = dict[int, Evaluation](), list[Any](), list[Any]()
+    wants_traces = line.traces is not None or line.dataset is not None
     # The lines are kept before the pool is closed, which may take longer than an interrupt waits.
     with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, session) as write:
-        for evaluation in judge.evaluate_all(map(read, sources), pool=pool):
-            if suite and line.traces is not None:
+        given = _Read(sources, read)
+        numbered: Iterable[tuple[int, Evaluation]] = (
+            enumerate(judge.evaluate_all(given, pool=pool))
+            if line.best is None
+            else judge.evaluate_best(given, line.best, pool=pool)
+        )
+        for number, evaluation in numbered:
+            if suite and wants_traces and evaluation.status != "compiled":
                 records += schemas.traces_of(suite, evaluation, now)
-            found.append(replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=()))
-            right += evaluation.compiled if line.time_only else evaluation.correct
+                solutions += filter(None, [schemas.solution_of(suite, evaluation, given[number])])
+            short = replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=())
+            found[number] = short
             write(f"{evaluation.json(line.host)}\n")
             session.status(clean(f"{evaluation.candidate}: {evaluation.status}"))
     if line.jsonl not in (None, STANDARD):
         session.wrote("jsonl", line.jsonl)
     if suite and line.traces is not None:
         files.write(line.traces, "".join(f"{json.dumps(record)}\n" for record in records))
+    if suite and line.dataset is not None:
+        schemas.write_dataset(line.dataset, suite, solutions, records)
+        session.wrote("dataset", line.dataset)
     if line.jsonl != STANDARD and session.verbosity >= 0:
-        files.write(STANDARD, _table(found))
-    return YES if right == len(found) else NO
+        files.write(STANDARD, _table([*found.values()]))
+    right = sum(e.compiled if judge.time_only else e.correct for e in found.values())
+    return YES if right >= min(line.best or len(found), len(found)) else NO
 
 
-def _sources(path: str, reference: Path) -> Sequence[str | Candidate]:
+class _Read(Sequence[Candidate]):
+    """Candidates that are read when they are judged, so that many cost no memory."""
+
+    def __init__(self, sources: Sequence[Source], read: Callable[[Source], Candidate]) -> None:
+        self.sources, self.read = sources, read
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.read(self.sources[number])
+
+
+def _sources(path: str, reference: Path) -> Sequence[Source]:
     """Return the files of a folder but the reference, or one file; what is no file is read now."""
     if files.is_folder(path):
         found = (p for p in files.in_folder(path, "**/*", path) if p.suffix in SUFFIXES)
@@ -101,7 +130,7 @@ def _sources(path: str, reference: Path) -> Sequence[str | Candidate]:
     return [path if files.is_file(path) else Candidate.read(path)]
 
 
-def _read(source: str | Candidate, read: Callable[[str], Candidate] = Candidate.read) -> Candidate:
+def _read(source: Source, read: Callable[[str], Candidate] = Candidate.read) -> Candidate:
     """Read a candidate; that it cannot be read is its own problem, not that of its neighbours."""
     try:
         return read(source) if isinstance(source, str) else source
@@ -109,7 +138,7 @@ def _read(source: str | Candidate, read: Callable[[str], Candidate] = Candidate.
         return Candidate(str(source), b"", problem=str(failed))
 
 
-def _read_solution(source: str | Candidate) -> Candidate:
+def _read_solution(source: Source) -> Candidate:
     is_solution = isinstance(source, str) and source.endswith(".json")
     return _read(source, schemas.read_solution if is_solution else Candidate.read)
 

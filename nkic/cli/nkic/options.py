@@ -341,7 +341,7 @@ def _results(given: Callable[..., Any], more: str = "") -> Any:
 
 
 def _secret(given: Callable[..., Any]) -> Any:
-    text = "Also judge on inputs from seeds that only the holder of this file can know."
+    text = "Also judge on seeds and shapes that only the holder of this file can know."
     return given("--secret FILE", text, reads=whole)
 
 
@@ -363,6 +363,12 @@ class EvaluateLine:
         writes=whole,
     )
     time_only: bool = _judge("--time-only", "Compile and estimate the time; run nothing.")
+    best: int | None = _judge(
+        "--best N",
+        "With --time-only, then run and compare the fastest, until N of them are right.",
+        needs=("time_only",),
+        between=(1, 1_000_000),
+    )
     no_families: bool = _judge(
         "--no-families", "Compare on the task's cases alone, not on unusual inputs."
     )
@@ -384,9 +390,14 @@ class EvaluateLine:
         needs=("workloads",),
         writes=whole,
     )
+    dataset: str | None = _judge(
+        "--dataset FOLDER",
+        "Also write a new folder in the form of FlashInfer-Bench: definitions, workloads, "
+        "solutions and traces.",
+    )
     results: str | None = _results(_judge)
     secret: str | None = _secret(_judge)
-    host: bool = _judge("--host", "Say in the JSON how long each evaluation took here.")
+    host: bool = _judge("--host", "Say in the JSON what each evaluation took here: seconds, MiB.")
 
 
 _tune = partial(option, group="Tuning", common=True)

@@ -1,17 +1,20 @@
-"""An environment in the manner of OpenEnv and verifiers: kernels are actions, nkic is the judge."""
+"""An environment in the manner of OpenEnv and verifiers: kernels are actions, a service judges."""
 
 from __future__ import annotations
 
-import os
+import json
+import time
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
-from nkic.judge import Candidate, Evaluation, Judge, read_task
+from nkic.judge import Evaluation
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What an author sees of a step. Hidden cases and seeds are left out."""
+    """What an author sees of a step. Hidden cases are left out."""
 
     text: str
     reward: float = 0.0
@@ -20,38 +23,52 @@ class Observation:
 
 
 class KernelEnvironment:
-    """Episodes of kernels for one task.
+    """Episodes of `steps` kernels for a task of the service at `url` (`nkic serve`).
 
     The reward is 0 for a kernel that does not compile or cheats, 0.1 if it compiles, 0.2 if it
-    runs, and 1 or the speedup over `baseline_ns` if it is correct. An episode ends after `steps`.
+    runs, and 1 or the speedup over `baseline_ns` if it is correct.
     """
 
     def __init__(
-        self, task: str, *, baseline_ns: float | None = None, steps: int = 8, secret: str = ""
+        self, url: str, task: str, *, token: str = "", baseline_ns: float = 0.0, steps: int = 8
     ) -> None:
-        self.task, self.baseline_ns, self.steps = read_task(task), baseline_ns, steps
-        self.judge, self.taken = Judge(self.task, secret=secret or os.urandom(16)), 0
+        self.url, self.name, self.token, self.taken = url, task, token, 0
+        self.baseline_ns, self.steps = baseline_ns, steps
+        self.task = next(t for t in self._asked("/tasks")["tasks"] if t["name"] == task)
 
     def reset(self) -> Observation:
         """Begin an episode: the task's inputs and outputs in words."""
         self.taken = 0
-        shown = [case for case in self.task.cases if not case.hidden]
-        inputs = [f"{n}: {kind}" for case in shown for n, kind in case.inputs.items()]
-        names = " or ".join(self.task.kernels) or "a kernel"
-        return Observation(f"Write {names} for the task {self.task.name}: {', '.join(inputs)}")
+        inputs = [f"{n}: {kind}" for c in self.task["cases"] for n, kind in c["inputs"].items()]
+        names = " or ".join(self.task["kernels"]) or "a kernel"
+        return Observation(f"Write {names} for the task {self.name}: {', '.join(inputs)}")
 
     def step(self, code: str) -> tuple[Observation, float]:
-        """Judge a kernel's text."""
+        """Judge a kernel's text. Asking again is the same evaluation, so a long one is no loss."""
         self.taken += 1
-        found = self.judge.evaluate(Candidate.of_text(code))
-        reward, done = self.reward(found), self.taken >= self.steps
-        lines = [found.status, found.reason, *found.verdict, *(w["text"] for w in found.what_if)]
-        known = {"time_ns": found.time_ns, "sha256": found.candidate_sha256}
-        text = "\n".join(filter(None, lines))
-        return Observation(text, reward, done, known), reward
+        body = json.dumps({"task": self.name, "candidate": {"text": code}, "wait": 600}).encode()
+        while (job := self._asked("/evaluate", body)["evaluations"][0])["evaluation"] is None:
+            assert job["state"] != "failed", job["problem"]
+        found = Evaluation.from_record(job["evaluation"])
+        reason = found.reason_on([case["name"] for case in self.task["cases"]])
+        lines = [found.status, reason, *found.verdict, *(w["text"] for w in found.what_if)]
+        text, known = "\n".join(filter(None, lines)), {"time_ns": found.time_ns}
+        seen = Observation(text, self.reward(found), self.taken >= self.steps, known)
+        return seen, seen.reward
 
     def reward(self, found: Evaluation) -> float:
-        """Return the reward of an evaluation."""
         if found.correct:
             return self.baseline_ns / found.time_ns if self.baseline_ns and found.time_ns else 1.0
         return 0.0 if found.status == "cheat" else 0.1 * found.compiled + 0.1 * found.runnable
+
+    def _asked(self, path: str, body: bytes | None = None) -> Any:
+        """Ask the service; wait as long as it says if it has no room."""
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.token}"}
+        try:
+            with urlopen(Request(self.url + path, body, headers)) as answer:
+                return json.load(answer)
+        except HTTPError as error:
+            if error.code != 429:
+                raise
+            time.sleep(int(error.headers["Retry-After"]))
+            return self._asked(path, body)
