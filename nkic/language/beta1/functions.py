@@ -33,12 +33,16 @@ from nkic.language.beta1.emit import (
 from nkic.language.beta1.extents import (
     ALL,
     Extent,
+    axes_of,
     check_inside,
     cut,
     expanded,
+    extent,
     extent_of,
     part_inside,
     predicate,
+    repeated_part,
+    startable,
 )
 from nkic.language.beta1.moving import (
     Number,
@@ -327,7 +331,17 @@ def _divide(x: Any, y: Any, dtype: DType, mask: Any) -> Tile:
     """Multiply x by the reciprocal of y: no engine divides."""
     if not isinstance(y, NkiTensor):
         return _with_number("multiply", tile(x), 1.0 / y, dtype, mask, False)
-    inverse = unary("reciprocal", tile(y), dtypes.FLOAT32, mask)
+    divisor, others = tile(y), [tile(x)] if isinstance(x, NkiTensor) else []
+    shape = common_shape(others[0].shape, divisor.shape) if others else divisor.shape
+    if divisor.shape == shape:
+        inverse = unary("reciprocal", divisor, dtypes.FLOAT32, mask)
+    else:  # the mask is one of the quotient, and may speak of dimensions that the divisor repeats
+        region = startable(extent(mask, shape, axes_of(shape, *others, divisor)), shape)
+        part = repeated_part(divisor.shape, shape, region)._replace(remaining=None)
+        part = part if len(divisor.shape) == len(shape) else ALL
+        inverse, _ = output_for(divisor.shape, dtypes.FLOAT32, not region.empty, divisor)
+        if not region.empty:
+            record("reciprocal", inverse, part, data=part_inside(divisor, part))
     return binary("multiply", x, inverse, dtype, mask)  # type: ignore[no-any-return]
 
 
