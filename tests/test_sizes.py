@@ -25,7 +25,7 @@ BUDGET = {
     "source": (5_927, 14),
     "program": (1_746, 5),
     "interpret": (16_171, 45),
-    "language": (14_459, 44),
+    "language": (14_485, 44),
     "specialise": (4_417, 12),
     "compiler": (9_308, 22),
     "prove": (2_875, 8),
