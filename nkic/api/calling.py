@@ -239,7 +239,8 @@ def prepare(
         types = {name: type_of(array, name) for name, array in arrays.items()}
         request = replace(request_options_of(call_options), args=types)
         evaluate, settings = call_options.get("evaluate"), compile_options(call_options)
-        job, inside = of_live(kernel, request, consts, evaluate, settings, inputs)
+        include = call_options.get("include", ())
+        job, inside = of_live(kernel, request, consts, evaluate, settings, inputs, include)
     folder = call_options.get("cache_dir")
     if isinstance(job, TracedCompilation):
         # What it depends on is unknown: it is called each time, and looked up by its program.

@@ -203,7 +203,7 @@ class SourceCompilation(Compilation):
             return self.loader.folders
         file = Path(self.loader.paths[self.source.path])
         beside = file.parent if is_file(file) else Path()  # a cell is in no folder
-        return [home_of(beside, Probes())]
+        return [home_of(beside, Probes()), *self.loader.include]
 
     def compile(self) -> Artifact:
         with self.raising(), _COMPILING, confined(self.folders):
@@ -286,9 +286,9 @@ def compile(
 
     `name` chooses among the kernels of a file. `inputs` gives tensor arguments as arrays or as
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may contain arrays.
-    `include` and `modules` tell where to find a file's imports; a function's imports are found as
-    Python finds them. These, `embed_source` and `max_errors` are the command's options. Raises
-    `CompileError`.
+    `include` and `modules` tell where to find a file's imports and data; a function's imports are
+    found as Python finds them. These, `embed_source` and `max_errors` are the command's options.
+    Raises `CompileError`.
     """
     job: SourceCompilation | TracedCompilation
     with raising(CompileError):
@@ -301,10 +301,10 @@ def compile(
         if isinstance(kernel, str | os.PathLike | SourceFile):
             job = _of_source(kernel, request, consts or {}, include, modules or {}, settings)
         else:
-            if include or modules or name is not None:
-                refuse("name, include and modules apply to files only; a function has its own")
+            if modules or name is not None:
+                refuse("name and modules apply to files only; a function has its own")
             evaluate = call_options.get("evaluate")
-            job, _ = of_live(kernel, request, consts or {}, evaluate, settings)
+            job, _ = of_live(kernel, request, consts or {}, evaluate, settings, include=include)
     artifact = job.compile()
     job.warn(artifact)
     return artifact
@@ -368,6 +368,7 @@ def of_live(
     evaluate: str | None,
     settings: CompileOptions,
     arrays: Names | None = None,
+    include: Sequence[FilePath] = (),
 ) -> tuple[SourceCompilation | TracedCompilation, Mapping[str, Any]]:
     """Return the compilation of a live function, and the arrays inside its arguments.
 
@@ -376,12 +377,17 @@ def of_live(
     arrays = arrays or Names()
     function = functions.kernel(kernel)
     if not functions.is_native(evaluate, function):
-        return _of_function(function, request_options, consts, settings, arrays)
-    if settings.limits is not None:
-        refuse(
-            f"Python itself evaluates `{function.__qualname__}`, and it has no `limits`",
-            'leave out limits=, or pass evaluate="closed" too',
-        )
+        loader = LiveLoader([Path(folder) for folder in include])
+        return _of_function(function, request_options, consts, settings, arrays, loader)
+    for name, text in {
+        "limits": "it has no `limits`" if settings.limits is not None else "",
+        "include": "it reads data from anywhere" if include else "",
+    }.items():
+        if text:
+            refuse(
+                f"Python itself evaluates `{function.__qualname__}`, and {text}",
+                f'leave out {name}=, or pass evaluate="closed" too',
+            )
     loader, inner_arrays = LiveLoader(), Parts(names=arrays)
     with raising(CompileError, loader.source, loader.relocated):
         source = _source(function, loader)
@@ -441,9 +447,10 @@ def _of_function(
     consts: Mapping[str, Any],
     settings: CompileOptions,
     arrays: Names,
+    loader: LiveLoader,
 ) -> tuple[SourceCompilation, Mapping[str, Any]]:
     """Return the compilation of a live function from its source, and the arrays inside `consts`."""
-    loader, describer = LiveLoader(), Describer(tensors=arrays)
+    describer = Describer(tensors=arrays)
     with raising(CompileError, loader.source, loader.relocated):
         source = loader.module(functions.module_of(function))
         if source is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
@@ -27,8 +27,9 @@ from nkic.source.parser import decode
 
 @dataclass
 class LiveLoader:
-    """The files of one compilation of a live function."""
+    """The files of one compilation of a live function. `include` are folders of data."""
 
+    include: Sequence[Path] = ()
     sources: dict[str, SourceFile] = field(default_factory=dict)  # by path inside nkic
     paths: dict[str, str] = field(default_factory=dict)  # on this machine, by path inside nkic
     _modules: dict[str, str] = field(default_factory=dict)  # names, by path inside nkic

@@ -143,10 +143,12 @@ class Preparing(Compiling, total=False):
     """How to compile a live kernel.
 
     `cache_dir` keeps artifacts for other processes; by default NKIC_CACHE_DIR, or the user's own
-    cache folder.
+    cache folder. `include` names folders whose data the closed world may read, besides the one of
+    the kernel's file.
     """
 
     cache_dir: FilePath | None
+    include: Sequence[FilePath]
 
 
 class Running(TypedDict, total=False):

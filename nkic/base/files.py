@@ -366,8 +366,8 @@ def read(path: str, limit: int) -> bytes:
     if not all(is_inside(Path(path), folders) for folders in _fences.get()):
         text = f"`{clean(path)}` is neither in the kernel's folder nor in one that --include names"
         advice = (
-            "name its folder with --include, in Python with include=[…]; for a function that "
-            "Python passes, give it the array instead of the path"
+            "name its folder with --include, in Python with include=[…], or give the array instead "
+            "of the path"
         )
         raise UsageFailed([make("cannot-read", text, help=advice)])
     return read_regular(path, limit)

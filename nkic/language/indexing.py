@@ -313,6 +313,8 @@ def _index(view: View, key: tuple[Any, ...]) -> View:
     sizes: list[int] = []
     steps: list[int] = []
     axis = 0
+    if any(item is None for item in key):
+        raise _new_dimension(view, key)
     for item in key:
         if item is Ellipsis:
             end = axis + _ellipsis(view, key)
@@ -468,6 +470,26 @@ def _out_of_bounds(view: View, axis: int, start: int, stop: int, wanted: Shape) 
     )
 
 
+def _new_dimension(view: View, key: tuple[Any, ...]) -> ViewError:
+    """Return the error for `t[:, None]`, which advises a reshape: all versions have that."""
+    rest = _index(view, tuple(item for item in key if item is not None))
+    kept = [isinstance(item, slice | DynamicSlice) for item in key]
+    kept[0] |= keeps_first(view) and key[0] is not None
+    dots = next((n for n, item in enumerate(key) if item is Ellipsis), len(key))
+    sizes = list(rest.shape)
+    for n in reversed(range(len(key))):
+        if key[n] is None:
+            sizes.insert(sum(kept[:n]) if n < dots else len(rest.shape) - sum(kept[n:]), 1)
+    hint = f"write `.reshape({tuple(sizes)})` after an index without None"
+    if keeps_first(view) and key[0] is None:
+        hint = (
+            "the first dimension of a tile is that of its partitions: leave None out, and write "
+            "`out[0]` on the other side, whose dimension of 1 is too many"
+        )
+    text = f"None in an index does not add a dimension in NKI; shape is {view.shape}"
+    return ViewError("bad-index", text, hint, view.shape)
+
+
 def _ellipsis(view: View, key: tuple[Any, ...]) -> int:
     """Return the number of dimensions that `...` stands for."""
     if sum(item is Ellipsis for item in key) > 1:
@@ -548,7 +570,7 @@ def _as_int(view: View, axis: int, item: Any) -> int:
     hints = {
         float: "use `//` for whole numbers",
         bool: "masks are not indices; use nl.where or a predicated copy",
-        type(None): f"expand_dim({axis}) adds a dimension",
+        range: "write a slice, `0:128` for `range(128)`",
     }
     hint = hints.get(type(item), "use ints, slices, `...` or nl.ds; `select` takes a tensor")
     indices = getattr(item, "_access", None)

@@ -217,7 +217,10 @@ def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violat
     types = [f"`{name}` is {operand.dtype.name}" for name, operand in floats.items()]
     names = listed(f"`{name}`" for name in floats)
     text = f"`{attribute}` is {op}, which works on the bits of integers, and {listed(types)}"
-    hint = f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`"
+    hint = (
+        f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`; if whole numbers "
+        "are meant and not the bits of floats, `nisa.tensor_copy` into nl.int32 first"
+    )
     return Violation("bitvec-dtype", text, last, hint)
 
 

@@ -157,6 +157,10 @@ def test_a_function_names_data_only_beside_its_file_even_if_an_artifact_is_cache
             with pytest.raises(api.CompileError, match=r"NKI0281(.|\n)*the array instead"):
                 kernel = _loaded(tmp_path / "two").from_file
                 api.call(kernel, (path,), evaluate="closed", cache_dir=cache)
+    folders = [tmp_path / "one"]
+    called = api.call(kernel, (table,), evaluate="closed", include=folders, cache_dir=cache)
+    np.testing.assert_array_equal(called.values, np.ones((1, 8)))
+    api.compile(kernel, consts={"path": table}, evaluate="closed", include=folders)
 
 
 def _loaded(folder: Path) -> Any:

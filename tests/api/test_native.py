@@ -147,6 +147,8 @@ def test_pythons_own_evaluation_has_no_limits(k: ModuleType) -> None:
     for name in ("steps", "memory", "length", "bits", "width", "depth"):
         with pytest.raises(CompileError, match=r"`everything`.* has no `limits`.*\n.*\"closed\""):
             api.call(k.everything, (X,), limits={name: 1})
+    with pytest.raises(CompileError, match=r"`everything`.* from anywhere\n.*\"closed\""):
+        api.call(k.everything, (X,), include=["."])
 
 
 def test_loops_on_the_device(k: ModuleType) -> None:

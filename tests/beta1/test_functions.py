@@ -69,6 +69,9 @@ FUNCTIONS: dict[str, Function] = {
     "nl.divide(x, y{})": lambda x, y: x / y,
     "nl.divide(1.0, y{})": lambda x, y: 1 / y,
     "nl.divide(x, 4.0{})": lambda x, y: x / 4,
+    "nl.divide(x, y[:, 3:4]{})": lambda x, y: x / y[:, 3:4],  # a mask may be of the columns
+    "nl.divide(x[:, 3:4], y{})": lambda x, y: x[:, 3:4] / y,
+    "nl.divide(x, y[0:1, :]{})": lambda x, y: x / y[0:1],
     "nl.maximum(x, y{})": np.maximum,
     "nl.minimum(x, 3.0{})": lambda x, y: np.minimum(x, 3),
     "nl.power(x, 2.0{})": lambda x, y: x**2,

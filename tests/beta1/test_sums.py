@@ -61,3 +61,59 @@ def test_without_zeros_the_first_product_is_the_sum() -> None:
         "total[i_p, i_f] = nl.copy(above[i_p, i_f], mask=(i_p < i_f))",
     )
     assert (found == np.where(BELOW, 2 * product, 7)).all()
+
+
+STEPS = {
+    "P": "total[...] = nl.matmul(nl.load(a), nl.load(b), transpose_x=True)",
+    "+": "total += nl.matmul(nl.load(a), nl.load(b), transpose_x=True)",
+    "0": "total[...] = 0",
+    "7": "total[...] = nl.full((64, 96), 7, dtype=nl.float32)",
+    "h": "total[...] = nl.multiply(total, 0.5)",
+    "l": "total[:, 0:48] = nl.matmul(nl.load(a), nl.load(b[:, 0:48]), transpose_x=True)",
+}
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "PP",
+        "P+P",
+        "7P",
+        "7PP+",
+        "7+",
+        "7++",
+        "Ph+",
+        "0+",
+        "0++",
+        "P0+",
+        "P+0++",
+        "PhP",
+        "Pl",
+        "P+l",
+        "0h+",
+        "7h+P+h+",
+    ],
+)
+@pytest.mark.parametrize("loop", [False, True])
+@pytest.mark.filterwarnings("error:.*NKI0701")
+def test_an_assignment_overwrites_and_a_sum_adds_to_whatever_was_written(
+    steps: str, loop: bool
+) -> None:
+    """A matmul whose `accumulate` is left open would add to an assigned product, and overwrite what
+    the vector engine wrote.
+    """
+    body = [STEPS[step] for step in steps]
+    if loop:
+        body = ["for n in nl.sequential_range(2):", *(f"    {line}" for line in body)]
+    found, product = compared("ndarray", *body)
+    total = np.zeros_like(product)
+    for step in steps * (2 if loop else 1):
+        total = {
+            "P": product,
+            "+": total + product,
+            "0": 0 * product,
+            "7": 0 * product + 7,
+            "h": total / 2,
+            "l": np.hstack([product[:, :48], total[:, 48:]]),
+        }[step]
+    np.testing.assert_array_equal(found, total)

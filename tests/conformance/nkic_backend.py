@@ -9,6 +9,7 @@ in the environment permits reads of uninitialised memory, as on a device.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,7 +75,9 @@ def _named(inputs: Inputs) -> dict[str, Any]:
 
 def _place(lnc: int, nc_version: str) -> dict[str, Any]:
     how = {"lnc": lnc, "target": TARGETS[nc_version], "nki": PROFILE, "levels": LEVELS}
-    return {**how, "evaluate": "closed", "limits": LIMITS}
+    # The library keeps data of `nl.shared_constant` in temporary files.
+    include = [tempfile.gettempdir()]
+    return {**how, "evaluate": "closed", "limits": LIMITS, "include": include}
 
 
 def _checks() -> dict[str, Any]:

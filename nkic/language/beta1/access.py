@@ -72,9 +72,24 @@ _EXPRESSIONS = (Index, AtRunTime)  # a tuple: making a union at each test would 
 def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
     """`t[key]`; `tile_of(value)` returns the view of a tile, or None if `value` is not one."""
     parts = _parts(view, key, tile_of)
-    if any(isinstance(part, AtRunTime) or _is_advanced(part) for part in parts):
-        return _advanced(view, axes, parts)
-    return _basic(view, axes, parts)
+    is_advanced = any(isinstance(part, AtRunTime) or _is_advanced(part) for part in parts)
+    result = (_advanced if is_advanced else _basic)(view, axes, parts)
+    if parts[0] is None and on_chip(view):
+        _check_leading(view, parts, result.view.shape)
+    return result
+
+
+def _check_leading(view: View, parts: Sequence[Part], shape: tuple[int, ...]) -> None:
+    """Check that a tile with new dimensions before its partitions has a single partition."""
+    partitions = shape[next(n for n, part in enumerate(parts) if part is not None)]
+    if partitions > 1:
+        raise KernelError(
+            "partition-dimension",
+            f"None puts a dimension of 1 before the {partitions} partitions, but the first "
+            f"dimension of a tile is that of its partitions; shape is {view.shape}",
+            help="leave None out, and write out[0] on the other side, whose dimension of 1 is too "
+            "many",
+        )
 
 
 def is_several(key: Any) -> bool:

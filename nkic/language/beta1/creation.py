@@ -13,7 +13,7 @@ from typing import Any
 
 from nkic.base.device import KernelError
 from nkic.language import creation
-from nkic.language.beta1.emit import binders, emit, new, operand, result, state
+from nkic.language.beta1.emit import binders, fill_lazily, new, operand, result
 from nkic.language.beta1.extents import ALL, extent_of
 from nkic.language.beta1.moving import copy, tile
 from nkic.language.beta1.tiles import Blocks, Tile
@@ -25,7 +25,6 @@ from nkic.language.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import PSUM_BANK_BYTES, Buffer
-from nkic.program.program import Instruction
 
 # ---- `nki.compiler` of Beta 1: placement of tiles by the kernel ---------------------------------
 # Source: nki.compiler.sbuf, nki.compiler.psum and the direct allocation guide, SDK 2.21 to 2.26.
@@ -260,29 +259,14 @@ def full(
 
     def fill(tensor: Tile) -> Tile:
         if tensor._access.tensor.buffer is Buffer.PSUM:
-            return _fill_lazily(tensor, fill_value)
+            fill_lazily(tensor, fill_value)
+            return tensor
         if not tensor._access.tensor.on_chip:
             active().library("_fill")(operand(tensor), fill_value)
             return tensor
         return result("memset", tensor, value=fill_value)
 
     return _make(shape, dtype, buffer, name, fill)
-
-
-def _fill_lazily(tensor: Tile, value: Any) -> Tile:
-    """Fill a tile on its first use, unless that is a matmul that accumulates onto zeros."""
-
-    def fill() -> None:
-        emit("memset", tensor, value=value)
-        last = active().body[-1]
-        assert isinstance(last, Instruction)
-        state().zero_fills.add(last.number)
-
-    if value:
-        fill()
-    else:
-        state().zeros[tensor._access.tensor.number] = fill
-    return tensor
 
 
 def zeros(

@@ -109,7 +109,7 @@ class State:
     """Beta 1's state of one trace. Keys and sets of ints are tensor numbers unless noted."""
 
     zeros: dict[int, Callable[[], None]] = field(default_factory=dict)
-    """Untouched tiles in PSUM made by `nl.zeros`, with the functions that fill them."""
+    """Tiles in PSUM that were set to zero and not used since, with the functions that fill them."""
     redirects: dict[Tensor, Redirect] = field(default_factory=dict)
     """Redirected instructions by the tensor that each would have written."""
     splices: list[Splice] = field(default_factory=list)
@@ -125,13 +125,11 @@ class State:
     accumulations: set[int] = field(default_factory=set)
     """Numbers of matmuls that accumulate into PSUM, and of instructions of loop_reduce."""
     zero_fills: set[int] = field(default_factory=set)
-    """Numbers of instructions that fill zeros lazily, wherever in a loop."""
+    """Numbers of instructions in a loop that fill zeros of before it."""
     checked_loops: set[Any] = field(default_factory=set)
     """Locations of loops whose iterations have been compared."""
-    overwritten: set[int] = field(default_factory=set)
-    """Tensors in PSUM written by an instruction other than a matmul."""
-    vector_sums: set[int] = field(default_factory=set)
-    """Tensors in PSUM into which the vector engine accumulates matmuls."""
+    foreign: dict[int, dict[Any, View]] = field(default_factory=dict)
+    """Parts of tensors in PSUM, by shape and place, that instructions other than matmuls wrote."""
     accumulated: dict[int, list[View]] = field(default_factory=dict)
     """Parts of zero tiles in PSUM into which matmuls, and nothing else, have accumulated."""
     writes: dict[int, list[View]] = field(default_factory=dict)
@@ -199,11 +197,9 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
         arguments.setdefault("operand0", None)  # for operators with one input
     if dst is not None:
         arguments = {"dst": operand(dst), **arguments}
-        if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
-            state().overwritten.add(dst._access.tensor.number)
     for value in written:
         if isinstance(value, NkiTensor):
-            count_write(value._access)
+            count_write(value._access, row == "nc_matmul")
     form = (0, tuple(arguments))
     instruction: NkiInstruction = binders()[row].called(form)(list(arguments.values()))
     return instruction
@@ -215,10 +211,35 @@ def _further_outputs(row: str) -> tuple[str, ...]:
     return tuple(o.name for o in ROWS[row].operands if o.access.writes and o.name != "dst")
 
 
-def count_write(view: View) -> None:
+def count_write(view: View, is_product: bool = False) -> None:
     number = view.tensor.number
     state().writes.setdefault(number, []).append(view)
     state().accumulated.pop(number, None)
+    if view.tensor.buffer is Buffer.PSUM:
+        foreign = state().foreign.setdefault(number, {})
+        if covers(view):
+            foreign.clear()
+        if not is_product:
+            foreign[view[1:]] = view
+
+
+def fill_lazily(tile: Tile, value: Any) -> None:
+    """Fill a whole tile in PSUM on its first use, unless that is a matmul that adds to zeros."""
+    depth = len(state().loops)
+
+    def fill() -> None:
+        emit("memset", tile, value=value)
+        last = active().body[-1]
+        assert isinstance(last, Instruction)
+        if len(state().loops) > depth:
+            state().zero_fills.add(last.number)
+
+    if value:
+        fill()
+        return
+    restore(tile._access.tensor)
+    count_write(tile._access)
+    state().zeros[tile._access.tensor.number] = fill
 
 
 def _stamp(number: int) -> int:
@@ -362,12 +383,17 @@ def _drop_fill(view: View) -> bool:
 
 
 def _write_to(view: View, producer: Producer, item: Instruction) -> None:
-    """Let the recorded instruction write a view instead of its tile."""
-    operands = list(item.operands)
+    """Let the recorded instruction write a view instead of its tile. An assignment overwrites: left
+    open, a matmul would add to what another one wrote there.
+    """
+    operands, attributes = list(item.operands), list(item.attributes)
     operands[producer.operand] = _at_least_2d(view)
-    producer.body[producer.position] = item._replace(operands=tuple(operands))
+    if item.row.accumulates:
+        attributes[item.row.attribute_index[item.row.accumulates]] = False
+    item = item._replace(operands=tuple(operands), attributes=tuple(attributes))
+    producer.body[producer.position] = item
     active().written.add(view.tensor.number)
-    count_write(view)
+    count_write(view, item.row.name == "nc_matmul")
 
 
 # ---- results that are used after their instruction was redirected --------------------------------

@@ -146,7 +146,7 @@ def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
 
 def expanded(tile: Tile, shape: Shape, region: Extent = ALL) -> Tile:
     """Broadcast a tile to a shape and return the part that an instruction works on."""
-    check_inside(tile, _of_repeated(tile.shape, shape, region))
+    check_inside(tile, repeated_part(tile.shape, shape, region))
     view = broadcast(tile._access, shape) or shaped_like(tile._access, shape)
     if view is None:
         raise KernelError(
@@ -157,7 +157,7 @@ def expanded(tile: Tile, shape: Shape, region: Extent = ALL) -> Tile:
     return Tile(cut(view, region))
 
 
-def _of_repeated(shape: Shape, whole: Shape, region: Extent) -> Extent:
+def repeated_part(shape: Shape, whole: Shape, region: Extent) -> Extent:
     """Return the part of a tile that is read if its broadcast is then restricted to `region`."""
     if region.box is None or len(shape) != len(whole):
         return region

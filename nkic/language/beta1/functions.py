@@ -33,12 +33,16 @@ from nkic.language.beta1.emit import (
 from nkic.language.beta1.extents import (
     ALL,
     Extent,
+    axes_of,
     check_inside,
     cut,
     expanded,
+    extent,
     extent_of,
     part_inside,
     predicate,
+    repeated_part,
+    startable,
 )
 from nkic.language.beta1.moving import (
     Number,
@@ -120,11 +124,10 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         return False
     number_ = destination.tensor.number
     is_first = number_ not in active().written and number_ not in state().zeros
-    if number_ in state().vector_sums or (producer.remaining is not None and not is_first):
-        state().vector_sums.add(number_)
+    part = producer.part_of(destination)
+    if _is_foreign(part) or (producer.remaining is not None and not is_first):
         _add_on_vector(Tile(destination), source, Extent(producer.part, producer.remaining))
         return True
-    part = producer.part_of(destination)
     accumulate = _prepare_sum(item, producer, part)
     # The matmul, recorded last, writes a part of the tile in PSUM instead.
     operands, attributes = list(item.operands), list(item.attributes)
@@ -138,6 +141,21 @@ def _accumulated(target: Tile, source: Tile) -> bool:
     producer = producer._replace(position=len(producer.body) - 1)
     note_redirect(source, destination, producer, item, accumulates=True)
     return True
+
+
+def _is_foreign(part: View) -> bool:
+    """Return whether an instruction other than a matmul wrote, or will write, some of `part`.
+
+    A matmul accumulates only onto what matmuls wrote; zeros that it would overwrite do not count,
+    unless it would overwrite some and add to others.
+    """
+    number = part.tensor.number
+    if number in state().zeros:
+        return False
+    if number in state().accumulated:
+        earlier = [view for view in state().accumulated[number] if overlap(view, part)]
+        return bool(earlier) and not any(view == part or covers(view) for view in earlier)
+    return any(overlap(part, view) for view in state().foreign.get(number, {}).values())
 
 
 def _destination_of_sum(view: View, source: Tile) -> View | None:
@@ -158,7 +176,7 @@ def _prepare_sum(item: Instruction, producer: Producer, part: View) -> bool | No
     """
     number_ = part.tensor.number
     fill = state().zeros.pop(number_, None)
-    accumulate: bool | None = True if number_ in state().overwritten else None
+    accumulate: bool | None = None
     if fill is not None and covers(part):
         accumulate = False
     elif fill is not None:
@@ -167,7 +185,7 @@ def _prepare_sum(item: Instruction, producer: Producer, part: View) -> bool | No
         active().reappend(item)
         state().accumulated[number_] = []
     covered = state().accumulated.get(number_)
-    count_write(part)
+    count_write(part, True)
     if covered is not None:  # the first product in each place overwrites its zeros
         accumulate = any(overlap(earlier, part) for earlier in covered)
         state().accumulated[number_] = [*covered, part]
@@ -175,10 +193,8 @@ def _prepare_sum(item: Instruction, producer: Producer, part: View) -> bool | No
 
 
 def _add_on_vector(target: Tile, source: Tile, region: Extent) -> None:
-    """`psum += matmul` on the vector engine, for tiles that a masked sum was added to.
-
-    Masked elements keep their value. All later sums are added in this way, too, because a matmul
-    may accumulate only onto data that matmuls wrote.
+    """`psum += matmul` on the vector engine, onto what no matmul wrote; masked elements keep their
+    value.
     """
     destination, part = part_inside(target, region), part_inside(source, region)
     total = destination if region.remaining is None else new(destination.shape, target.dtype)
@@ -323,7 +339,17 @@ def _divide(x: Any, y: Any, dtype: DType, mask: Any) -> Tile:
     """Multiply x by the reciprocal of y: no engine divides."""
     if not isinstance(y, NkiTensor):
         return _with_number("multiply", tile(x), 1.0 / y, dtype, mask, False)
-    inverse = unary("reciprocal", tile(y), dtypes.FLOAT32, mask)
+    divisor, others = tile(y), [tile(x)] if isinstance(x, NkiTensor) else []
+    shape = common_shape(others[0].shape, divisor.shape) if others else divisor.shape
+    if divisor.shape == shape:
+        inverse = unary("reciprocal", divisor, dtypes.FLOAT32, mask)
+    else:  # the mask is one of the quotient, and may speak of dimensions that the divisor repeats
+        region = startable(extent(mask, shape, axes_of(shape, *others, divisor)), shape)
+        part = repeated_part(divisor.shape, shape, region)._replace(remaining=None)
+        part = part if len(divisor.shape) == len(shape) else ALL
+        inverse, _ = output_for(divisor.shape, dtypes.FLOAT32, not region.empty, divisor)
+        if not region.empty:
+            record("reciprocal", inverse, part, data=part_inside(divisor, part))
     return binary("multiply", x, inverse, dtype, mask)  # type: ignore[no-any-return]
 
 

@@ -15,7 +15,9 @@ from nkic.language.beta1.emit import (
     RowBroadcast,
     can_start,
     count_write,
+    covers,
     emit,
+    fill_lazily,
     hide,
     is_hidden,
     new,
@@ -355,6 +357,8 @@ def _fill(target: Tile, value: Number) -> None:
     check_inside(target, ALL)
     if target._access.tensor.on_chip and not can_start(target._access):
         emit("dma_copy", target, src=full(target.shape, value, target.dtype))
+    elif target._access.tensor.buffer is Buffer.PSUM and covers(target._access):
+        fill_lazily(target, value)
     elif target._access.tensor.on_chip:
         emit("memset", target, value=value)
     else:

@@ -283,6 +283,7 @@ _OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
     cst.Multiply: "multiply",
     cst.Divide: "divide",
     cst.Modulo: "mod",
+    cst.Power: "power",
 }
 
 

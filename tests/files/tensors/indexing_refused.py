@@ -20,7 +20,8 @@ def kernel(h):
     t[..., ...]  # error[bad-index]: at most one `...`
     t[:, 1.0]  # error[bad-index]: indexed by 1.0
     t[:, True]  # error[bad-index]: indexed by True
-    t[:, None]  # error[bad-index]: indexed by None
+    t[:, None]  # error[bad-index]: None in an index does not add a dimension
+    t[:, range(4)]  # error[bad-index]: indexed by range(0, 4)
     t[:, t]  # error[bad-index]: dimension 1 cannot be indexed by NkiTensor(t: float32[64, 16, 32]
     t[:, nl.ds(10, 7)]  # error[index-out-of-bounds]: slice 10:17
     t[reg]  # error[partition-dimension]: chosen at run time

@@ -20,7 +20,7 @@ def scaled(t):
 
 @nki.jit
 def kernel(a, b, n, m):
-    out = nl.ndarray((15, 128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+    out = nl.ndarray((16, 128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
     x = nl.load(a)
     y = nl.load(b)
     narrow = nl.ndarray((128, 512), dtype=nl.float8_e4m3, buffer=nl.sbuf)
@@ -47,4 +47,5 @@ def kernel(a, b, n, m):
     nl.store(out[12], value=scaled(nl.copy(x, dtype=nl.float32)))
     nl.store(out[13], value=nl.mod(x, 2.0, dtype=nl.float32))
     nl.store(out[14], value=nl.copy(x > 0.5, dtype=nl.bfloat16))
+    nl.store(out[15], value=nl.power(y, 2.0, dtype=nl.float32))
     return out

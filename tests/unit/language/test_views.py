@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from nkic.base.source import NOWHERE, CallChain
@@ -68,6 +71,29 @@ def test_strides_and_offsets_of_the_guide() -> None:
     view = indexing.slice_dim(whole, 1, 8, 24)
     assert (views.pattern(view), view.offset) == ([[64, 128], [1, 16]], 8)
     assert indexing.access_pattern(whole, [[64, 128], [1, 16]], 8) == view
+
+
+@pytest.mark.parametrize("buffer", [SBUF, HBM])
+@pytest.mark.parametrize(
+    "key",
+    [
+        KEY[:, None],
+        KEY[..., None],
+        KEY[0:2, None, ..., None, 0:3],
+        KEY[1:3, ..., None, 1, :],
+        KEY[:, 2, None, None, ::2],
+    ],
+)
+def test_the_reshape_that_is_advised_for_none_gives_the_shape_of_numpy(
+    buffer: Buffer, key: tuple[Any, ...]
+) -> None:
+    view = make((4, 6, 8), buffer)
+    with pytest.raises(ViewError) as caught:
+        indexing.index(view, key)
+    (advised,) = re.findall(r"`.reshape\((\(.*\))\)`", caught.value.help)
+    rest = indexing.index(view, tuple(item for item in key if item is not None))
+    shape = np.empty((4, 6, 8))[key].shape
+    assert views.reshape(rest, ast.literal_eval(advised)).shape == shape
 
 
 @pytest.mark.parametrize(
