@@ -27,7 +27,7 @@ BUDGET = {
     "interpret": (16_171, 45),
     "language": (14_408, 44),
     "specialise": (4_417, 12),
-    "compiler": (9_310, 22),
+    "compiler": (9_319, 22),
     "prove": (2_875, 8),
     "artifact": (5_461, 16),
     "simulate": (17_244, 44),
