@@ -27,7 +27,7 @@ BUDGET = {
     "interpret": (16_153, 45),
     "language": (14_454, 44),
     "specialise": (4_376, 12),
-    "compiler": (9_310, 22),
+    "compiler": (9_319, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
     "simulate": (17_234, 44),

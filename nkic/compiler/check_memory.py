@@ -455,9 +455,9 @@ def is_exact(pattern: AccessPattern, area: Box) -> bool:
 # which nothing has read is reported wherever it occurs: it was meant to accumulate.
 #
 # Constants are not reported: kernels clear tiles that later instructions mostly fill. Nor are
-# instructions of which anything else is used: a second result, or registers of the engine. Shared
-# HBM is not looked at, where an output may have been meant (NKI0254), and of several cores only
-# memory on chip, since the others may read what is in HBM.
+# instructions of which anything else is used: a second result, or registers of the engine. What is
+# in arguments and in shared HBM at the end may be meant (NKI0254), and of several cores only memory
+# on chip is looked at, since the others may read what is in HBM.
 
 Write = tuple[Instruction, AccessPattern]
 
@@ -469,6 +469,7 @@ def find_unread(lowered: Program, report: Reporter) -> None:
     for body in lowered.cores:
         finder = _UnreadFinder(lowered, body)
         finder.follow(body)
+        finder.end()
         for matmul, before, dst in finder.lost.values():
             report.warning(
                 "sum-overwritten",
@@ -525,12 +526,15 @@ class _UnreadFinder:
         self.lost: dict[int, tuple[Instruction, Instruction, AccessPattern]] = {}
         self.pending: dict[int, tuple[Write, ...]] = {}  # by cell: writes that nothing has read
         known = {p.tensor.number for p in (*lowered.inputs, *lowered.outputs)}
+        self.remains = {  # what is in it at the end may be meant
+            tensor.number
+            for tensor in self.accesses.first
+            if tensor.number in known or tensor.buffer is Buffer.SHARED_HBM
+        }
         self.skipped = {
             tensor.number
             for tensor in self.accesses.first
-            if tensor.number in known
-            or tensor.buffer is Buffer.SHARED_HBM
-            or (len(lowered.cores) > 1 and not tensor.on_chip)
+            if (len(lowered.cores) > 1 and not tensor.on_chip)
             or len(self.accesses.cut.get(tensor.number, ())) > MAX_CELLS // 2
         }
         # The cells of the patterns that are followed, by identity.
@@ -541,6 +545,11 @@ class _UnreadFinder:
             if tensor.number not in self.skipped
             for pattern in parts.get(tensor, (first,))
         }
+
+    def end(self) -> None:
+        """Let the caller read what remains."""
+        for writes in self.pending.values():
+            self.used.update(w.number for w, p in writes if p.tensor.number in self.remains)
 
     def follow(self, body: Body) -> None:
         """Follow a body in program order, and each device loop twice: iterations follow another."""

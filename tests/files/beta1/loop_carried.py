@@ -21,11 +21,11 @@ def kernel(a, w):
         greatest[...] = nl.maximum(greatest, tile)
         scratch[...] = nl.exp(tile)
         scratch[0:128, 0:32] = nl.copy(tile[0:128, 0:32])
-        nl.store(out[i], scratch)
+        nl.store(out[i], scratch)  # warning[result-not-read]: `out`, which dma_copy overwrites
     nl.store(rest[0], nl.add(total, greatest))
     last = nl.zeros((128, 64), dtype=nl.float32)
     for i in nl.affine_range(4):  # warning[loop-carried]: this affine_range reads `last`
-        nl.store(rest[1], last)
+        nl.store(rest[1], last)  # warning[result-not-read]: `rest`, which dma_copy overwrites
         last[...] = nl.load(a[i])
     for i in nl.affine_range(4):  # warning[loop-carried]: this affine_range reads `total`
         total += nl.load(a[i])

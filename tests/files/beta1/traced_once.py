@@ -10,7 +10,7 @@ def kernel(a):
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     at = 0
     for i in nl.affine_range(2):  # warning[traced-once]: `at` is a number that the body
-        nl.store(out[i], nl.load(a[i]) + at)
+        nl.store(out[i], nl.load(a[i]) + at)  # warning[result-not-read]: `out`, which dma_copy overwrites
         at += 1
     for i in nl.static_range(2):
         at += 1
@@ -19,10 +19,10 @@ def kernel(a):
         end = at + 64
         for j in range(2):
             start = end - at
-            nl.store(out[i, :, 0:start], nl.load(a[i, :, 0:start]))
+            nl.store(out[i, :, 0:start], nl.load(a[i, :, 0:start]))  # warning[result-not-read]: `out`, which dma_copy overwrites
     for i in nl.sequential_range(2):  # warning[traced-once]: `at` is a number that the body
         if at:
-            nl.store(out[i], nl.load(a[i]))
+            nl.store(out[i], nl.load(a[i]))  # warning[result-not-read]: `out`, which dma_copy overwrites
             end = at
         at = 1
     for i in nl.sequential_range(2):  # warning[traced-once]: `end` is a number that the body

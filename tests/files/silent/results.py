@@ -54,4 +54,14 @@ def kernel(a):
     s = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.hbm)
     # warning@+1[NKI0531]: dma_copy writes `s`, which nothing reads
     nisa.dma_copy(dst=s, src=w)
-    return out
+    # A store that another one overwrites; one in part, and one after a read.
+    again = nl.ndarray((3, 128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+    # warning@+1[NKI0531]: dma_copy writes `again`, which dma_copy overwrites before
+    nisa.dma_copy(dst=again[0], src=w)
+    nisa.dma_copy(dst=again[0], src=t)
+    nisa.dma_copy(dst=again[1], src=w)
+    nisa.dma_copy(dst=again[1, :, 0:32], src=t[:, 0:32])
+    nisa.dma_copy(dst=again[2], src=w)
+    nisa.dma_copy(dst=t, src=again[2])
+    nisa.dma_copy(dst=again[2], src=t)
+    return out, again
