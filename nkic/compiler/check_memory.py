@@ -477,7 +477,7 @@ def find_unread(lowered: Program, report: Reporter) -> None:
                 "read",
                 matmul.at,
                 labels=[Label(before.at.primary, f"{before.row.name} writes it here")],
-                help="pass accumulate=True to add to it, or read the sum first",
+                help="pass accumulate=True (Beta 1: write +=) to add to it, or read the sum first",
             )
         for instruction in instructions(body):
             if instruction.number not in finder.used and (found := finder.unread(instruction)):
