@@ -24,6 +24,7 @@ $(STAMP): pyproject.toml
 	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nkic needs Python 3.11 or newer: make PYTHON=...")'
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PY) -m compileall -q -j 0 nkic grammar  # as pip does for what is not editable
 	@touch $(STAMP)
 
 check: lint types test  ## everything that must pass before a commit

@@ -388,6 +388,7 @@ def test_a_choice_may_equal_what_it_was_chosen_from(name: str) -> None:
     one, other = (f"out = {body.format(', dtype=nl.float32')}" for body in TIES[name])
     for seed in range(10):
         assert answer(one, other, ONE, ONE, seed).verdict != "equal", seed
+    for seed in range(3):  # what is equal is searched for its limits too, which takes longer
         assert answer(one, one, ONE, ONE, seed).bits > 0
 
 
