@@ -310,7 +310,7 @@ def test_the_environment_decides_nothing(task: Task, folder: Path) -> None:
         "NKI_PRECISE_FP": "0",
     }
     assert set(loud) <= set(DECIDING)
-    for environment in ({}, loud):
+    for environment in ({}, loud, {"NKI_PRECISE_FP": "neither"}):
         ended = subprocess.run(
             [*words, "--jsonl", "-", "-q"],
             cwd=folder,
