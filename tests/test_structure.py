@@ -104,6 +104,7 @@ ON_DEMAND = {
 BY_NAME = {
     "__init__.py": "the public functions, when they are first asked for",
     "api/arrays.py": "ml_dtypes",
+    "base/diagnostics.py": "packages that a wish needs, to tell a broken one",
     "cli/__init__.py": "one of the two commands",
     "cli/common/main.py": "what few runs need",
     "machine/dtypes.py": "ml_dtypes, NumPy",

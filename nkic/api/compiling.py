@@ -26,13 +26,13 @@ from nkic.api.loading import LiveLoader
 from nkic.api.options import ByName, Compiling, Count, FilePath, Values, is_path
 from nkic.base.cache import Probes, here, stamp
 from nkic.base.diagnostics import NkicError
-from nkic.base.files import confined, is_file
+from nkic.base.files import confined, is_file, is_folder
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.compiler.loader import Loader, home_of
-from nkic.compiler.pipeline import PRINTED
+from nkic.compiler.pipeline import PRINTED, SCHEDULED
 from nkic.compiler.request import block_of, request_for, request_options
 from nkic.language.enums import Operator
 from nkic.language.hosted import plain
@@ -350,7 +350,13 @@ def _of_source(
     told = consts or include or modules or request_options != request_options_of({})
     if told and path.endswith(PRINTED):
         text_of = "a printed program already has its kernel, target and arguments"
-        refuse(f"`{path}`: {text_of}", "leave out all but optimise, limits and machine")
+        refuse(f"`{path}`: {text_of}", "leave out what describes the kernel")
+    how = (settings.level, settings.serial, settings.spill, settings.machine)
+    if path.endswith(SCHEDULED) and how != (DEFAULT.level, DEFAULT.serial, DEFAULT.spill, None):
+        refuse(
+            f"`{path}`: a printed schedule is not scheduled again",
+            "leave out optimise, serial, spill and machine",
+        )
     named = {name: os.fspath(file) for name, file in modules.items()}
     loader = Loader.beside(path, [os.fspath(each) for each in include], named)
     with raising(CompileError, loader.source, loader.relocated):
@@ -377,6 +383,9 @@ def of_live(
     arrays = arrays or Names()
     function = functions.kernel(kernel)
     if not functions.is_native(evaluate, function):
+        for folder in [os.fspath(each) for each in include]:
+            if not folder or not is_folder(folder):
+                refuse(f"include: there is no folder `{folder}`", "pass the paths of folders")
         loader = LiveLoader([Path(folder) for folder in include])
         return _of_function(function, request_options, consts, settings, arrays, loader)
     for name, text in {

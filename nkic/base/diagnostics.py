@@ -14,12 +14,14 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, NoReturn
 
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
+from nkic.base.text import clean
 
 
 class Level(Enum):
@@ -299,14 +301,19 @@ def bad_argument(message: str, help: str = "") -> UsageFailed:
 
 
 def need(what: str, *packages: str, instead: str = "") -> None:
-    """Raise `UsageFailed` if a package is missing: `what` says what needs it, `instead` another
-    way than to install it.
+    """Raise `UsageFailed` if a package is missing or broken: `what` says what needs it, `instead`
+    another way than to install it.
     """
     for package in packages:
-        if find_spec(package) is None:
-            text = f"{what} {package}, which is not installed"
-            help = f"python -m pip install {' '.join(packages)}{instead}"
-            raise UsageFailed([make("bad-usage", text, help=help)])
+        problem = "is not installed"
+        if find_spec(package) is not None:
+            try:
+                import_module(package)
+                continue
+            except ImportError as error:
+                problem = f"cannot be imported: {clean(str(error))}"
+        help = f"python -m pip install {' '.join(packages)}{instead}"
+        raise UsageFailed([make("bad-usage", f"{what} {package}, which {problem}", help=help)])
 
 
 def refusal(

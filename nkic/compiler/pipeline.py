@@ -298,6 +298,7 @@ SCHEDULE = ".sched"  # the suffix of a printed schedule
 ASSEMBLY = ".asm"  # the suffix of printed records
 IR = ".ir"
 PRINTED = (IR, SCHEDULE, ASSEMBLY)  # the suffixes of programs in the text form
+SCHEDULED = (SCHEDULE, ASSEMBLY)  # those that are not scheduled again
 LAST_CHECK = "schedule-audit"  # no later stage finds errors in a kernel
 
 

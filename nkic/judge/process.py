@@ -32,7 +32,7 @@ from nkic.base.render import text
 from nkic.base.source import SourceFile
 from nkic.base.text import clean
 from nkic.base.worker import FORKED, answer_requests, started
-from nkic.compiler.pipeline import PRINTED
+from nkic.compiler.pipeline import PRINTED, SCHEDULED
 from nkic.judge.task import Case, Task
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DTYPES
@@ -61,11 +61,13 @@ def compile_request(
         types = {name: str(kind) for name, kind in case.inputs.items()}
         options = {"inputs": types, "consts": dict(case.consts), "name": kernel}
         options |= {"grid": case.grid, "lnc": case.lnc, "target": task.target, "nki": task.nki}
+    if task.optimise is not None and not path.endswith(SCHEDULED):
+        options["optimise"] = task.optimise
     return {
         "case": case.name,
         "path": clean(Path(path).name).replace("\\", "_"),  # a file's name may be any bytes
         "text": text,
-        "options": options | ({} if task.optimise is None else {"optimise": task.optimise}),
+        "options": options,
     }
 
 

@@ -276,9 +276,10 @@ def find_dtype(name: str, origin: str) -> DType:
 def _shape(fields: list[str], text: str, origin: str) -> tuple[int, ...]:
     numbers = [field.strip() for field in fields]
     if not all(re.fullmatch("[0-9]+", number) for number in numbers):
+        none = "a tensor in HBM has at least one dimension; write float16[1] for a single element"
         raise bad_argument(
             f"{origin}: the sizes in `{text}` are not all whole numbers",
-            "a tensor in HBM has at least one dimension; write float16[1] for a single element",
+            "separate them by commas, as in float16[128,512]" if any(numbers) else none,
         )
     if len(numbers) > MAX_RANK:
         raise bad_argument(f"{origin}: {len(numbers)} dimensions; at most {MAX_RANK}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -202,6 +203,7 @@ def _suffix(operand: AccessPattern | View) -> str:
 # ---- The parser, for tools that start at a later stage ------------------------------------------
 
 _PLACE = re.compile(r"(.*):(\d+):(\d+)-(\d+):(\d+)")
+_HEAD = re.compile(r"program (\S+) on (\w+)")
 _TENSOR = re.compile(r"%(\d+) (.*): (\w+)\[([\d, ]*)\] (\w+)(.*)")
 _INSTRUCTION = re.compile(r"#(\d+) (\w+) (\w+)\(")
 _EXTRAS = {n: n for n in ("fixed", "scope", "at", "name", "after", "pinned", "iteration")}
@@ -214,15 +216,24 @@ MAX_CORES = 2
 
 
 def read_program(text: str) -> Program:
+    """Return a printed program. Raises `Misread` for any other text."""
     reader = _Reader(text)
-    program = reader.program()
-    if reader.peek():
-        raise Misread(f"line {reader.at + 1} does not belong there: {clean(reader.peek()[:40])}")
+    with reader.reading():
+        program = reader.program()
+        if reader.peek():
+            line = reader.take()
+            raise Misread(f"it does not belong there: {clean(line[:40])}")
+    _check(program)
     return program
 
 
 def read_schedule(text: str) -> Schedule:
-    return _Reader(text).schedule()
+    """Return a printed schedule. Raises `Misread` for any other text."""
+    reader = _Reader(text)
+    with reader.reading():
+        schedule = reader.schedule()
+    _check(schedule.program)
+    return schedule
 
 
 def _chain(text: str) -> CallChain:
@@ -230,7 +241,7 @@ def _chain(text: str) -> CallChain:
     for frame in reversed(text.split(" < ")):
         match = _PLACE.fullmatch(frame)
         if match is None:
-            raise Misread(f"not a place: {frame}")
+            raise Misread(f"not a place: {clean(frame[:40])}")
         path, *numbers = match.groups()
         chain = CallChain(Span(_of_word(path), *map(_integer, numbers)), chain)
     if chain is None:
@@ -245,6 +256,22 @@ class _Reader:
         self.tensors: dict[int, Tensor] = {}
         self.addresses: dict[int, Address] = {}
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Say at which line a text is not what it should be."""
+        try:
+            yield
+        except Misread as error:
+            at = "" if str(error).startswith("line ") else f"line {max(1, self.at)}: "
+            raise Misread(f"{at}{error}") from error
+        except (ValueError, LookupError, TypeError, SyntaxError) as error:
+            line = self.lines[self.at - 1] if 0 < self.at <= len(self.lines) else ""
+            told = "not understood"
+            if isinstance(error, KeyError):
+                told = f"there is no `{clean(str(error.args[0])[:40])}`"
+            told = f"{told}: {clean(line.strip()[:40])}" if line else "the text ends there"
+            raise Misread(f"line {max(1, self.at)}: {told}") from error
+
     def peek(self) -> str:
         return self.lines[self.at].strip() if self.at < len(self.lines) else ""
 
@@ -254,7 +281,9 @@ class _Reader:
         return line
 
     def program(self) -> Program:
-        _, name, _, target = self.take().split(" ")
+        name, target = self.matched(_HEAD, "`program NAME on TARGET`").groups()
+        if target not in TARGETS:
+            raise Misread(f"there is no target `{target}`; known are {', '.join(TARGETS)}")
         notes, arguments = self.entries("note"), self.entries("argument")
         while self.peek().startswith("%"):
             self.tensor(self.take())
@@ -268,7 +297,7 @@ class _Reader:
         while self.peek() == "core":
             self.take()
             cores.append(self.body())
-        program = Program(
+        return Program(
             _of_word(name),
             TARGETS[target],
             tuple(self.tensors.values()),
@@ -280,8 +309,6 @@ class _Reader:
             arguments=arguments,
             notes=notes,
         )
-        _check(program)
-        return program
 
     def end(self) -> None:
         if self.take() != "end":
@@ -309,7 +336,7 @@ class _Reader:
         line = self.take()
         match = form.fullmatch(line)
         if match is None:
-            raise Misread(f"line {self.at}: not {noun}: {line}")
+            raise Misread(f"line {self.at}: not {noun}: {clean(line[:40])}")
         return match
 
     def stream(

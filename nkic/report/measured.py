@@ -207,7 +207,7 @@ def read(path: str) -> Iterator[Mapping[str, Any]]:
 def parsed(data: bytes, path: str) -> Any:
     """Return the JSON of a profile. Raises `UsageFailed`."""
     try:
-        return json.loads(data.decode("utf-8", "replace"))
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise bad_value(f"{clean(path)}: no JSON: {error}") from error
 

@@ -352,8 +352,8 @@ def _number(text: str) -> float | None:
 
 def _raw(text: str, where: str) -> RawFile:
     type, _, path = text.partition("=@")
-    dtype, shape = array_type(type, where)
-    if shape is None or not path:
+    dtype, shape = array_type(type, where) if type.strip() else (None, None)
+    if dtype is None or shape is None or not path:
         _refuse(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
     return RawFile(path, dtype, shape)
 

@@ -48,6 +48,13 @@ def test_a_printed_program_gives_the_file_of_its_kernel(form: str, tmp_path: Pat
     assert made.data == own.data and made.returned == own.returned
     with pytest.raises(nkic.CompileError, match="already has its kernel, target and arguments"):
         nkic.compile(path, inputs={"x": X})
+    if form == "ir":
+        assert nkic.compile(path, optimise=0).executable.meta["level"] == "0"
+    else:
+        options: list[dict[str, Any]] = [{"optimise": 0}, {"serial": True}, {"spill": True}]
+        for option in [*options, {"machine": {"contention": "all"}}]:
+            with pytest.raises(nkic.CompileError, match="is not scheduled again"):
+                nkic.compile(path, **option)
 
 
 def test_a_text_and_a_function() -> None:

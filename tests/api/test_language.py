@@ -161,6 +161,9 @@ def test_a_function_names_data_only_beside_its_file_even_if_an_artifact_is_cache
     called = api.call(kernel, (table,), evaluate="closed", include=folders, cache_dir=cache)
     np.testing.assert_array_equal(called.values, np.ones((1, 8)))
     api.compile(kernel, consts={"path": table}, evaluate="closed", include=folders)
+    for none in (str(tmp_path / "none"), table, ""):
+        with pytest.raises(api.CompileError, match=f"include: there is no folder `{none}`"):
+            api.call(kernel, (table,), evaluate="closed", include=[none])
 
 
 def _loaded(folder: Path) -> Any:

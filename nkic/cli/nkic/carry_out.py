@@ -43,7 +43,7 @@ from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.compiler.forms import FORMS
 from nkic.compiler.loader import MAX_BYTES, Loader
-from nkic.compiler.pipeline import ASSEMBLY, IR, PRINTED, SCHEDULE
+from nkic.compiler.pipeline import IR, PRINTED, SCHEDULED
 from nkic.compiler.request import find_profile, parse_options, request_for
 from nkic.machine.targets import load_machine
 from nkic.report.resources import resources
@@ -400,7 +400,7 @@ def _refuse_for(source: str, line: CommandLine, given: Given) -> None:
         why = "a printed program already has its kernel, target and arguments"
         about = ["print"] if line.print == KERNELS else []
         refuse(given, source, [*about, "migrate", *_about("source")], why)
-    if source.endswith((SCHEDULE, ASSEMBLY)):
+    if source.endswith(SCHEDULED):
         refuse(given, source, _about("schedule"), "a printed schedule is not scheduled again")
 
 

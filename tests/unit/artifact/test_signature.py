@@ -134,3 +134,14 @@ def test_without_the_package_the_line_that_installs_it(monkeypatch: pytest.Monke
         with pytest.raises(UsageFailed) as failed:
             use()
         assert "pip install cryptography" in failed.value.diagnostics[0].help
+
+
+def test_a_broken_package_is_told_from_a_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cryptography.py").write_text("raise ImportError('libssl is broken')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [n for n in sys.modules if n.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(UsageFailed, match="cannot be imported: libssl is broken"):
+        private_key("key.pem")

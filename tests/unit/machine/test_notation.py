@@ -11,6 +11,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.notation import JSON, PYTHON, Misread, Scanner, Style
 from nkic.machine.operands import Register
 from nkic.machine.patterns import Pattern, RunTimeOffset
+from nkic.program.text import read_program
 from tests.programs import program
 
 VALUES: tuple[tuple[Style, str, Any], ...] = (
@@ -89,3 +90,28 @@ def test_an_access_begins_inside_its_tensor(view: str) -> None:
     body = f"core\n  #0 any memset(dst={view}; value=0)"
     with pytest.raises(Misread, match="an access begins before the first byte of %0 t: uint8"):
         program(f"%0 t: uint8[1, 8] sbuf\n{body}")
+
+
+SHORT = "program k on trn2\n%0 t: uint8[1, 8] sbuf @k.py:1:1-1:9"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: not `program NAME on TARGET`: "),
+        ("program k on trn9", "line 1: there is no target `trn9`; known are trn1, trn2, trn3"),
+        (
+            SHORT.replace("uint8", "uint9"),
+            "line 2: there is no `uint9`: %0 t: uint9[1, 8] sbuf @k.py:1:1-1:9",
+        ),
+        (SHORT.replace(" @k", " k"), "line 2: not understood: %0 t: uint8[1, 8] sbuf k.py:1:1-1:9"),
+        (SHORT.replace("@k.py:1:", "@"), "line 2: not a place: 1-1:9"),
+        (f"{SHORT}\ninput x = %1", "line 3: there is no `1`: input x = %1"),
+        (f"{SHORT}\ncore\n  #0 any mem(", "line 4: not understood: #0 any mem("),
+        (f"{SHORT}\ncores", "line 3: it does not belong there: cores"),
+    ],
+)
+def test_what_is_wrong_with_a_program_is_said_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(Misread) as caught:
+        read_program(text)
+    assert str(caught.value) == message

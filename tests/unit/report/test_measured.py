@@ -58,6 +58,15 @@ def test_instructions_are_aligned_by_line_and_engine(trace: Trace, tmp_path: Pat
     assert text(beside(trace, str(path))).splitlines()[1].startswith(f"k.py:{AT} ")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_profile_may_begin_with_a_mark_of_its_encoding(
+    trace: Trace, tmp_path: Path, encoding: str
+) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps({"instruction": ROWS}), encoding)
+    assert found(trace, path)[f"{AT} ACT"].measured_ns == 2600
+
+
 @pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs pyarrow")
 def test_tables_of_the_explorer_say_the_same(trace: Trace, tmp_path: Path) -> None:
     import pyarrow
