@@ -371,7 +371,7 @@ BETWEEN = """
 )
 def test_a_single_element_is_tried_on_both_sides(body: str) -> None:
     """With any numbers: one element alone reveals what orders it otherwise."""
-    for seed in range(25):
+    for seed in range(12):
         assert answer(body, "out = nl.copy(x)", ONE, ONE, seed).verdict != "equal", seed
 
 

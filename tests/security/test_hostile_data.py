@@ -567,11 +567,14 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("buffer", ["shared_hbm", "sbuf"])
-def test_a_tensor_may_have_any_name(buffer: str, name: str, place: Place) -> None:
-    text = BODY.replace(f"buffer=nl.{buffer})", f'buffer=nl.{buffer}, name="{name}")')
-    assert text != BODY
+@pytest.mark.parametrize(("name", "other"), [*zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True)])
+def test_a_tensor_may_have_any_name(name: str, other: str, place: Place) -> None:
+    """Each name is once that of a tensor in HBM, and once that of one in SBUF."""
+    text = BODY
+    for buffer, given_name in (("shared_hbm", name), ("sbuf", other)):
+        before = text
+        text = text.replace(f"buffer=nl.{buffer})", f'buffer=nl.{buffer}, name="{given_name}")')
+        assert text != before
     same_everywhere(place, text, "a")
 
 

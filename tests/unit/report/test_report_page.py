@@ -597,7 +597,7 @@ def test_hostile_names_stay_text(browser: Any, tmp_path: Path) -> None:
 
 
 def test_the_verdict_is_that_of_the_run() -> None:
-    kept = recorded(sample("06_matmul"))
+    kept = recorded(sample("01_tensor_add"))
     found = insight(kept.trace, kept.again)
     text = page_page(found, reported(), {})
     assert asdict(found.verdict)["bound"] in text
