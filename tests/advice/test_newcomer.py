@@ -293,7 +293,7 @@ SCALED = "nisa.tensor_scalar(dst=t, data=t, op0={}, operand0=2.0)"
     ("wrong", "help", "right"),
     [
         ("t = nl.load(w)", "`.reshape((1, n))` makes it a row", f"t = {REPEATED_ROW}"),
-        ("t = nl.load(w[None, :])", "expand_dim(0)", "t = nl.load(w.expand_dim(0))"),
+        ("t = nl.load(w[None, :])", ".reshape((1, 512))", f"t = {ROW_OF_W}"),
         (f"t = {ROW_OF_W}.broadcast(0, 128)", "nl.broadcast_to(t, shape)", f"t = {REPEATED_ROW}"),
         (f"t = {ROW_OF_W}.broadcast_to((128, 512))", "nl.broadcast_to", f"t = {REPEATED_ROW}"),
         ("t = nl.load(w.broadcast_to((128, 512)))", "broadcast(dim, size)", ""),
