@@ -404,11 +404,12 @@ def write_dataset(
 
 
 def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict[str, Any]]:
-    """Return the traces of an evaluation, one for each workload.
+    """Return the traces of an evaluation, one for each workload, of what is known of these alone.
 
     The latency is the simulated time; there is no latency of the reference.
     """
     found = []
+    evaluation = evaluation.shown([workload["uuid"] for workload in suite.workloads])
     for workload in suite.workloads:
         results = [r for r in evaluation.cases if r.case == workload["uuid"]]
         status = _status(evaluation, results)

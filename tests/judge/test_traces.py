@@ -16,7 +16,7 @@ from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.judge import Judge
 from nkic.judge.schemas import read_solution, read_suite
-from tests.judge.test_cheats import CONSTANT, GOOD
+from tests.judge.test_cheats import CONSTANT, GOOD, REFERENCE
 
 DEFINITION: dict[str, Any] = {
     "name": "softmax",
@@ -116,6 +116,26 @@ def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None
     x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
     found = space["run"](OfTorch(x), 2.0)
     assert isinstance(found, OfTorch) and np.allclose(found.array.sum(axis=1), 2.0)
+
+
+def test_a_dataset_tells_nothing_of_hidden_cases(folder: Path) -> None:
+    case = "[[case]]\nname = 'w%d'\ninputs = { x = 'f32[128,%d]' }\n"
+    head = "name = 'softmax'\nfamilies = []\n[reference]\nfunction = 'reference.py:softmax'\n"
+    Path("task.toml").write_text(f"{head}{case % (64, 64)}{case % (96, 96)}hidden = true\n")
+    Path("reference.py").write_text(REFERENCE)
+    Path("secret").write_text("sixteen of bytes")
+    tells = '    assert x.shape[1] == 64, "the width is " + str(x.shape[1])\n    t = '
+    Path("tells.py").write_text(GOOD.replace("    t = ", tells, 1))
+    Path("constant.py").write_text(CONSTANT)
+    words = ["evaluate", "task.toml", "tells.py", "constant.py", "--no-sensitivity"]
+    assert run(command, "nkic", [*words, "--secret", "secret", "--dataset", "d"]) == 1
+    text = Path("d/traces/softmax.jsonl").read_text()
+    told = [trace["evaluation"] for trace in map(json.loads, text.splitlines())]
+    assert "width" not in text and "hidden" not in text and "w96" not in text
+    assert (told[0]["status"], told[0]["log"]) == (
+        *("RUNTIME_ERROR", "it fails, though not on what is shown"),
+    )
+    assert told[1]["status"] == "INCORRECT_NUMERICAL"
 
 
 class OfTorch:
