@@ -47,7 +47,7 @@ def task_schema() -> dict[str, Any]:
         "lnc": _COUNT,
         "seeds": list_of(_COUNT, 1),
         "hidden": _FLAG,
-        "sizes": _map(list_of(_COUNT, 2)),
+        "sizes": _map(list_of({**_COUNT, "minimum": 1}, 2)),
     }
     reference = _closed("[reference]", dict.fromkeys(KEYS["[reference]"], TEXT))
     limits: dict[str, Json] = {
