@@ -237,6 +237,12 @@ class Candidate:
         found = next((functions[name] for name in kernels if name in functions), None)
         return [a.arg for a in (*found.posonlyargs, *found.args)] if found else []
 
+    def wanted(self, kernels: Sequence[str]) -> str | None:
+        """Return the name of the kernel to judge: the first of a task's `kernels` in its text."""
+        names = (self.kernel,) if self.kernel else kernels
+        defined = (name for name in names if f"def {name}(".encode() in self.data)
+        return next(defined, names[0] if names else None)
+
     @property
     def is_compiled(self) -> bool:
         return self.data.startswith(PREFIX)
@@ -487,7 +493,8 @@ class _Trial:
                 answer = self._ask("load", case=case.name, data=candidate.data)
             else:
                 text = candidate.data.decode("utf-8", "replace")
-                request = compile_request(self.task, case, candidate.name, text, self._kernel(text))
+                kernel = candidate.wanted(self.task.kernels)
+                request = compile_request(self.task, case, candidate.name, text, kernel)
                 answer = self._ask("compile", **request)
             warnings += [w for w in answer["warnings"] if w not in warnings]
             artifact = Artifact(answer["data"])
@@ -505,11 +512,6 @@ class _Trial:
         self.longest = max(filter(self.judge.analysable.__contains__, times), key=times.__getitem__)
         self.known["time_ns"] = sum(known) if len(known) == len(estimates) else None
         self.known |= {"compiled": True, "warnings": tuple(warnings)}
-
-    def _kernel(self, text: str) -> str | None:
-        """Return the first of the task's names that the text defines."""
-        names = (self.candidate.kernel,) if self.candidate.kernel else self.task.kernels
-        return next((name for name in names if f"def {name}(" in text), names[0] if names else None)
 
     def _look(self) -> None:
         """Look at the compiled programs, whatever the text says."""
