@@ -43,7 +43,8 @@ def test_time_and_analysis_are_those_of_what_is_shown(judge: Judge) -> None:
     assert alone.shown(["wide"]) is alone and Evaluation.from_record(seen.record()) == seen
     text = json.dumps([seen.json(), whole.shown([]).json()])
     assert "narrow" not in text.replace('narrowest\\"', "") and "hidden" not in text
-    assert not whole.shown([]).verdict and whole.shown([]).time_ns is None
+    none = whole.shown([])
+    assert not (none.verdict or none.families or none.artifacts) and none.time_ns is None
 
 
 def test_no_value_of_a_hidden_seed_is_shown(judge: Judge) -> None:
