@@ -65,12 +65,13 @@ def grade(folder: Path, file: str) -> Grade:
     """Judge a kernel on an exercise. Raises `UsageFailed` for files that cannot be read."""
     task, candidate = read_task(folder / "task.toml"), Candidate.read(file)
     judge = partial(Judge, families=False, sensitivity=False)
-    found = judge(task).evaluate(candidate)
+    whole = judge(task)
+    found = whole.evaluate(candidate)
     flags = [*found.flags]
 
     def right(name: str, most: int, hidden: bool) -> Part:
         wrong = {}
-        for case in (case for case in task.cases if case.hidden is hidden):
+        for case in (case for case in whole.cases if case.hidden is hidden):
             alone = found
             if not found.runnable:  # one case stops all: look at each
                 alone = judge(replace(task, cases=(case,))).evaluate(candidate)
@@ -104,9 +105,9 @@ def _advice(found: Evaluation) -> list[str]:
 def _complaint(found: Evaluation, case: Case) -> str:
     """Return what is wrong with a case, and the compiler's help; empty if it is right."""
     results = [result for result in found.cases if result.case == case.name]
-    if found.runnable or (results and not results[-1].passed):
+    if results and (found.runnable or not results[-1].passed):
         return next((_differs(result) for result in results if not result.passed), "")
-    reason = found.reason or found.status
+    reason = found.reason or "it was not judged"
     helps = [each["help"] for each in found.diagnostics if each["level"] == "error"]
     return "\n".join([reason, *(f"  help: {help}" for help in helps[:1] if help)])
 
@@ -121,13 +122,16 @@ def _differs(result: CaseResult) -> str:
 
 
 def _counted(name: str, most: int, wrong: dict[str, str]) -> Part:
-    """Return the points for the cases without a complaint; each complaint is said once."""
+    """Return the points for the cases without a complaint; each complaint is said once. Without
+    cases there are none: the sizes of all of them may need a secret.
+    """
     said: dict[str, list[str]] = {}
     for case, complaint in wrong.items():
         said.setdefault(complaint or "right", []).append(case)
     told = [f"{'; '.join(cases)}: {complaint}" for complaint, cases in said.items()]
     why = "\n".join(told).splitlines()
-    return Part(name, most * len(said.get("right", ())) // len(wrong), most, why)
+    points = most * len(said.get("right", ())) // len(wrong) if wrong else 0
+    return Part(name, points, most, why or ["no case was judged"])
 
 
 def _time(exercise: str, found: Evaluation) -> Part:

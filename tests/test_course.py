@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from course import grade
+from nkic.judge import Candidate, Evaluation, Judge, read_task
 
 SOLUTIONS = Path(__file__).with_name("authors") / "course"
 EXERCISES = sorted(path.parent.name for path in grade.COURSE.glob("*/task.toml"))
@@ -76,6 +77,42 @@ def test_a_kernel_that_is_wrong_on_one_hidden_case_gets_part_of_the_points(tmp_p
     right, wrong, first = found.parts[1].why
     assert right == "ragged rows: right" and wrong.startswith("large numbers: output_0:")
     assert first.startswith("  [0, 1] is not finite, expected ")
+
+
+SIZED = """
+kernels = ["softmax"]
+families = []
+reference = { function = "reference.py:softmax" }
+outputs = { rtol = 1e-4, atol = 1e-7 }
+[[case]]
+name = "one tile"
+inputs = { x = "f32[128,512]" }
+[[case]]
+name = "drawn"
+inputs = { x = "f32[128,n]" }
+sizes = { n = [300, 400] }
+hidden = true
+"""
+
+
+def test_a_case_that_was_not_judged_brings_no_points(tmp_path: Path) -> None:
+    """Without a secret there is none with sizes that it would choose."""
+    text = (grade.COURSE / "reference.py").read_text()
+    (tmp_path / "reference.py").write_text(text)
+    (tmp_path / "task.toml").write_text(SIZED)
+    found = grade.grade(tmp_path, str(solution("5_softmax")))
+    assert points(found) == [4, 0, 0] and found.parts[1].why == ["no case was judged"]
+    known = "[[case]]\nname = 'known'\ninputs = { x = 'f32[128,64]' }\nhidden = true\n"
+    (tmp_path / "task.toml").write_text(SIZED + known)
+    found = grade.grade(tmp_path, str(solution("5_softmax")))
+    assert points(found) == [4, 3, 3] and found.parts[1].why == ["known: right"]
+
+
+def test_a_case_without_a_result_is_a_complaint() -> None:
+    task = read_task(grade.COURSE / "5_softmax" / "task.toml")
+    known = Judge(task).subject(Candidate("k.py", b""))
+    found = Evaluation(**known, compiled=True, runnable=True, correct=True)
+    assert grade._complaint(found, task.cases[0]) == "it was not judged"
 
 
 def test_a_slow_kernel_learns_what_to_improve(tmp_path: Path) -> None:

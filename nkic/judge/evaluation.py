@@ -17,17 +17,21 @@ from nkic.report.compare import Timed, distinguishable
 from nkic.report.critical import Reason
 
 SCHEMA = 1
+HIDDEN = "hidden seed"  # inputs that only the holder of the secret knows
 STATEMENT = "statement"  # what a record says of a comparison in words, beside its numbers
 Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Flag:
-    """Something about a candidate that a number does not show. `cheat` makes it not correct."""
+    """Something about a candidate that a number does not show. `cheat` makes it not correct; `case`
+    is the one that showed it, if a single one did.
+    """
 
     name: str
     text: str
     cheat: bool = False
+    case: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,15 @@ class Evaluation:
     comparisons on unusual inputs. `domain`: from which size of inputs on candidate and reference
     part, each with a `text`; None if that was not asked, or not found out. `proof`: up to which
     size it is proven to stay finite, likewise. `time_ns` is the sum of the times of the cases;
-    `trust` the likely error of the longest, with its `sensitivity`: by figure, the changes of its
-    time at both ends of the figure's likely error, and that error. `narrowest` is the narrowest
+    `trust` the likely error of the one analysed, with its `sensitivity`: by figure, the changes of
+    its time at both ends of the figure's likely error, and that error. `narrowest` is the narrowest
     float type on a path to each output, `sbuf_bytes` the most SBUF that a case reserves. `ended`
-    says whether "time" or "memory" ended the candidate's process, or the "process" itself.
-    `report`, `metrics`, `verdict` and `what_if` describe the longest case: the report of `nki-run
-    --json`, whose `verdict` is the analysis of the time as data, the metrics of the vendor's
-    profiler under its names, and the analysis as text. `mib` is the most memory that the
-    candidate's process held; None if that is not known.
+    says whether "time" or "memory" ended the candidate's process, or the "process" itself;
+    `failed_on` on which `case` and `inputs` the `problem` arose, which are empty while it compiles.
+    `report`, `metrics`, `verdict` and `what_if` describe the case `analysed`, the longest that is
+    not hidden: the report of `nki-run --json`, whose `verdict` is the analysis of the time as data,
+    the metrics of the vendor's profiler under its names, and the analysis as text. `mib` is the
+    most memory that the candidate's process held; None if that is not known.
     """
 
     candidate: str
@@ -109,8 +114,10 @@ class Evaluation:
     metrics: Json = field(default_factory=dict)
     verdict: Sequence[str] = ()
     what_if: Sequence[Json] = ()
+    analysed: str = ""
     problem: str = ""
     ended: str = ""
+    failed_on: Mapping[str, str] = field(default_factory=dict)
     diagnostics: Sequence[Json] = ()
     warnings: Sequence[Json] = ()
     seconds: float = field(default=0.0, compare=False)
@@ -140,13 +147,46 @@ class Evaluation:
         found = [line for line in lines if ": error[" in line] or lines[:1]
         return (cheats or found or wrong or [""])[0]
 
-    def reason_on(self, cases: Collection[str]) -> str:
-        """Why it is not correct, for an author who knows these cases and must know no other."""
-        past = self.artifacts if self.status == "refused" else {r.case for r in self.cases}
-        if self.problem and {*cases} <= {*past}:
-            return "it fails, though not on what is shown"
-        shown = replace(self, cases=[r for r in self.cases if r.case in cases])
-        return shown.reason or ("" if self.correct else "it is wrong, though not on what is shown")
+    def shown(self, cases: Collection[str]) -> Evaluation:
+        """Return what an author may see who knows these cases and their seeds, and no others.
+
+        It has what is known of each case; of the others, only that it is wrong there, or fails.
+        """
+
+        def known(case: str, inputs: str = "") -> bool:
+            return case in cases and inputs != HIDDEN
+
+        ran = tuple(r for r in self.cases if known(r.case, r.inputs))
+        artifacts = {case: each for case, each in self.artifacts.items() if known(case)}
+        stops_here = not self.failed_on or known(**self.failed_on)
+        if (len(ran), len(artifacts)) == (len(self.cases), len(self.artifacts)) and stops_here:
+            return self
+        told = ["problem", "ended", "failed_on", "diagnostics"] if stops_here else []
+        if known(self.analysed):
+            told += ["analysed", "report", "metrics", "verdict", "what_if", "trust"]
+        last = {result.case: result.time_ns for result in ran}
+        times = [time for case in cases if (time := last.get(case)) is not None]
+        found = Evaluation(  # a field that is not named here is not shown
+            *(self.candidate, self.candidate_sha256, self.task, self.task_sha256, self.nkic),
+            compiled=self.compiled or (bool(artifacts) and {*cases} <= {*artifacts}),
+            runnable=self.runnable,
+            correct=self.correct,
+            cases=ran,
+            families=tuple(result for result in self.families if known(result.case)),
+            flags=tuple(
+                flag
+                if not flag.case or known(flag.case)
+                else Flag(flag.name, f"`{flag.name}`, though not on what is shown", flag.cheat)
+                for flag in self.flags
+            ),
+            time_ns=sum(times) if times and len(times) == len(cases) else None,
+            artifacts=artifacts,
+            **{name: getattr(self, name) for name in told},
+        )
+        if found.problem or not self.reason:
+            return found
+        does = "fails" if self.problem else "is wrong"
+        return replace(found, problem=found.reason or f"it {does}, though not on what is shown")
 
     def record(self, host: bool = False) -> dict[str, Any]:
         """Return the evaluation as JSON data; `host` adds what it cost here."""

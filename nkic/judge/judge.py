@@ -29,7 +29,7 @@ from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, 
 from nkic.base import files
 from nkic.base.cache import stamp
 from nkic.base.diagnostics import NkicError, UsageFailed, bad_value
-from nkic.judge.evaluation import CaseResult, Evaluation, Flag, Json
+from nkic.judge.evaluation import HIDDEN, CaseResult, Evaluation, Flag, Json
 from nkic.judge.pool import LocalPool, Pool, as_they_come, in_order
 from nkic.judge.process import (
     Ended,
@@ -202,7 +202,6 @@ def _kept_hash(record: str) -> str:
 
 MAX_BYTES = 64 << 20  # size of a candidate's file
 UNKNOWN_DOMAIN = "domain"  # a flag
-HIDDEN = "hidden seed"
 
 
 @dataclass(frozen=True)
@@ -238,6 +237,12 @@ class Candidate:
         found = next((functions[name] for name in kernels if name in functions), None)
         return [a.arg for a in (*found.posonlyargs, *found.args)] if found else []
 
+    def wanted(self, kernels: Sequence[str]) -> str | None:
+        """Return the name of the kernel to judge: the first of a task's `kernels` in its text."""
+        names = (self.kernel,) if self.kernel else kernels
+        defined = (name for name in names if f"def {name}(".encode() in self.data)
+        return next(defined, names[0] if names else None)
+
     @property
     def is_compiled(self) -> bool:
         return self.data.startswith(PREFIX)
@@ -266,7 +271,7 @@ class Judge:
     the secret (16 random bytes, say), and cases whose sizes it chooses: `cases` are all. `families`
     also compares on unusual inputs, `orders` is the number of other orders in which programs of two
     cores run, too, `analyse` says what bounds the time, which can take longer than the run,
-    `sensitivity` times the longest case again under other figures of the clock, `time_only`
+    `sensitivity` times the case analysed again under other figures of the clock, `time_only`
     compiles without running: the time is the compiler's estimate. `domain` finds from which size of
     inputs on a right candidate and its reference part (docs/equality.md), by a hundred runs or
     more. What `results` has is not evaluated again.
@@ -304,6 +309,8 @@ class Judge:
             text = f"the task `{task.name}` has only cases whose sizes a secret chooses"
             raise bad_value(text, "give a secret, or add a case with sizes of its own")
         self.cases = cases
+        # The analysis is of one of these, so that an author may see it.
+        self.analysable = {c.name for c in cases if not c.hidden} or {c.name for c in cases}
         self.reference = Reference(task)
         for wish, is_wanted in (("domain", domain), ("required_families", task.required)):
             if is_wanted and not self.reference.has_families:
@@ -339,7 +346,8 @@ class Judge:
                 limits, proof = _domain(self, artifact, process)
                 return replace(found, domain=limits, proof=proof)
             except Ended as ended:
-                flag = Flag(UNKNOWN_DOMAIN, f"its domain is not known: {ended}")
+                text = f"its domain is not known: {ended}"
+                flag = Flag(UNKNOWN_DOMAIN, text, case=self.cases[0].name)
                 return replace(found, flags=(*found.flags, flag))
 
     def known(self, candidate: Candidate) -> Evaluation | None:
@@ -429,7 +437,8 @@ class _Trial:
         self.analysis: Mapping[str, Any] = {}
         self.trust: dict[str, Any] = {}
         self.outputs: defaultdict[str, set[bytes]] = defaultdict(set)  # their hashes, by case
-        self.longest = ""  # the case that takes longest
+        self.longest = ""  # the case that takes longest, of those that may be analysed
+        self.asked: dict[str, str] = {}  # the case and the inputs of the last request
         self.known: dict[str, Any] = {}
 
     def evaluation(self) -> Evaluation:
@@ -445,8 +454,9 @@ class _Trial:
                 self.trust["sensitivity"] = answer["sensitivity"]
         except _Failed as failed:
             self.known |= {"problem": failed.problem, "diagnostics": failed.diagnostics}
+            self.known["failed_on"] = self.asked
         except Ended as ended:
-            self.known |= {"problem": str(ended), "ended": ended.by}
+            self.known |= {"problem": str(ended), "ended": ended.by, "failed_on": self.asked}
         passed = bool(self.cases) and all(result.passed for result in self.cases)
         families = self.known.get("families", ())
         robust = {*self.task.required} <= {r.inputs for r in families if r.passed}
@@ -458,6 +468,7 @@ class _Trial:
             cases=tuple(self.cases),
             flags=tuple(self.flags.values()),
             artifacts={name: artifact.id for name, artifact in self.artifacts.items()},
+            analysed=self.longest,
             **self._analysed(),
             **self.known,
         )
@@ -467,8 +478,9 @@ class _Trial:
         given = {key: value for key, value in found.items() if value}
         return given | {"trust": {**self.analysis.get("report", {}).get("trust", {}), **self.trust}}
 
-    def _ask(self, do: str, **request: Any) -> Mapping[str, Any]:
+    def _ask(self, do: str, inputs: str = "", **request: Any) -> Mapping[str, Any]:
         """Ask the candidate's process. Raises `_Failed` if the candidate is refused or fails."""
+        self.asked = {"case": request["case"], "inputs": inputs}
         answer = self.process.ask(do, **request)
         if "failed" in answer:
             raise _Failed(str(answer["failed"]), answer.get("diagnostics", ()))
@@ -481,7 +493,8 @@ class _Trial:
                 answer = self._ask("load", case=case.name, data=candidate.data)
             else:
                 text = candidate.data.decode("utf-8", "replace")
-                request = compile_request(self.task, case, candidate.name, text, self._kernel(text))
+                kernel = candidate.wanted(self.task.kernels)
+                request = compile_request(self.task, case, candidate.name, text, kernel)
                 answer = self._ask("compile", **request)
             warnings += [w for w in answer["warnings"] if w not in warnings]
             artifact = Artifact(answer["data"])
@@ -495,15 +508,10 @@ class _Trial:
                 raise _Failed(text.format(found.cores, found.target, case.name, *wanted), ())
             self.artifacts[case.name] = artifact
         known = [estimate for estimate in estimates if estimate is not None]
-        names = [case.name for case in self.judge.cases]
-        self.longest = max(zip(estimates, names, strict=True), key=lambda pair: pair[0] or 0)[1]
+        times = {c.name: time or 0 for c, time in zip(self.judge.cases, estimates, strict=True)}
+        self.longest = max(filter(self.judge.analysable.__contains__, times), key=times.__getitem__)
         self.known["time_ns"] = sum(known) if len(known) == len(estimates) else None
         self.known |= {"compiled": True, "warnings": tuple(warnings)}
-
-    def _kernel(self, text: str) -> str | None:
-        """Return the first of the task's names that the text defines."""
-        names = (self.candidate.kernel,) if self.candidate.kernel else self.task.kernels
-        return next((name for name in names if f"def {name}(" in text), names[0] if names else None)
 
     def _look(self) -> None:
         """Look at the compiled programs, whatever the text says."""
@@ -513,20 +521,21 @@ class _Trial:
             written = set(artifact.signature.updates) - self.task.may_write
             if written:
                 names = ", ".join(sorted(written))
-                self._flag("writes-input", f"it writes its inputs: {names}", cheat=True)
+                text = f"it writes its inputs: {names}"
+                self._flag("writes-input", text, cheat=True, case=case.name)
             if not facts.computes:
                 self._flag("no-work", "no instruction of it computes anything")
             limit = self.task.narrowest
             for name, narrowest in facts.narrowest.items():
                 if limit is not None and narrowest and DTYPES[narrowest].size < limit.size:
                     text = f"`{name}` is computed in {narrowest}, narrower than {limit.name}"
-                    self._flag("narrow", text, cheat=True)
+                    self._flag("narrow", text, cheat=True, case=case.name)
             self.known |= {"narrowest": facts.narrowest, "instructions": facts.instructions}
             reserved = resources(artifact.executable).sbuf_bytes
             self.known["sbuf_bytes"] = max(reserved, self.known.get("sbuf_bytes", 0))
 
-    def _flag(self, name: str, text: str, *, cheat: bool = False) -> None:
-        self.flags.setdefault(name, Flag(name, text, cheat))
+    def _flag(self, name: str, text: str, *, cheat: bool = False, case: str = "") -> None:
+        self.flags.setdefault(name, Flag(name, text, cheat, case))
 
     def _run(self) -> None:
         times, longest = 0.0, -1.0
@@ -535,9 +544,10 @@ class _Trial:
             if self.judge.secret and self.judge.reference.has_seeds:
                 seeds.append((self.task.hidden_seed(self.judge.secret, case), HIDDEN))
             for seed, label in seeds:
-                answer = self._judged(case, seed, None, label, self.cases)
+                first = seed == case.seeds[0] and case.name in self.judge.analysable
+                answer = self._judged(case, seed, None, label, self.cases, first)
                 self.outputs[case.name].add(_digest(answer["outputs"]))
-                if seed == case.seeds[0] and answer["time_ns"] > longest:
+                if first and answer["time_ns"] > longest:
                     self.analysis, longest = answer, answer["time_ns"]
                     self.longest = case.name
             times += answer["time_ns"]
@@ -559,12 +569,18 @@ class _Trial:
                 self._flag("constant", "its outputs do not depend on its inputs", cheat=True)
 
     def _judged(
-        self, case: Case, seed: int, family: str | None, label: str, results: list[CaseResult]
+        self,
+        case: Case,
+        seed: int,
+        family: str | None,
+        label: str,
+        results: list[CaseResult],
+        analyse: bool = False,
     ) -> Mapping[str, Any]:
         """Run a case on inputs, compare, and keep the result."""
         arrays = arrays_of(case, self.judge.reference.inputs(case, seed, family))
-        analyse = self.judge.analyse and family is None and seed == case.seeds[0]
-        answer = self._ask("run", case=case.name, arrays=arrays, analyse=analyse)
+        wants = self.judge.analyse and analyse
+        answer = self._ask("run", label, case=case.name, arrays=arrays, analyse=wants)
         expected = self.judge.reference.expected(case, seed, family)
         try:
             compared = self._compared(case, answer["outputs"], expected, family is not None)
@@ -621,7 +637,8 @@ class _Trial:
         try:
             self._ask("fuzz", case=case.name, arrays=arrays, orders=self.judge.orders)
         except _Failed as failed:
-            self._flag("order-dependent", failed.problem.partition("\n")[0], cheat=True)
+            text = failed.problem.partition("\n")[0]
+            self._flag("order-dependent", text, cheat=True, case=case.name)
 
 
 def _domain(

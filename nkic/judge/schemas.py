@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from nkic.base import files
 from nkic.base.diagnostics import bad_argument, bad_value
+from nkic.compiler.pipeline import PRINTED
 from nkic.judge.evaluation import SCHEMA, STATEMENT, CaseResult, Evaluation
 from nkic.judge.judge import Candidate, Judge
 from nkic.judge.task import FAMILIES, KEYS, MEASURES, REFERENCES, Task, task_of
@@ -47,7 +48,7 @@ def task_schema() -> dict[str, Any]:
         "lnc": _COUNT,
         "seeds": list_of(_COUNT, 1),
         "hidden": _FLAG,
-        "sizes": _map(list_of(_COUNT, 2)),
+        "sizes": _map(list_of({**_COUNT, "minimum": 1}, 2)),
     }
     reference = _closed("[reference]", dict.fromkeys(KEYS["[reference]"], TEXT))
     limits: dict[str, Json] = {
@@ -305,7 +306,8 @@ def suite_of(judge: Judge) -> Suite:
     """
     task, cases = judge.task, [case for case in judge.cases if not case.hidden]
     kind, where = task.reference
-    if kind != "function" or task.inputs or not cases or any(case.values for case in cases):
+    is_plain = cases and all(case.inputs and not case.values for case in cases)
+    if kind != "function" or task.inputs or not is_plain:
         text = f"the task `{task.name}` is no definition of FlashInfer-Bench"
         raise bad_value(text, "that has a function as its reference, and random inputs")
     first, axes = cases[0], dict[tuple[int, ...], str]()
@@ -362,53 +364,65 @@ def suite_of(judge: Judge) -> Suite:
     return Suite(definition, workloads, task)
 
 
-def solution_of(suite: Suite, evaluation: Evaluation, candidate: Candidate) -> Json | None:
-    """Return a candidate as a solution; None for one that is no kernel's text, or never ran."""
-    kernel = candidate.kernel or evaluation.report.get("kernel")
-    if candidate.is_compiled or not kernel or not candidate.name.endswith(".py"):
-        return None
-    path, content = "main.py", candidate.data.decode("utf-8", "replace")
-    hardware = [suite.task.target]
-    return {
-        "name": evaluation.candidate,
-        "definition": suite.task.name,
-        "author": "nkic",
-        "spec": {
+class Dataset:
+    """The candidates of a suite that are its solutions, and their traces: a name is one text's."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.suite, self.solutions = suite, dict[str, Json]()
+        self.traces: list[Json] = []
+
+    def add(self, evaluation: Evaluation, candidate: Candidate, traces: Iterable[Json]) -> None:
+        """Add a candidate and its traces, unless it is no kernel's text, or here already."""
+        kernel = evaluation.report.get("kernel") or candidate.wanted(self.suite.task.kernels)
+        is_program = candidate.is_compiled or candidate.name.endswith(PRINTED)
+        if is_program or not kernel or not candidate.data:
+            return
+        name, path = evaluation.candidate, "main.py"
+        spec = {
             "language": "python",
-            "target_hardware": hardware,
+            "target_hardware": [self.suite.task.target],
             "entry_point": f"{path}::{kernel}",
-        },
-        "sources": [{"path": path, "content": content}],
-    }
+            "destination_passing_style": False,  # it returns its outputs
+        }
+        made = {
+            "name": name,
+            "definition": self.suite.task.name,
+            "author": "nkic",
+            "spec": spec,
+            "sources": [{"path": path, "content": candidate.data.decode("utf-8", "replace")}],
+        }
+        if self.solutions.get(name, made) != made:
+            made["name"] = name = f"{name} {evaluation.candidate_sha256[:12]}"
+        if name not in self.solutions:
+            self.solutions[name] = made
+            self.traces += ({**trace, "solution": name} for trace in traces)
 
-
-def write_dataset(
-    folder: str, suite: Suite, solutions: Sequence[Json], traces: Iterable[Json]
-) -> None:
-    """Write definitions, workloads, solutions and traces into the folders that a set of traces
-    has (FlashInfer-Bench, `TraceSet.from_path`). Raises `UsageFailed`.
-    """
-    name = re.sub(r"[^\w.-]", "_", suite.task.name).lstrip(".") or "task"
-    empty = {"solution": None, "evaluation": None}
-    workloads = [{"definition": suite.task.name, "workload": w, **empty} for w in suite.workloads]
-    texts = {
-        f"definitions/{name}.json": f"{json.dumps(suite.definition, indent=2)}\n",
-        f"workloads/{name}.jsonl": "".join(f"{json.dumps(each)}\n" for each in workloads),
-        f"traces/{name}.jsonl": "".join(f"{json.dumps(each)}\n" for each in traces),
-    }
-    for number, each in enumerate(solutions):
-        texts[f"solutions/{name}/{number}.json"] = f"{json.dumps(each, indent=2)}\n"
-    for path, text in texts.items():
-        files.make_folder(Path(folder, path).parent)
-        files.write(str(Path(folder, path)), text)
+    def write(self, folder: str) -> None:
+        """Write definitions, workloads, solutions and traces into the folders that a set of traces
+        has (FlashInfer-Bench, `TraceSet.from_path`). Raises `UsageFailed`.
+        """
+        task, empty = self.suite.task.name, {"solution": None, "evaluation": None}
+        name = re.sub(r"[^\w.-]", "_", task).lstrip(".") or "task"
+        workloads = [{"definition": task, "workload": w, **empty} for w in self.suite.workloads]
+        texts = {
+            f"definitions/{name}.json": f"{json.dumps(self.suite.definition, indent=2)}\n",
+            f"workloads/{name}.jsonl": "".join(f"{json.dumps(each)}\n" for each in workloads),
+            f"traces/{name}.jsonl": "".join(f"{json.dumps(each)}\n" for each in self.traces),
+        }
+        for number, each in enumerate(self.solutions.values()):
+            texts[f"solutions/{name}/{number}.json"] = f"{json.dumps(each, indent=2)}\n"
+        for path, text in texts.items():
+            files.make_folder(Path(folder, path).parent)
+            files.write(str(Path(folder, path)), text)
 
 
 def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict[str, Any]]:
-    """Return the traces of an evaluation, one for each workload.
+    """Return the traces of an evaluation, one for each workload, of what is known of these alone.
 
     The latency is the simulated time; there is no latency of the reference.
     """
     found = []
+    evaluation = evaluation.shown([workload["uuid"] for workload in suite.workloads])
     for workload in suite.workloads:
         results = [r for r in evaluation.cases if r.case == workload["uuid"]]
         status = _status(evaluation, results)

@@ -365,15 +365,20 @@ class _Reader:
             _refuse(text, "name a function or a kernel, and generators in `values`")
         for size, choices in sizes.items():
             if not isinstance(choices, list) or not all(type(n) is int and n > 0 for n in choices):
-                _refuse(f"case {name}: `{size}` must be a list of whole numbers above 0")
+                text = f"case {name}: `{size}` must be a list of whole numbers above 0"
+                _refuse(text, "write [96, 160, 224]")
             if len({*choices}) < 2:
                 _refuse(f"case {name}: `{size}` has no two choices", "write [96, 160, 224]")
             if not any(size in _NAME.findall(text.partition("[")[2]) for text in types.values()):
                 _refuse(f"case {name}: no shape has `{size}`", f"as in 'f32[128,{size}]'")
+        first = {size: choices[0] for size, choices in sizes.items()}
+        for size, choices in sizes.items():
+            for choice in choices:
+                _inputs(name, types, {**first, size: choice})
         return {size: tuple(choices) for size, choices in sizes.items()}
 
 
-_NAME = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(r"\b[^\W\d]\w*")
 
 
 def _inputs(case: str, types: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, ArrayType]:
@@ -381,8 +386,10 @@ def _inputs(case: str, types: Mapping[str, str], sizes: Mapping[str, int]) -> di
     found = {}
     for name, text in types.items():
         head, bracket, shape = text.partition("[")
+        chosen = [f"{size} = {sizes[size]}" for size in _NAME.findall(shape) if size in sizes]
+        written = f" = {text!r} with {', '.join(chosen)}" if chosen else ""
         shape = _NAME.sub(lambda match: str(sizes.get(match[0], match[0])), shape)
-        found[name] = _type(f"{head}{bracket}{shape}", f"case {case}: {name}")
+        found[name] = _type(f"{head}{bracket}{shape}", f"case {case}: {name}{written}")
     return found
 
 

@@ -74,6 +74,17 @@ def test_a_folder_is_judged_in_order(folder: Path, capfd: pytest.CaptureFixture[
     ]
 
 
+def test_printed_programs_in_a_folder_are_candidates(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ["good.py", "--arg", "x=f32[128,64]", "-q", "--emit"]
+    assert run(command, "nkic", [*words, "ir=many/p.ir", "--emit", "asm=many/p.asm"]) == 0
+    capfd.readouterr()
+    _, out, _ = said(capfd, "task.toml", "many", "--jsonl", "-", "--time-only")
+    found = {r["candidate"]: r["status"] for r in map(json.loads, out.splitlines())}
+    assert found["many/p.ir"] == found["many/p.asm"] == "compiled" and len(found) == 4
+
+
 def test_the_reference_in_a_folder_is_no_candidate(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

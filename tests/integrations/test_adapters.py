@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from email.message import Message
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +17,7 @@ from urllib.request import Request
 import pytest
 from starlette.testclient import TestClient
 
-from nkic.judge import Judge, LocalPool, read_task
+from nkic.judge import Candidate, Judge, LocalPool, read_task
 from nkic.serve.app import Service
 from nkic.serve.limits import Limits
 
@@ -218,13 +219,14 @@ def test_an_environment(tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPa
     (tmp_path / "task.toml").write_text(
         "name = 'twice'\nkernels = ['kernel']\nfamilies = []\n"
         "reference = { function = 'reference.py:twice' }\n"
-        "case = [{ name = 'secret', hidden = true, inputs = { v1 = 'f32[2,128,32]' } }, "
+        "case = [{ name = 'secret', hidden = true, inputs = { v1 = 'f32[2,128,96]' } }, "
         "{ name = 'known', inputs = { v1 = 'f32[2,128,64]' } }]\n"
     )
     module = load("environment", "environment")
     tokens = ["a token of some length"]
     with LocalPool() as pool:
-        service = Service([Judge(read_task(tmp_path / "task.toml"))], pool, tokens, Limits())
+        task = read_task(tmp_path / "task.toml")
+        service = Service([Judge(task)], pool, tokens, Limits())
         with TestClient(service.app) as client:
             refusals = [429]
 
@@ -244,16 +246,19 @@ def test_an_environment(tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPa
             right = KERNEL.replace("v1, k):", "v1, k=2):").replace("(2, 128, 64)", "v1.shape")
             seen, reward = made.step(right)
             assert reward == 1.0 and seen.text.startswith("correct\nbound by") and not seen.done
+            alone = Judge(replace(task, cases=task.cases[1:])).evaluate(Candidate.of_text(right))
+            assert seen.metadata == {"time_ns": alone.time_ns}  # the hidden case is no part of it
+            assert seen.text.splitlines()[1:][: len(alone.verdict)] == [*alone.verdict]
             seen, reward = made.step(right.replace("k))", "k + 1))"))
             assert reward == pytest.approx(0.2) and seen.text.startswith("wrong") and seen.done
             assert "known (seed 0): " in seen.text and "secret" not in seen.text
             made.baseline_ns = 2 * seen.metadata["time_ns"]
             assert made.step(right)[1] == pytest.approx(2.0, rel=0.01)
             assert made.step("def kernel(v1):\n    return 1\n")[1] == 0.0
-            special = right.replace("v1, k=2):\n", "v1, k=2):\n    k += v1.shape[2] == 32\n")
+            special = right.replace("v1, k=2):\n", "v1, k=2):\n    k += v1.shape[2] == 96\n")
             assert made.step(special)[0].text.startswith("cheat\nit is right on the known inputs")
             only = right.replace("v1, k=2):\n", "v1, k=2):\n    assert v1.shape[2] == 64\n")
-            assert made.step(only)[0].text == "refused\nit fails, though not on what is shown"
+            assert made.step(only)[0].text == "fails\nit fails, though not on what is shown"
 
 
 def test_an_adapter_is_short() -> None:

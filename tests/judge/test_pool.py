@@ -15,6 +15,7 @@ import pytest
 
 from nkic.judge import Candidate, Judge, pool, process, task_of
 from nkic.judge.pool import as_they_come, in_order
+from tests.harness.commands import ROOT
 from tests.judge.test_cheats import GOOD, RACING, REFERENCE, TASK
 
 
@@ -122,6 +123,25 @@ def test_a_script_needs_no_guard_against_its_own_processes(tmp_path: Path) -> No
     line = _script(tmp_path, "good.py", GOOD)
     ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert (ended.stdout, ended.stderr) == ("True\n", "")
+
+
+PRELOADED = """
+import nkic.judge
+from nkic.base.worker import FORKED, OURS
+
+text = "import os, sys; os._exit(7 if 'nkic.api.preloaded' in sys.modules else 8)"
+process = FORKED.Process(target=exec, args=(text,), name=OURS)
+process.start()
+process.join()
+print(process.exitcode)
+"""
+
+
+def test_a_process_begins_with_full_tables() -> None:
+    """In a Python of its own: the tests have a list of what to load before."""
+    line = [sys.executable, "-c", PRELOADED]
+    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("7\n", "")
 
 
 @pytest.mark.slow  # starts a judge of its own, and waits for it

@@ -14,7 +14,7 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Judge, read_task
 from nkic.judge.schemas import evaluation_schema, task_schema
 from tests.judge.test_cheats import GOOD, REFERENCE, TASK
-from tests.judge.test_task import CASE
+from tests.judge.test_task import CASE, SIZED
 from tests.judge.test_task import REFERENCE as SAID
 
 MISTAKES = (
@@ -22,6 +22,7 @@ MISTAKES = (
     f"target = 'trn9'\n{SAID}{CASE}",
     f"families = ['larg']\n{SAID}{CASE}",
     f"{SAID}{CASE}seeds = []\n",
+    SAID + SIZED.replace("[3,", "[0,"),
     f"{SAID}[limits]\nseconds = 0\n{CASE}",
     f"{SAID}[outputs]\nmode = 'near'\n{CASE}",
     f"{SAID}[outputs.x]\nrtoll = 1\n{CASE}",
@@ -46,7 +47,7 @@ def test_what_the_reader_refuses_is_not_valid(text: str, tmp_path: Path) -> None
 
 
 def test_what_the_reader_takes_is_valid(tmp_path: Path) -> None:
-    assert is_valid(TASK) and is_valid(SAID + CASE)
+    assert is_valid(TASK) and is_valid(SAID + CASE) and is_valid(SAID + SIZED)
     assert is_valid(f"{SAID}inputs = 'make'\n{CASE}")
     assert is_valid(f"{SAID}[outputs]\nrtol = 1\n[outputs.x]\nmode = 'l2'\nmax_l2 = 1\n{CASE}")
     jsonschema.Draft202012Validator.check_schema(task_schema())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Judge, Task, read_task
 from nkic.judge.task import task_of
+from nkic.simulate.inputs import MAX_SEED
 
 REFERENCE = "[reference]\nfunction = 'r.py:f'\n"
 SIZED = "[[case]]\ninputs = { x = 'f32[128,n]' }\nsizes = { n = [3, 4, 5] }\nhidden = true\n"
@@ -61,7 +63,31 @@ def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
         (f"{REFERENCE}{CASE}grid = []\n", "`grid` must be", ""),
         (REFERENCE + SIZED.replace("hidden = true", ""), "`sizes` are for a hidden case", "true"),
         (REFERENCE + SIZED.replace("[3, 4, 5]", "[3]"), "`n` has no two choices", "[96, 160"),
-        (REFERENCE + SIZED.replace("[3, 4, 5]", "[0, 1]"), "must be a list of whole numbers", ""),
+        (REFERENCE + SIZED.replace("[3,", "[0,"), "must be a list of whole numbers", "[96, 160"),
+        (REFERENCE + SIZED.replace(",n]", ",2n]"), "no shape has `n`", "as in 'f32[128,n]'"),
+        (
+            REFERENCE + SIZED.replace(",n]", ",n,2n]"),
+            "x = 'f32[128,n,2n]' with n = 3: the sizes in `f32[128,3,2n]` are not all whole",
+            "",
+        ),
+        (
+            REFERENCE + SIZED.replace(",n]", ",n*2]"),
+            "x = 'f32[128,n*2]' with n = 3: the sizes in `f32[128,3*2]` are not all whole",
+            "",
+        ),
+        (
+            REFERENCE + SIZED.replace("5]", f"{10**14}]"),
+            f"case case0: x = 'f32[128,n]' with n = {10**14}: every size",
+            "",
+        ),
+        (
+            REFERENCE
+            + SIZED.replace(",n]", ",m,n]")
+            .replace("{ n", "{ m = [1, 2], n")
+            .replace("5]", f"{10**14}]"),
+            f"x = 'f32[128,m,n]' with m = 1, n = {10**14}: every size",
+            "",
+        ),
         (REFERENCE + SIZED.replace("{ n =", "{ m ="), "no shape has `m`", "as in 'f32[128,m]'"),
         (SIZED + "[reference]\nnpz = 'r.py'\n", "takes any shape", "function or a kernel"),
         (f"{REFERENCE}{CASE.replace('4', 'n')}", "n", ""),
@@ -160,6 +186,19 @@ def test_a_secret_chooses_the_sizes_of_a_hidden_case(tmp_path: Path) -> None:
     judges[0].task.must_be_as_read()
     with pytest.raises(UsageFailed, match="only cases whose sizes a secret chooses"):
         Judge(task(tmp_path, REFERENCE + SIZED))
+
+
+def test_each_name_has_a_choice_of_its_own(tmp_path: Path) -> None:
+    sized = SIZED.replace("128,n", "128,n,m").replace("{ n", "{ m = [3, 4, 5], n")
+    found = task(tmp_path, REFERENCE + sized)
+    drawn = {found.cases_for(bytes([n]))[0].inputs["x"].shape[1:] for n in range(128)}
+    assert drawn == {(n, m) for n in (3, 4, 5) for m in (3, 4, 5)}
+
+
+def test_a_seed_is_an_hmac_under_the_secret(tmp_path: Path) -> None:
+    """The value is of `printf '%s case0' 000… | openssl dgst -sha256 -hmac 'sixteen of bytes'`."""
+    found = replace(task(tmp_path, REFERENCE + CASE), sha256="0" * 64)
+    assert found.hidden_seed(b"sixteen of bytes", found.cases[0]) == 0x1ABC26F8 & MAX_SEED
 
 
 def test_a_task_stands_alone(tmp_path: Path) -> None:

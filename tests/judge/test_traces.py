@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from hashlib import sha256
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,12 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nkic
 from nkic.base.diagnostics import UsageFailed
+from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
-from nkic.judge import Judge
+from nkic.judge import Candidate, Evaluation, Judge
 from nkic.judge.schemas import read_solution, read_suite
-from tests.judge.test_cheats import CONSTANT, GOOD
+from tests.judge.test_cheats import CONSTANT, GOOD, REFERENCE
 
 DEFINITION: dict[str, Any] = {
     "name": "softmax",
@@ -87,7 +91,7 @@ def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None
     case = "[[case]]\nname = 'w%d'\ninputs = { x = 'f32[128,%d]' }\nconsts = { scale = 1.0 }\n"
     cases = "".join(case % (n, n) for n in (64, 32)) + case % (16, 16) + "hidden = true\n"
     head = "name = 'softmax'\nfamilies = []\n[reference]\nfunction = 'reference.py:run'\n"
-    Path("task.toml").write_text(head + cases)
+    Path("task.toml").write_text(f"kernels = ['k']\n{head}{cases}")
     Path("reference.py").write_text(DEFINITION["reference"])
     Path("good.py").write_text(KERNEL)
     Path("broken.py").write_text("def k(x")
@@ -102,7 +106,8 @@ def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None
         *(({"axis1": n}, "PASSED") for n in (64, 32)),
         *(({"axis1": n}, "COMPILE_ERROR") for n in (64, 32)),
     ]
-    (solution,) = Path("d/solutions/softmax").iterdir()
+    solution, broken = sorted(Path("d/solutions/softmax").iterdir())
+    assert json.loads(broken.read_text())["sources"][0]["content"] == "def k(x"
     workloads = "d/workloads/softmax.jsonl"
     words = ["evaluate", "d/definitions/softmax.json", "--workloads", workloads, str(solution)]
     assert run(command, "nkic", [*words, "--traces", "t.jsonl"]) == 0
@@ -116,6 +121,99 @@ def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None
     x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
     found = space["run"](OfTorch(x), 2.0)
     assert isinstance(found, OfTorch) and np.allclose(found.array.sum(axis=1), 2.0)
+
+
+def test_a_dataset_has_each_solution_once_as_it_was_judged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FlashInfer-Bench refuses a name that is there twice. A trace's solution is in the set."""
+    head = "name = 'softmax'\nfamilies = []\n[reference]\nfunction = 'reference.py:softmax'\n"
+    Path("task.toml").write_text(
+        f"{head}[[case]]\nname = 'one'\ninputs = {{ x = 'f32[128,64]' }}\n"
+    )
+    Path("reference.py").write_text(REFERENCE)
+    for name, text in {"good.py": GOOD, "broken.py": "def k(x", "other.py": CONSTANT}.items():
+        Path(name).write_text(text)
+    compiled = nkic.compile(SourceFile("k.py", GOOD), inputs={"x": "f32[128,64]"})
+    Path("k.neff").write_bytes(compiled.data)
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(GOOD.encode())))
+    evaluate = Judge.evaluate
+
+    def then_changed(judge: Judge, candidate: Candidate) -> Evaluation:
+        found = evaluate(judge, candidate)
+        Path("good.py").write_text("changed")
+        return found
+
+    monkeypatch.setattr(Judge, "evaluate", then_changed)
+    words = ["evaluate", "task.toml", "good.py", "broken.py", "other.py", "good.py", "k.neff", "-"]
+    assert run(command, "nkic", [*words, "--no-sensitivity", "--dataset", "d"]) == 1
+    made = [json.loads(path.read_text()) for path in sorted(Path("d/solutions/softmax").iterdir())]
+    assert {each["name"]: each["sources"][0]["content"] for each in made} == {
+        **{"good.py": GOOD, "other.py": CONSTANT, "-": GOOD}
+    }
+    assert len(made) == 3 and not any(m["spec"]["destination_passing_style"] for m in made)
+    lines = Path("d/traces/softmax.jsonl").read_text().splitlines()
+    told = [(trace["solution"], trace["evaluation"]["status"]) for trace in map(json.loads, lines)]
+    assert told == [("good.py", "PASSED"), ("other.py", "INCORRECT_NUMERICAL"), ("-", "PASSED")]
+
+
+def test_two_texts_of_one_name_are_two_solutions(folder: Path) -> None:
+    wrong = CONSTANT.replace("def k(x)", "def k(x, scale)")
+    Path("same.json").write_text(json.dumps(solution("good", wrong)))
+    words = ["evaluate", "definition.json", "good.json", "same.json", "--dataset", "d"]
+    assert run(command, "nkic", [*words, "--workloads", "workloads.jsonl"]) == 1
+    lines = Path("d/traces/softmax.jsonl").read_text().splitlines()
+    told = {(t["solution"], t["evaluation"]["status"]) for t in map(json.loads, lines)}
+    other = f"good {sha256(wrong.encode()).hexdigest()[:12]}"
+    assert told == {("good", "PASSED"), (other, "INCORRECT_NUMERICAL")}
+
+
+@pytest.mark.parametrize(
+    ("path", "message"), [("good.json/d", "cannot write"), ("-", "is no folder")]
+)
+def test_a_folder_that_cannot_be_made_is_refused_before_the_work(
+    path: str,
+    message: str,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Judge, "evaluate", None)
+    words = ["evaluate", "definition.json", "good.json", "--workloads", "workloads.jsonl"]
+    assert run(command, "nkic", [*words, "--dataset", path]) == 2
+    assert message in capfd.readouterr().err and not Path("-").exists()
+
+
+def test_a_run_without_an_end_leaves_no_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(judge: Judge, candidate: Candidate) -> Evaluation:
+        raise UsageFailed([])
+
+    monkeypatch.setattr(Judge, "evaluate", fails)
+    words = ["evaluate", "definition.json", "good.json", "--workloads", "workloads.jsonl"]
+    assert run(command, "nkic", [*words, "--dataset", "d"]) == 2 and not Path("d").exists()
+
+
+def test_a_dataset_tells_nothing_of_hidden_cases(folder: Path) -> None:
+    case = "[[case]]\nname = 'w%d'\ninputs = { x = 'f32[128,%d]' }\n"
+    head = "name = 'softmax'\nkernels = ['k']\nfamilies = []\n"
+    head += "[reference]\nfunction = 'reference.py:softmax'\n"
+    Path("task.toml").write_text(f"{head}{case % (64, 64)}{case % (96, 96)}hidden = true\n")
+    Path("reference.py").write_text(REFERENCE)
+    Path("secret").write_text("sixteen of bytes")
+    tells = '    assert x.shape[1] == 64, "the width is " + str(x.shape[1])\n    t = '
+    Path("tells.py").write_text(GOOD.replace("    t = ", tells, 1))
+    Path("constant.py").write_text(CONSTANT)
+    words = ["evaluate", "task.toml", "tells.py", "constant.py", "--no-sensitivity"]
+    assert run(command, "nkic", [*words, "--secret", "secret", "--dataset", "d"]) == 1
+    text = Path("d/traces/softmax.jsonl").read_text()
+    told = [trace["evaluation"] for trace in map(json.loads, text.splitlines())]
+    assert "width" not in text and "hidden" not in text and "w96" not in text
+    assert (told[0]["status"], told[0]["log"]) == (
+        *("RUNTIME_ERROR", "it fails, though not on what is shown"),
+    )
+    assert told[1]["status"] == "INCORRECT_NUMERICAL"
 
 
 class OfTorch:
@@ -147,6 +245,7 @@ class OfTorch:
     [
         ("[reference]\nkernel = 'good.py:k'\n", "is no definition of FlashInfer-Bench"),
         ("values = { x = 'ones' }\n", "is no definition of FlashInfer-Bench"),
+        ("[[case]]\ninputs = {}\n", "is no definition of FlashInfer-Bench"),
         ("consts = { scale = 'high' }\n", "different inputs, or other constants"),
         ("[[case]]\ninputs = { x = 'f32[2,128,4]' }\n", "no float32 of shapes"),
     ],

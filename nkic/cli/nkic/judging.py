@@ -21,6 +21,7 @@ from nkic.base.text import aligned, clean, plural
 from nkic.cli.common import Session
 from nkic.cli.common.options import refuse_losses
 from nkic.cli.nkic.options import EvaluateLine, ServeLine, TuneLine
+from nkic.compiler.pipeline import PRINTED
 from nkic.judge import (
     Candidate,
     Evaluation,
@@ -41,7 +42,7 @@ MAX_SECRET = 4096  # bytes
 SHORTEST = 16  # bytes of a secret or token
 RANDOM = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
 NAMED = 8  # candidates
-SUFFIXES = {".py", ".neff"}  # of candidates in a folder
+SUFFIXES = {".py", ".neff", *PRINTED}  # of candidates in a folder
 Source = str | Candidate  # a path, or what is read already
 
 
@@ -67,25 +68,30 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         time_only=line.time_only and line.best is None,
     )
     read = _read if suite is None else _read_solution
+    given: Sequence[Candidate] = _Read(sources, read)
+    dataset = None
     if line.dataset is not None:
-        if os.path.lexists(line.dataset):
-            raise bad_value(f"--dataset: `{line.dataset}` exists", "name a folder that does not")
         suite = suite or schemas.suite_of(judge)
+        given, dataset = [*given], schemas.Dataset(suite)  # the texts that are judged
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    found, records, solutions = dict[int, Evaluation](), list[Any](), list[Any]()
-    wants_traces = line.traces is not None or line.dataset is not None
+    found, records = dict[int, Evaluation](), list[Any]()
     # The lines are kept before the pool is closed, which may take longer than an interrupt waits.
-    with pool_of(line.cluster, line.jobs) as pool, _jsonl(line.jsonl, session) as write:
-        given = _Read(sources, read)
+    with (
+        _new_folder(line.dataset),
+        pool_of(line.cluster, line.jobs) as pool,
+        _jsonl(line.jsonl, session) as write,
+    ):
         numbered: Iterable[tuple[int, Evaluation]] = (
             enumerate(judge.evaluate_all(given, pool=pool))
             if line.best is None
             else judge.evaluate_best(given, line.best, pool=pool)
         )
         for number, evaluation in numbered:
-            if suite and wants_traces and evaluation.status != "compiled":
-                records += schemas.traces_of(suite, evaluation, now)
-                solutions += filter(None, [schemas.solution_of(suite, evaluation, given[number])])
+            if suite and evaluation.status != "compiled":
+                traces = schemas.traces_of(suite, evaluation, now)
+                records += traces if line.traces is not None else ()
+                if dataset is not None:
+                    dataset.add(evaluation, given[number], traces)
             short = replace(evaluation, report={}, metrics={}, what_if=(), diagnostics=())
             found[number] = short
             write(f"{evaluation.json(line.host)}\n")
@@ -94,13 +100,30 @@ def evaluate(line: EvaluateLine, session: Session) -> int:
         session.wrote("jsonl", line.jsonl)
     if suite and line.traces is not None:
         files.write(line.traces, "".join(f"{json.dumps(record)}\n" for record in records))
-    if suite and line.dataset is not None:
-        schemas.write_dataset(line.dataset, suite, solutions, records)
+    if dataset is not None and line.dataset is not None:
+        dataset.write(line.dataset)
         session.wrote("dataset", line.dataset)
     if line.jsonl != STANDARD and session.verbosity >= 0:
         files.write(STANDARD, _table([*found.values()]))
     right = sum(e.compiled if judge.time_only else e.correct for e in found.values())
     return YES if right >= min(line.best or len(found), len(found)) else NO
+
+
+@contextmanager
+def _new_folder(path: str | None) -> Iterator[None]:
+    """Make the folder of a data set before the work that fills it; without that, it is none."""
+    if path is None:
+        yield
+        return
+    if path == STANDARD or os.path.lexists(path):
+        text = "is no folder" if path == STANDARD else "exists"
+        raise bad_value(f"--dataset: `{path}` {text}", "name a folder that does not exist")
+    files.make_folder(path)
+    try:
+        yield
+    except BaseException:
+        Path(path).rmdir()
+        raise
 
 
 class _Read(Sequence[Candidate]):
@@ -121,7 +144,8 @@ def _sources(path: str, reference: Path) -> Sequence[Source]:
     if files.is_folder(path):
         found = (p for p in files.in_folder(path, "**/*", path) if p.suffix in SUFFIXES)
         if not (names := sorted(str(p) for p in found if files.real(p) != reference)):
-            help = "its .py and .neff files are candidates, unless they are links out of it"
+            kinds = ", ".join(sorted(SUFFIXES))
+            help = f"its {kinds} files are candidates, unless they are links out of it"
             raise bad_value(f"no candidate is in `{path}`", help)
         return names
     if path.endswith(".toml"):

@@ -26,7 +26,7 @@ class KernelEnvironment:
     """Episodes of `steps` kernels for a task of the service at `url` (`nkic serve`).
 
     The reward is 0 for a kernel that does not compile or cheats, 0.1 if it compiles, 0.2 if it
-    runs, and 1 or the speedup over `baseline_ns` if it is correct.
+    runs, and 1 or the speedup over `baseline_ns` on what is shown if it is correct everywhere.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class KernelEnvironment:
         body = json.dumps({"task": self.name, "candidate": {"text": code}, "wait": 600}).encode()
         while (job := self._asked("/evaluate", body)["evaluations"][0])["evaluation"] is None:
             assert job["state"] != "failed", job["problem"]
-        found = Evaluation.from_record(job["evaluation"])
-        reason = found.reason_on([case["name"] for case in self.task["cases"]])
-        lines = [found.status, reason, *found.verdict, *(w["text"] for w in found.what_if)]
-        text, known = "\n".join(filter(None, lines)), {"time_ns": found.time_ns}
-        seen = Observation(text, self.reward(found), self.taken >= self.steps, known)
+        known = [case["name"] for case in self.task["cases"]]
+        found = Evaluation.from_record(job["evaluation"]).shown(known)
+        lines = [found.status, found.reason, *found.verdict, *(w["text"] for w in found.what_if)]
+        text, about = "\n".join(filter(None, lines)), {"time_ns": found.time_ns}
+        seen = Observation(text, self.reward(found), self.taken >= self.steps, about)
         return seen, seen.reward
 
     def reward(self, found: Evaluation) -> float:
