@@ -12,6 +12,7 @@ import pytest
 
 import nkic
 from nkic.base.source import SourceFile
+from nkic.language import provide
 from nkic.machine.instructions import BY_OPCODE, ROWS
 from nkic.simulate.plans import SEMANTICS
 
@@ -33,6 +34,7 @@ def test_the_page_adds_an_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     exec(row_text, names)
     row = names["ROW"]
     assert row.name not in ROWS and row.opcode not in BY_OPCODE
+    provide._shared.cache_clear()  # the modules that were made without it
     monkeypatch.setitem(ROWS, row.name, row)
     monkeypatch.setitem(BY_OPCODE, row.opcode, row)
     with monkeypatch.context() as inside:
@@ -41,6 +43,7 @@ def test_the_page_adds_an_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
         exec(meaning, {})
         artifact = nkic.compile(SourceFile("kernel.py", kernel), inputs={"a": INPUT})
         [found] = nkic.run(artifact, {"a": INPUT}).outputs.values()
+        provide._shared.cache_clear()
     assert row.name not in SEMANTICS
     np.testing.assert_array_equal(found, INPUT * INPUT * INPUT)
 

@@ -23,6 +23,7 @@ from nkic.base import limits
 
 FORKED = multiprocessing.get_context("forkserver")
 Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+NO_MEMORY = {"failed": "it takes more memory than it may", "by": "memory"}
 
 
 # Processes by these names import nothing of the script that runs here: it would do again whatever
@@ -108,15 +109,20 @@ def answer_requests(
 ) -> None:
     """Answer requests until the connection or the parent ends; `afterwards` follows each answer.
 
-    The process has at most `memory` bytes, and its standard streams lead nowhere.
+    The process has at most `memory` bytes, and its standard streams lead nowhere. Where memory ends
+    outside `answer`, which may say so itself, the answer is `NO_MEMORY`.
     """
+    too_much = msgpack.packb(NO_MEMORY)
     threading.Thread(target=_end_with_the_parent, daemon=True).start()
     limits.apply({"memory": memory, "core": 0})
     leave_streams()
     with suppress(EOFError):
         while True:
-            request = msgpack.unpackb(connection.recv_bytes())
-            connection.send_bytes(msgpack.packb(answer(request)))
+            try:
+                reply = msgpack.packb(answer(msgpack.unpackb(connection.recv_bytes())))
+            except MemoryError:
+                reply = too_much
+            connection.send_bytes(reply)
             afterwards()
 
 

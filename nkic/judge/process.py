@@ -31,7 +31,7 @@ from nkic.base import files
 from nkic.base.render import text
 from nkic.base.source import SourceFile
 from nkic.base.text import clean
-from nkic.base.worker import FORKED, answer_requests, started
+from nkic.base.worker import FORKED, NO_MEMORY, answer_requests, started
 from nkic.compiler.pipeline import PRINTED, SCHEDULED
 from nkic.judge.task import Case, Task
 from nkic.machine.codecs import storage
@@ -170,7 +170,7 @@ class _Candidate:
             found = [json.loads(text.json_line(d, no_sources)) for d in error.diagnostics]
             return {"failed": str(error), "diagnostics": found}
         except MemoryError:
-            return {"failed": "it takes more memory than the task allows", "by": "memory"}
+            return NO_MEMORY
         except Exception as error:
             at = traceback.extract_tb(error.__traceback__)[-1]
             said = f"{type(error).__name__} in {Path(at.filename).name}, line {at.lineno}: {error}"
@@ -345,5 +345,5 @@ class Process:
         ):
             raise Ended("its process gave an answer that is none")
         if answer.get("by") == "memory":
-            raise Ended(str(answer["failed"]), "memory")
+            raise Ended("it takes more memory than the task allows", "memory")
         return answer

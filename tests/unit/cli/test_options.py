@@ -236,7 +236,7 @@ def test_every_option_has_a_row_with_a_sentence(tool: str) -> None:
 
 
 # Options whose values are text or files in a command, and Python's own in a call.
-OTHER_TYPES = {"grid", "machine", "optimise", "dump", "expect_at", "rtol", "atol"}
+OTHER_TYPES = {"grid", "include", "machine", "optimise", "dump", "expect_at", "rtol", "atol"}
 
 
 def test_options_of_calls_are_those_of_the_commands() -> None:
