@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from nkic.base.diagnostics import Label, did_you_mean
 from nkic.base.source import Span
+from nkic.base.text import plural
 
 # ---- Values compared by identity, which must not be copied --------------------------------------
 
@@ -97,27 +98,33 @@ class Missing(KernelError, AttributeError):
         self._advise = text
 
 
-class WrongField(KernelError, TypeError):
-    """A field that a class does not have; outside a kernel, host code catches it as `TypeError`."""
+class WrongFields(KernelError, TypeError):
+    """A call of a class that does not fit its fields; `except TypeError` catches it."""
 
     def __str__(self) -> str:
         return f"{self.message}; {self.help}"
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.slug, self.message), self.__dict__
 
 
 def bind_fields(
     owner: str, names: Sequence[str], values: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the values that a call gives an `NKIObject` by field. Raises `TypeError`."""
+    """Return the values that a call gives an `NKIObject` by field. Raises `WrongFields`."""
+    fields = f"its fields are {', '.join(names) or 'none'}"
     if len(values) > len(names):
-        raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
+        text = f"`{owner}` takes {plural(len(names), 'value')}, and {len(values)} were given"
+        raise WrongFields("wrong-call", text, help=fields)
     by_name = dict(zip(names, values, strict=False))
     for name, value in named.items():
         if name in by_name:
-            raise TypeError(f"{owner}() got multiple values for field {name!r}")
+            text = f"`{owner}` was given two values for its field `{name}`"
+            help = "pass it by its place or by its name, not by both"
+            raise WrongFields("wrong-call", text, help=help, argument=name)
         if name not in names:
-            help = did_you_mean(name, names) or f"its fields are {', '.join(names) or 'none'}"
-            text = f"a `{owner}` has no field `{name}`"
-            raise WrongField("wrong-call", text, help=help, argument=name)
+            text, help = f"a `{owner}` has no field `{name}`", did_you_mean(name, names) or fields
+            raise WrongFields("wrong-call", text, help=help, argument=name)
         by_name[name] = value
     return by_name
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -36,7 +36,7 @@ from nkic.machine.rules import (
     restricts_accumulation,
 )
 from nkic.machine.rules import Write as PsumWrite
-from nkic.machine.targets import PSUM_BANK_BYTES, Buffer
+from nkic.machine.targets import PSUM_BANK_BYTES, Buffer, Engine
 from nkic.program.effects import Accesses, accesses_of, registers_of, state_effects
 from nkic.program.overlap import MAX_CELLS, Box, Cells, box
 from nkic.program.program import (
@@ -454,10 +454,11 @@ def is_exact(pattern: AccessPattern, area: Box) -> bool:
 # loop, or one caller of a function, often has no use for a result. A matmul that overwrites a sum
 # which nothing has read is reported wherever it occurs: it was meant to accumulate.
 #
-# Constants are not reported: kernels clear tiles that later instructions mostly fill. Nor are
-# instructions of which anything else is used: a second result, or registers of the engine. What is
-# in arguments and in shared HBM at the end may be meant (NKI0254), and of several cores only memory
-# on chip is looked at, since the others may read what is in HBM.
+# Constants are not reported: kernels clear tiles that later instructions mostly fill, and tensors
+# in HBM by a transfer of such a tile. Nor are instructions of which anything else is used: a second
+# result, or registers of the engine. What is in arguments and in shared HBM at the end may be meant
+# (NKI0254), and of several cores only memory on chip is looked at, since the others may read what
+# is in HBM. What several writes overwrite only together is not found.
 
 Write = tuple[Instruction, AccessPattern]
 
@@ -481,8 +482,9 @@ def find_unread(lowered: Program, report: Reporter) -> None:
             )
         for instruction in instructions(body):
             if instruction.number not in finder.used and (found := finder.unread(instruction)):
-                lines.setdefault(instruction.at.primary, found)
                 idle.add(id(instruction))
+                if not finder.clears(instruction):
+                    lines.setdefault(instruction.at.primary, found)
     for body in lowered.cores if lines else ():
         for instruction in instructions(body):
             if id(instruction) not in idle:
@@ -520,6 +522,8 @@ class _UnreadFinder:
         self.target = lowered.target
         self.accesses: Accesses = accesses_of(body, lowered.target)
         self.unsure = may_not_run(body)
+        self.inputs = {p.tensor.number for p in lowered.inputs}
+        self.body = body
         self.used: set[int] = set()  # instructions of which something was read
         self.by: dict[int, Instruction] = {}  # what overwrites an instruction's result
         # By matmul: it, the matmul whose unread sum it overwrites, and where.
@@ -599,6 +603,22 @@ class _UnreadFinder:
         if any(type(o) is AccessPattern and o.dynamic is not None for o in instruction.operands):
             return False
         return is_exact(pattern, box(pattern)) or all(p is pattern for _, p in before)
+
+    @cached_property
+    def computed(self) -> set[int]:
+        """The tensors of which something is more than a constant."""
+        found = set(self.inputs)
+        for instruction in instructions(self.body):
+            touches = self.accesses.touches(instruction)
+            if any(touch.reads for touch in touches):
+                found.update(touch.pattern.tensor.number for touch in touches if touch.writes)
+        return found
+
+    def clears(self, instruction: Instruction) -> bool:
+        """Whether the instruction transfers constants."""
+        touches = self.accesses.touches(instruction)
+        read = {touch.pattern.tensor.number for touch in touches if touch.reads}
+        return instruction.engine is Engine.DMA and self.computed.isdisjoint(read)
 
     def unread(self, instruction: Instruction) -> _Unread | None:
         """Return the instruction as one for nothing, or None if something of it is used."""

@@ -143,7 +143,7 @@ def is_fatal(error: BaseException) -> bool:
     if isinstance(error, ErrorInstance):
         return False
     if isinstance(error, KernelError):
-        return not isinstance(error, AttributeError | ImportError)
+        return not isinstance(error, AttributeError | ImportError | TypeError)
     return isinstance(error, RecursionError | MemoryError) or not isinstance(error, Exception)
 
 
@@ -156,7 +156,7 @@ def kernel_exception(m: Machine, error: BaseException) -> ErrorInstance:
     name = next((c.__name__ for c in type(error).__mro__ if c.__name__ in m.builtins), "Exception")
     args = tuple(error.args)
     if isinstance(error, KernelError):
-        args = (error.message,)
+        args = (str(error),)
     exception = make(m, name, args)
     if isinstance(error, AttributeError | NameError):
         attributes.write_field(m, exception, "name", error.name)

@@ -30,6 +30,7 @@ from nkic.language.views import (
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Register
 from nkic.machine.patterns import merged
+from nkic.machine.targets import MAX_RANK
 from nkic.program.program import Dynamic, View
 
 # ---- Hardware access patterns (`ap`) and gathers (`vector_select`, `indirect`) ------------------
@@ -470,6 +471,12 @@ def _out_of_bounds(view: View, axis: int, start: int, stop: int, wanted: Shape) 
     )
 
 
+LEAVE_OUT = (
+    "leave None out; if what it is copied to or combined with has a leading dimension of 1, index "
+    "that with [0]"
+)
+
+
 def _new_dimension(view: View, key: tuple[Any, ...]) -> ViewError:
     """Return the error for `t[:, None]`, which advises a reshape: all versions have that."""
     rest = _index(view, tuple(item for item in key if item is not None))
@@ -482,10 +489,9 @@ def _new_dimension(view: View, key: tuple[Any, ...]) -> ViewError:
             sizes.insert(sum(kept[:n]) if n < dots else len(rest.shape) - sum(kept[n:]), 1)
     hint = f"write `.reshape({tuple(sizes)})` after an index without None"
     if keeps_first(view) and key[0] is None:
-        hint = (
-            "the first dimension of a tile is that of its partitions: leave None out, and write "
-            "`out[0]` on the other side, whose dimension of 1 is too many"
-        )
+        hint = f"the first dimension of a tile is that of its partitions: {LEAVE_OUT}"
+    elif len(sizes) > MAX_RANK:
+        hint = f"leave None out: a tensor has at most {MAX_RANK} dimensions, not {len(sizes)}"
     text = f"None in an index does not add a dimension in NKI; shape is {view.shape}"
     return ViewError("bad-index", text, hint, view.shape)
 

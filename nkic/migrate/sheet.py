@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
@@ -14,7 +17,7 @@ from typing import Any, TypeVar, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from nkic.base.diagnostics import Diagnostic, Level, make, refusal
+from nkic.base.diagnostics import Diagnostic, Level, LimitHit, make, refusal
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
 from nkic.migrate.facts import Facts, Spot, spot
@@ -292,13 +295,40 @@ class Sheet:
 
 def _parsed(source: SourceFile) -> cst.Module:
     try:
-        return cst.parse_module(source.text)
+        tree = cst.parse_module(source.text)
     except cst.ParserSyntaxError as error:
         line, column = error.editor_line, error.editor_column
         span = Span(source.path, line, column, line, column + 1)
         text = f"libcst {version('libcst')} cannot read this: {error.message}"
         help = "write it in an older form of Python, or install a later libcst"
         raise refusal("not-migrated", text, span, help=help) from None
+    limit = sys.getrecursionlimit() // _FRAMES_PER_LEVEL
+    depth, _ = _deepest(tree, children)
+    if depth > limit:
+        node = None
+        with suppress(SyntaxError, RecursionError, MemoryError):  # Python may give up as well
+            _, node = _deepest(ast.parse(source.text), _placed)
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1
+        text = f"the nesting is too deep to be rewritten: {depth} levels, and the limit is {limit}"
+        help = "assign parts of the expression to variables"
+        span = Span(source.path, line, column, line, column + 1)
+        raise LimitHit([make("nesting-too-deep", text, span, help=help)])
+    return tree
+
+
+_FRAMES_PER_LEVEL = 4  # of Python's stack, in libcst's visitors
+
+
+def _deepest(root: Any, inside: Callable[[Any], Sequence[Any]]) -> tuple[int, Any]:
+    """Return the depth of a tree, and its first node of that depth."""
+    depth, level = 0, [root]
+    while below := [child for node in level for child in inside(node)]:
+        depth, level = depth + 1, below
+    return depth, level[0]
+
+
+def _placed(node: ast.AST) -> list[ast.AST]:
+    return [child for child in ast.iter_child_nodes(node) if hasattr(child, "lineno")]
 
 
 # ---- The function around a node, and the names that a part of a function reads ------------------

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import nkic
 from nkic.base.source import SourceFile
+from tests.migrate.test_cases import Job
 
 HEAD = """import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
@@ -26,13 +27,17 @@ def kernel(a, b):
 BELOW = np.tril(np.ones((64, 96), bool))
 
 
+def kernel_of(begun: str, *body: str) -> str:
+    lines = "".join(f"    {line}\n" for line in body)
+    return HEAD.format(begun=begun) + lines + "    nl.store(out, nl.copy(total))\n    return out\n"
+
+
 def compared(begun: str, *body: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the output of a kernel, and the product of its arguments."""
     rng = np.random.default_rng(5)
     a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((128, 64), (128, 96)))
-    lines = "".join(f"    {line}\n" for line in body)
-    text = HEAD.format(begun=begun) + lines + "    nl.store(out, nl.copy(total))\n    return out\n"
-    made = nkic.compile(SourceFile("k.py", text), inputs={"a": a, "b": b})
+    source = SourceFile("k.py", kernel_of(begun, *body))
+    made = nkic.compile(source, inputs={"a": a, "b": b})
     return np.asarray(nkic.run(made, {"a": a, "b": b}).outputs["output_0"]), a.T @ b
 
 
@@ -73,27 +78,18 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [
-        "PP",
-        "P+P",
-        "7P",
-        "7PP+",
-        "7+",
-        "7++",
-        "Ph+",
-        "0+",
-        "0++",
-        "P0+",
-        "P+0++",
-        "PhP",
-        "Pl",
-        "P+l",
-        "0h+",
-        "7h+P+h+",
-    ],
-)
+def body_of(steps: str, loop: bool) -> list[str]:
+    body = [STEPS[step] for step in steps]
+    return ["for n in nl.sequential_range(2):", *(f"    {each}" for each in body)] if loop else body
+
+
+CASES = [
+    *("PP", "P+P", "7P", "7PP+", "7+", "7++", "Ph+", "0+", "0++"),
+    *("P0+", "P+0++", "PhP", "Pl", "P+l", "0h+", "7h+P+h+"),
+]
+
+
+@pytest.mark.parametrize("steps", CASES)
 @pytest.mark.parametrize("loop", [False, True])
 @pytest.mark.filterwarnings("error:.*NKI0701")
 def test_an_assignment_overwrites_and_a_sum_adds_to_whatever_was_written(
@@ -102,10 +98,7 @@ def test_an_assignment_overwrites_and_a_sum_adds_to_whatever_was_written(
     """A matmul whose `accumulate` is left open would add to an assigned product, and overwrite what
     the vector engine wrote.
     """
-    body = [STEPS[step] for step in steps]
-    if loop:
-        body = ["for n in nl.sequential_range(2):", *(f"    {line}" for line in body)]
-    found, product = compared("ndarray", *body)
+    found, product = compared("ndarray", *body_of(steps, loop))
     total = np.zeros_like(product)
     for step in steps * (2 if loop else 1):
         total = {
@@ -117,3 +110,13 @@ def test_an_assignment_overwrites_and_a_sum_adds_to_whatever_was_written(
             "l": np.hstack([product[:, :48], total[:, 48:]]),
         }[step]
     np.testing.assert_array_equal(found, total)
+
+
+@pytest.mark.parametrize("steps", CASES)
+@pytest.mark.parametrize("loop", [False, True])
+def test_the_migrated_kernel_overwrites_and_adds_likewise(steps: str, loop: bool) -> None:
+    types = '# /// nkic\n# [args]\n# a = "float32[128, 64]"\n# b = "float32[128, 96]"\n# ///\n'
+    job = Job(types + kernel_of("ndarray", *body_of(steps, loop)))
+    proof = job.proof()
+    assert not job.made.left
+    assert {one.verdict for one in proof.findings} == {"bits"}, (job.made.text, proof)

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from nkic.base.diagnostics import LimitHit
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.migrate.beta1.indices import number
@@ -147,3 +148,25 @@ def test_the_text_of_a_number_has_its_value(seed: int) -> None:
         known.append((apply(x, y), apply(a, b)))
     for value, expected in known:
         assert eval(str(value), {}, names) == expected, value
+
+
+NESTED = {
+    " + ".join(["1"] * 1500): 2,
+    f"{'g(' * 190}1{')' * 190}": 2,
+    f"{'(-' * 400}1{')' * 400}": 1,
+}
+
+
+@pytest.mark.parametrize(("expression", "line"), NESTED.items(), ids=("sum", "calls", "signs"))
+def test_what_is_nested_too_deeply_is_refused_where_it_stands(expression: str, line: int) -> None:
+    with pytest.raises(LimitHit) as failed:
+        migrate(
+            SourceFile("k.py", f"x = 1\ny = {expression}\n"),
+            Facts(),
+            Profile.BETA1,
+            Profile.NKI_0_7,
+        )
+    (error,) = failed.value.diagnostics
+    assert error.code.slug == "nesting-too-deep"
+    assert error.primary is not None
+    assert error.primary.span.line == line

@@ -18,7 +18,7 @@ from nkic.base.text import plural
 from nkic.language import views
 from nkic.language.beta1.indices import NO_AXES, ONE, Dim, Index, as_index, merged
 from nkic.language.hosted import brief, plain, surface, whole_number
-from nkic.language.indexing import DynamicSlice
+from nkic.language.indexing import LEAVE_OUT, DynamicSlice
 from nkic.language.views import ViewError, on_chip
 from nkic.program.program import Dynamic, View
 
@@ -87,8 +87,7 @@ def _check_leading(view: View, parts: Sequence[Part], shape: tuple[int, ...]) ->
             "partition-dimension",
             f"None puts a dimension of 1 before the {partitions} partitions, but the first "
             f"dimension of a tile is that of its partitions; shape is {view.shape}",
-            help="leave None out, and write out[0] on the other side, whose dimension of 1 is too "
-            "many",
+            help=LEAVE_OUT,
         )
 
 

@@ -30,6 +30,7 @@ from nkic.migrate.calls import (
     with_value,
     without,
 )
+from nkic.migrate.facts import dst_of
 from nkic.migrate.sheet import Sheet, names_in, only_target
 from nkic.program.program import Instruction, View
 
@@ -94,15 +95,26 @@ def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
 
 
 def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
-    """Rewrite `nl.zeros` in PSUM to `nl.ndarray` if a product is the first to write it."""
-    at = sheet.spot(old)
-    tensors = sheet.facts.tensors.get(at, ())
-    if sheet.name_of(old.func) != ZEROS or at in sheet.facts.instructions:
+    """Rewrite `nl.zeros` in PSUM to `nl.ndarray` if products were the first to write all of it."""
+    if sheet.name_of(old.func) != ZEROS:
         return new
+    at = sheet.spot(old)
+    every = (sheet.facts, *sheet.facts.of_other_shapes)
+    tensors = [tensor for facts in every for tensor in facts.tensors.get(at, ())]
     if not tensors or any(tensor.buffer is not Buffer.PSUM for tensor in tensors):
         return new
     args = [arg for arg in new.args if keyword_of(arg) != "lazy_initialization"]
-    return with_args(new, args).with_changes(func=sheet.nl("ndarray"))
+    new = with_args(new, args)
+    # The fill is recorded where the tile is first used, unless products overwrite it.
+    filled = {
+        id(dst.tensor)
+        for facts in every
+        for recorded in facts.instructions.values()
+        for instruction in recorded
+        if instruction.row.name in BY_SHAPE and (dst := dst_of(instruction)) is not None
+    }
+    is_filled = not filled.isdisjoint(map(id, tensors))
+    return new if is_filled else new.with_changes(func=sheet.nl("ndarray"))
 
 
 def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:

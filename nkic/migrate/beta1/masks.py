@@ -13,7 +13,7 @@ import libcst as cst
 
 from nkic.language.beta1.indices import Index
 from nkic.language.beta1.masks import Compared
-from nkic.language.versions import BY_DMA, REPEATED
+from nkic.language.versions import BY_DMA, PRODUCTS, REPEATED, SIZES
 from nkic.machine.operands import Row
 from nkic.migrate.beta1.blocks import Blocks, by_name
 from nkic.migrate.beta1.calls import MASKS
@@ -129,6 +129,9 @@ def _tighter(choose: Callable[..., Number], neutral: Number, bounds: tuple[Numbe
 # ---- Calls with `mask=`: their operands reduced to the elements that the mask selects -----------
 
 
+_TURNED = "it selects from the result, whose dimensions are not those of the operands"
+
+
 class Cutter:
     """Reduces the operands of one masked call."""
 
@@ -147,8 +150,13 @@ class Cutter:
         self.shapes = {**blocks.shapes, **named}
         self.limits = mask.limits
         self.condition = mask.condition
+        self.is_turned = False  # the dimensions of the result are others than those of operands
 
     def call(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        name = self.indices.sheet.name_of(old.func).rpartition(".")[2]
+        self.is_turned = name in SIZES or name in PRODUCTS or name == "transpose"
+        if self.is_turned and self.limits and not self._is_of_contracted(old):
+            raise NotSlices(_TURNED)
         args = [
             now.with_changes(value=self.operand(was.value, now.value))
             for was, now in zip(old.args, new.args, strict=True)
@@ -156,6 +164,23 @@ class Cutter:
         ]
         args[-1] = args[-1].with_changes(comma=new.args[-1].comma)
         return new.with_changes(args=args)
+
+    def _is_of_contracted(self, call: cst.Call) -> bool:
+        """Whether the mask bounds the partitions of both factors of a product, and only these."""
+        factors = [arg.value for arg in call.args[:2]]
+        for factor in factors:
+            if not isinstance(factor, cst.Subscript) or not is_indexed(self.indices, factor):
+                return False
+            first, *others = (self._axes(value) for value in index_values(factor))
+            if not self.limits.keys() <= first or any(self.limits.keys() & axes for axes in others):
+                return False
+        return len(factors) == 2
+
+    def _axes(self, value: cst.BaseExpression) -> set[Axis]:
+        index = self.indices.of(value)
+        if index is None:
+            return set()
+        return {Axis(index.ndim, place, dim.size) for place, dim in moving(index)}
 
     def operand(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
         """Return one operand, reduced; numbers and the like are unchanged."""
@@ -245,10 +270,14 @@ class Cutter:
         if not isinstance(old, cst.Subscript) or not isinstance(new, cst.Subscript):
             return new
         if is_indexed(self.indices, old):
+            if self.is_turned and any(
+                self._axes(v) & self.limits.keys() for v in index_values(old)
+            ):
+                raise NotSlices(_TURNED)
             reduced = self.indexed(old)
             is_part = isinstance(reduced, cst.Subscript)
             return reduced if is_part else cst.parse_expression(f"{code(reduced)}[...]")
-        if not self.limits:
+        if not self.limits or self.is_turned:
             return new
         if [code(element.slice) for element in old.slice] != ["..."] or not isinstance(
             old.value, cst.Name
@@ -268,7 +297,7 @@ class Cutter:
 
     def part(self, shapes: frozenset[tuple[int, ...]]) -> str:
         """Return the slices of a tile that the mask selects: "" for all. Raises `NotSlices`."""
-        if not self.limits:
+        if not self.limits or self.is_turned:
             return ""
         ranks = {axis.rank for axis in self.limits}
         shapes = frozenset(shape for shape in shapes if {len(shape)} == ranks)

@@ -18,7 +18,7 @@ from nkic.machine.targets import Buffer
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.indices import code, tuple_of
 from nkic.migrate.beta1.slices import sizes as sizes_of
-from nkic.migrate.calls import COMMA, find, keyword_of, keyword_value, named
+from nkic.migrate.calls import COMMA, find, keyword_of, keyword_value, named, with_args
 from nkic.migrate.facts import Facts, dst_of
 from nkic.migrate.sheet import Sheet, names_in, names_set, only_target, walk
 from nkic.migrate.sheet import code as sheet_code
@@ -67,7 +67,10 @@ def result_of(
     rows = {i.row.name for i in instructions}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
-    tensors = tuple(dst.tensor for i in instructions if (dst := dst_of(i)) is not None)
+    statement = next(sheet.parents(call))
+    is_named = isinstance(only_target(statement), cst.Name)
+    views = [dst for i in instructions if (dst := dst_of(i)) is not None]
+    tensors = tuple(view.tensor for view in views)
     written = {id(tensor) for tensor in tensors}
     new = [tensor for tensor in facts.tensors.get(at, ()) if id(tensor) in written]
     are_new = {any(tensor is new_tensor for new_tensor in new) for tensor in tensors}
@@ -75,6 +78,11 @@ def result_of(
         raise NoResult("it writes a tile of its own only in some iterations")
     if are_new == {True} and len(tensors) != len(new):
         raise NoResult("it is made of several instructions in one iteration")
+    if are_new == {False} and is_named and not isinstance(statement, cst.AugAssign):
+        # It wrote straight to what a later statement assigns the name to.
+        made = ((view, view.tensor) for view in views)
+        own = (Tensor(-1, t.name, v.dtype, v.shape, t.buffer, t.at) for v, t in made)
+        return Result(instructions[0].row, tuple(own), instructions, True)
     return Result(instructions[0].row, tensors, instructions, are_new == {True})
 
 
@@ -323,7 +331,11 @@ class Hoisting:
     def _onto_target(
         self, name: str, call: Pending, new: cst.Call, statement: cst.BaseSmallStatement | None
     ) -> bool:
-        """Write `t[...] = instruction(...)`, or `+=` in PSUM, with t as dst."""
+        """Write `t[...] = instruction(...)`, or `+=` in PSUM, with t as dst.
+
+        An assignment overwrites. A matmul whose `accumulate` is left open would add to what an
+        earlier one wrote there, or the same one in an earlier iteration or for other shapes.
+        """
         target = only_target(statement) if statement is not None else None
         if target is None:
             text = "the target of this is unknown: it is part of an expression"
@@ -331,6 +343,16 @@ class Hoisting:
             self.names[name] = new
             return True
         self.sheet.done[RESULTS] += 1
+        row = call.result.row
+        flag = row.accumulates
+        if flag and isinstance(statement, cst.Assign):
+            if self.sheet.due(row.attributes[row.attribute_index[flag]].since):
+                last = named(flag, cst.Name("False"))
+                new = with_args(new, [*new.args, last])
+            else:
+                text = "this overwrites what was there, and would now add to what a matmul wrote"
+                help = "assign it to a tile that nothing else writes, or migrate to NKI 0.3"
+                self.sheet.leave(call.old, text, help, sure=False)
         self.lines.append(_writing(new, target))
         return False
 

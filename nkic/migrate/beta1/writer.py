@@ -11,6 +11,7 @@ import libcst as cst
 
 from nkic.base.source import Span
 from nkic.machine.operands import Row
+from nkic.machine.targets import Buffer
 from nkic.migrate.beta1 import blocks, calls, statements
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, is_never_called
@@ -57,6 +58,7 @@ from nkic.migrate.calls import (
     with_args,
     with_value,
 )
+from nkic.migrate.facts import dst_of
 from nkic.migrate.sheet import Sheet, only_target, scope_of, walk
 from nkic.program.program import View
 
@@ -229,6 +231,11 @@ class Writer(cst.CSTTransformer):
         """Rewrite the target of `t[...] += function(…, mask=…)` likewise."""
         statements.leave_added(self.sheet, old)
         target = self._cut_target(old, new)
+        added = [dst_of(instruction) for instruction in self.sheet.instructions(old)]
+        in_psum = any(dst is not None and dst.tensor.buffer is Buffer.PSUM for dst in added)
+        if isinstance(old.target, cst.Name) and in_psum and self.pending.get(new.value) is None:
+            # Since then, `t += x` names the sum t, in SBUF, where no later matmul can add to it.
+            target = self.sheet.parsed("{}[...]", new.target)
         return new if target is None else new.with_changes(target=target)
 
     def _cut_target(self, old: cst.Assign | cst.AugAssign, new: cst.CSTNode) -> Any:

@@ -54,6 +54,12 @@ def kernel(a):
     s = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.hbm)
     # warning@+1[NKI0531]: dma_copy writes `s`, which nothing reads
     nisa.dma_copy(dst=s, src=w)
+    # Cleared by a transfer of a constant tile, and written after it.
+    zeros = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
+    nisa.memset(zeros, value=0.0)
+    cleared = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=cleared, src=zeros)
+    nisa.dma_copy(dst=cleared, src=w)
     # A store that another one overwrites; one in part, and one after a read.
     again = nl.ndarray((3, 128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
     # warning@+1[NKI0531]: dma_copy writes `again`, which dma_copy overwrites before
@@ -64,4 +70,4 @@ def kernel(a):
     nisa.dma_copy(dst=again[2], src=w)
     nisa.dma_copy(dst=t, src=again[2])
     nisa.dma_copy(dst=again[2], src=t)
-    return out, again
+    return out, again, cleared

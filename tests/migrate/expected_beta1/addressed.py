@@ -33,7 +33,7 @@ def kernel(a):
     for i in range(3):
         for j in range(2):
             nisa.dma_copy(held[i][j][...], a[0:128, 0:columns])
-            nisa.nc_matmul(sums[i][j][...], held[i][j][0:128, 0:128], held[i][j])
+            nisa.nc_matmul(sums[i][j][...], held[i][j][0:128, 0:128], held[i][j], accumulate=False)
             held[i][j][...] = nl.copy(sums[i][j])
             nl.store(out[i, j], value=held[i][j])
     return out

@@ -32,7 +32,7 @@ def kernel(a):
     products = [nl.ndarray((nl.par_dim(128), 128), dtype=nl.float32, buffer=nl.psum) for i_2 in range(4)]
 
     def product(k):
-        nisa.nc_matmul(products[k][...], parts[k], parts[k])
+        nisa.nc_matmul(products[k][...], parts[k], parts[k], accumulate=False)
 
     for k in range(4):
         nisa.dma_copy(parts[k][...], a[0:128, k * 128 : (k + 1) * 128])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import re
 import textwrap
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from nkic.base.limits import Limits
 from nkic.interpret import library, objects
+from nkic.language.hosted import NKIObject
 from tests.harness.metalanguage import body, run
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "library_modules.txt"
@@ -241,10 +243,33 @@ def test_fields_of_nki_objects(code: str, printed: str) -> None:
     assert done.printed.replace("kernel.<locals>.", "") == printed
 
 
-def test_a_wrong_field_is_named() -> None:
-    done = body(f"{CLASSES.strip()}\nP(1, why=2)")
+WRONG_CALLS = [
+    ("P(1, why=2)", "has no field `why`"),
+    ("P(1, 2, 3, 4)", "takes 3 values, and 4 were given"),
+    ("P(1, x=1)", "two values for its field `x`"),
+]
+
+
+@pytest.mark.parametrize(("call", "text"), WRONG_CALLS)
+def test_a_wrong_call_of_an_nki_object_is_explained_and_may_be_caught(call: str, text: str) -> None:
+    done = body(f"{CLASSES.strip()}\n{call}")
     assert done.slugs == ["wrong-call"]
-    assert "has no field `why`" in done.said[0].message
+    assert text in done.said[0].message
+    caught = body(f"{CLASSES.strip()}\ntry:\n    {call}\nexcept TypeError as e:\n    print(e)")
+    assert caught.slugs == []
+    assert text in caught.printed
+
+
+@pytest.mark.parametrize(("call", "text"), WRONG_CALLS)
+def test_python_raises_the_same_as_a_type_error(call: str, text: str) -> None:
+    class P(NKIObject):
+        x: int
+        y: int = 3
+        z = 5
+
+    with pytest.raises(TypeError, match=text) as caught:
+        eval(call, {"P": P})
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 # ---- limits and doors ---------------------------------------------------------------------------

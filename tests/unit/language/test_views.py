@@ -96,6 +96,15 @@ def test_the_reshape_that_is_advised_for_none_gives_the_shape_of_numpy(
     assert views.reshape(rest, ast.literal_eval(advised)).shape == shape
 
 
+def test_none_before_the_partitions_or_in_too_great_a_number_is_to_be_left_out() -> None:
+    with pytest.raises(ViewError) as failed:
+        indexing.index(make((128, 64)), (None, slice(None)))
+    assert failed.value.help.endswith(indexing.LEAVE_OUT)
+    with pytest.raises(ViewError) as failed:
+        indexing.index(make((128, 64), HBM), (None,) * 2000)
+    assert failed.value.help == ("leave None out: a tensor has at most 8 dimensions, not 2002")
+
+
 @pytest.mark.parametrize(
     ("key", "slug", "numbers"),
     [

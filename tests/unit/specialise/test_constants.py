@@ -94,7 +94,7 @@ def test_objects(const: str, text: str) -> None:
     ("const", "text"),
     [
         ('cfg={"row": 2}', "unexpected keyword argument 'row'"),
-        ("obj=Plain(4, 5, 6)", "Plain() takes 2 fields but 3 were given"),
+        ("obj=Plain(4, 5, 6)", "`Plain` takes 2 values, and 3 were given"),
         ('mode="FASTER"', "'FASTER' is not a member of Mode"),
         ("cfg=Confi(1)", "`Confi` is neither a literal nor a name"),
         ("cfg=Config(rows=1, 2)", "`2` in `Config(…)` follows a field given by name"),
