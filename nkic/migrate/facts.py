@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from functools import cached_property
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 from nkic.base.diagnostics import Level, NkicError, code
 from nkic.base.source import CallChain, SourceFile, Span
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import Compiled, CompileOptions
+from nkic.language.versions import BY_SHAPE
 from nkic.program.program import Body, Instruction, Item, Loop, Program, Tensor, View, instructions
 from nkic.source.bind import Load
 from nkic.specialise.request import Request
@@ -129,6 +131,17 @@ class Facts:
     of_other_shapes: tuple[Facts, ...] = ()
     runs: int = 1
     spills: frozenset[Spot] = frozenset()
+
+    @property
+    def of_all_shapes(self) -> tuple[Facts, ...]:
+        return (self, *self.of_other_shapes)
+
+    @cached_property
+    def filled(self) -> set[int]:
+        """The tensors, by identity, that a memset fills."""
+        recorded = chain.from_iterable(self.instructions.values())
+        filling = (instruction for instruction in recorded if instruction.row.name in BY_SHAPE)
+        return {id(dst.tensor) for dst in map(dst_of, filling) if dst is not None}
 
 
 def dst_of(instruction: Instruction) -> View | None:

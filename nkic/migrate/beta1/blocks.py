@@ -159,7 +159,7 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> Number:
     It is a number if all evaluations found the same one, else an expression from its shape.
     """
     at = sheet.spot(old)
-    evaluations = (sheet.facts, *sheet.facts.of_other_shapes)
+    evaluations = sheet.facts.of_all_shapes
     tensors = [tensor for facts in evaluations for tensor in facts.tensors.get(at, ())]
     sizes = {prod(tensor.shape[1:]) * tensor.dtype.size for tensor in tensors}
     if len(sizes) == 1:

@@ -30,7 +30,6 @@ from nkic.migrate.calls import (
     with_value,
     without,
 )
-from nkic.migrate.facts import dst_of
 from nkic.migrate.sheet import Sheet, names_in, only_target
 from nkic.program.program import Instruction, View
 
@@ -99,21 +98,14 @@ def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     if sheet.name_of(old.func) != ZEROS:
         return new
     at = sheet.spot(old)
-    every = (sheet.facts, *sheet.facts.of_other_shapes)
+    every = sheet.facts.of_all_shapes
     tensors = [tensor for facts in every for tensor in facts.tensors.get(at, ())]
     if not tensors or any(tensor.buffer is not Buffer.PSUM for tensor in tensors):
         return new
     args = [arg for arg in new.args if keyword_of(arg) != "lazy_initialization"]
     new = with_args(new, args)
     # The fill is recorded where the tile is first used, unless products overwrite it.
-    filled = {
-        id(dst.tensor)
-        for facts in every
-        for recorded in facts.instructions.values()
-        for instruction in recorded
-        if instruction.row.name in BY_SHAPE and (dst := dst_of(instruction)) is not None
-    }
-    is_filled = not filled.isdisjoint(map(id, tensors))
+    is_filled = any(id(tensor) in facts.filled for facts in every for tensor in tensors)
     return new if is_filled else new.with_changes(func=sheet.nl("ndarray"))
 
 

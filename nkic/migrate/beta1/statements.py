@@ -614,7 +614,7 @@ class Hidden:
         """Whether, in some iteration, the statement did not read the tile that was made there."""
         nodes = (node for node in walk(part) if isinstance(node, cst.BaseExpression))
         spots = {self.sheet.spot(node) for node in (part, *nodes)}
-        for facts in (self.sheet.facts, *self.sheet.facts.of_other_shapes):
+        for facts in self.sheet.facts.of_all_shapes:
             instructions = (i for at in spots for i in facts.instructions.get(at, ()))
             used = {id(v.tensor) for i in instructions for v in i.operands if isinstance(v, View)}
             if {*map(id, facts.tensors.get(self.sheet.spot(maker), ()))} - used:
