@@ -32,7 +32,7 @@ from nkic.base.source import SourceFile
 from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.compiler.loader import Loader, home_of
-from nkic.compiler.pipeline import PRINTED, SCHEDULED
+from nkic.compiler.pipeline import IS_DESCRIBED, IS_SCHEDULED, PRINTED, SCHEDULED
 from nkic.compiler.request import block_of, request_for, request_options
 from nkic.language.enums import Operator
 from nkic.language.hosted import plain
@@ -349,14 +349,10 @@ def _of_source(
     path = text.path if text is not None else os.fspath(kernel)  # type: ignore[arg-type]
     told = consts or include or modules or request_options != request_options_of({})
     if told and path.endswith(PRINTED):
-        text_of = "a printed program already has its kernel, target and arguments"
-        refuse(f"`{path}`: {text_of}", "leave out what describes the kernel")
+        refuse(f"`{path}`: {IS_DESCRIBED}", "leave out what describes the kernel")
     how = (settings.level, settings.serial, settings.spill, settings.machine)
     if path.endswith(SCHEDULED) and how != (DEFAULT.level, DEFAULT.serial, DEFAULT.spill, None):
-        refuse(
-            f"`{path}`: a printed schedule is not scheduled again",
-            "leave out optimise, serial, spill and machine",
-        )
+        refuse(f"`{path}`: {IS_SCHEDULED}", "leave out optimise, serial, spill and machine")
     named = {name: os.fspath(file) for name, file in modules.items()}
     loader = Loader.beside(path, [os.fspath(each) for each in include], named)
     with raising(CompileError, loader.source, loader.relocated):

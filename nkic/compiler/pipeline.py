@@ -299,6 +299,9 @@ ASSEMBLY = ".asm"  # the suffix of printed records
 IR = ".ir"
 PRINTED = (IR, SCHEDULE, ASSEMBLY)  # the suffixes of programs in the text form
 SCHEDULED = (SCHEDULE, ASSEMBLY)  # those that are not scheduled again
+# Why they take fewer options than a kernel's source.
+IS_DESCRIBED = "a printed program already has its kernel, target and arguments"
+IS_SCHEDULED = "a printed schedule is not scheduled again"
 LAST_CHECK = "schedule-audit"  # no later stage finds errors in a kernel
 
 

@@ -43,7 +43,7 @@ from nkic.compiler import pipeline
 from nkic.compiler.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.compiler.forms import FORMS
 from nkic.compiler.loader import MAX_BYTES, Loader
-from nkic.compiler.pipeline import IR, PRINTED, SCHEDULED
+from nkic.compiler.pipeline import IR, IS_DESCRIBED, IS_SCHEDULED, PRINTED, SCHEDULED
 from nkic.compiler.request import find_profile, parse_options, request_for
 from nkic.machine.targets import load_machine
 from nkic.report.resources import resources
@@ -397,11 +397,10 @@ def _refuse_for(source: str, line: CommandLine, given: Given) -> None:
         refuse(given, source, ["stdin_name"], why)
     _refuse_generated(source)
     if source.endswith(PRINTED):
-        why = "a printed program already has its kernel, target and arguments"
         about = ["print"] if line.print == KERNELS else []
-        refuse(given, source, [*about, "migrate", *_about("source")], why)
+        refuse(given, source, [*about, "migrate", *_about("source")], IS_DESCRIBED)
     if source.endswith(SCHEDULED):
-        refuse(given, source, _about("schedule"), "a printed schedule is not scheduled again")
+        refuse(given, source, _about("schedule"), IS_SCHEDULED)
 
 
 def _about(what: str) -> Iterator[str]:
