@@ -65,7 +65,7 @@ PEER ?=
 bench: $(STAMP)  ## time the compiler and the simulator: make bench [ARGS=runs] [PEER=folder]
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench $(ARGS) $(if $(PEER),--peer $(PEER))
 
-pictures: $(STAMP)  ## draw the README's pictures from real runs
+pictures: $(STAMP)  ## draw the pages' pictures from real runs
 	$(PY) -m tests.pictures
 
 timing: $(STAMP)  ## simulated times beside published ones, for docs/timing.md

@@ -1,4 +1,4 @@
-"""Draw the README's pictures from the output of the commands: `make pictures`.
+"""Draw the pages' pictures from the output of the commands: `make pictures`.
 
 Each picture is a command on a kernel of docs/performance.md, as a terminal would show it, drawn by
 Rich's export. Another shows the same kernel as the language server describes it to an editor.

@@ -1,8 +1,9 @@
-"""The README's pictures show the current output of the commands. NKIC_BLESS=1 draws them again."""
+"""The pages' pictures show the current output of the commands. NKIC_BLESS=1 draws them again."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -50,9 +51,13 @@ def test_the_pictures_show_what_they_are_called(drawn: dict[str, str]) -> None:
 
 
 def test_a_page_shows_every_picture() -> None:
-    readme = (pictures.PROJECT / "README.md").read_text("utf-8")
-    guide = pictures.PAGE.read_text("utf-8")
-    for picture in pictures.PICTURES:
-        assert f"docs/pictures/{picture.name}.svg" in readme
-    assert "pictures/timeline.svg" in guide
-    assert "pictures/editor.svg" in (pictures.PROJECT / "docs/editor.md").read_text("utf-8")
+    pages = {
+        "README.md": "docs/pictures/verdict.svg",
+        "docs/start.md": "pictures/error.svg",
+        "docs/performance.md": "pictures/timeline.svg",
+        "docs/editor.md": "pictures/editor.svg",
+    }
+    for page, picture in pages.items():
+        assert f"]({picture})" in (pictures.PROJECT / page).read_text("utf-8"), page
+    drawn = {*(picture.name for picture in pictures.PICTURES), pictures.EDITOR}
+    assert {Path(picture).stem for picture in pages.values()} == drawn

@@ -22,6 +22,7 @@ NAV = (PROJECT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
 FROM_CODE = {"codes.md", "interface.md"}
 # The tests that run the code of the pages to learn from.
 RUN_BY = {
+    "start.md": "tests/cli/test_readme.py",
     "walkthrough.md": "tests/test_walkthrough.py",
     "performance.md": "tests/test_performance_page.py",
     "debugging.md": "tests/test_command_pages.py",

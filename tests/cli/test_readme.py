@@ -1,4 +1,4 @@
-"""Every command in README.md works on README.md's kernel, and its Python prints what it says.
+"""The commands of README.md and docs/start.md work, and README.md's Python prints what it says.
 
 NKIC_BLESS=1 writes what the Python prints into the page.
 """
@@ -18,15 +18,16 @@ from tests.harness.bless import blessing
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text("utf-8")
 TOOLS = {"nkic": warm.NKIC, "nki-run": warm.NKI_RUN}
-COMMANDS = re.findall(r"^    ((?:nkic|nki-run) [^\n]*)$", TEXT, re.MULTILINE)
+START = (ROOT / "docs/start.md").read_text("utf-8")
+COMMANDS = re.findall(r"^    ((?:nkic|nki-run) [^\n]*)$", TEXT + START, re.MULTILINE)
 _EXAMPLE = re.compile(r"^```python file=first\.py\n(.*?)^```\n\n```text\n(.*?)^```\n", re.M | re.S)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the kernel, its data, expected results, and the first artifact."""
+    """Return a folder with the kernel of docs/start.md, its data, and expected results."""
     made = tmp_path_factory.mktemp("readme")
-    (kernel,) = re.findall(r"^```python\n(# /// nkic\n.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    (kernel,) = re.findall(r"^```python\n(# /// nkic\n.*?)^```$", START, re.DOTALL | re.MULTILINE)
     (made / "kernel.py").write_text(kernel, "utf-8")
     a, b = np.full((128, 512), 1.5, np.float16), np.full((128, 512), 2.0, np.float16)
     for name in ("data.npz", "d.npz", *(f"a{rank}.npz" for rank in range(4))):
