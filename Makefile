@@ -68,7 +68,7 @@ bench: $(STAMP)  ## time the compiler and the simulator: make bench [ARGS=runs] 
 pictures: $(STAMP)  ## draw the pages' pictures from real runs
 	$(PY) -m tests.pictures
 
-timing: $(STAMP)  ## simulated times beside published ones, for docs/timing.md
+timing: $(STAMP)  ## simulated times beside published ones, for docs/measurements.md
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.timing.left_out
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.timing
 

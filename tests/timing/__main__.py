@@ -1,4 +1,7 @@
-"""Simulated time against published times, as Markdown: `make timing`. docs/timing.md keeps it."""
+"""Simulated time against published times, as Markdown: `make timing`.
+
+docs/measurements.md keeps it.
+"""
 
 from __future__ import annotations
 

@@ -59,6 +59,9 @@ def test_the_page_has_the_table_of_all_kernels() -> None:
     page = (Path(__file__).parents[2] / "docs" / "timing.md").read_text("utf-8")
     assert "\n".join(left_out.table()) in page, "python -m tests.timing.left_out prints it"
     assert page.count("| bmm_softmax | 11 |") == 1  # no second, older table
+    _, count, median, tenth, *_ = (cell.strip(" %") for cell in left_out.table()[-1].split("|")[1:])
+    said = f"half are predicted within {median} % and nine in ten within {tenth} %"
+    assert f"Of {count} published kernels, {said}" in " ".join(page.split())
 
 
 def test_candidates_of_equal_times_share_ranks_and_the_pick() -> None:
