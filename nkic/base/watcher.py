@@ -13,19 +13,19 @@ from __future__ import annotations
 import mmap
 import os
 import signal
-import struct
 import time
 from enum import Enum
 from typing import NamedTuple
 
 # ------------------------------------------------------------------------------------------------
 # A memory page shared by the worker and its watcher: the deadline, and the current source place.
-# The worker writes, the watcher reads. A text is valid once its length is written.
+# The worker writes, the watcher reads at any time. Each number is one aligned word, written at
+# once, so that the watcher never sees a deadline that nobody has set; `struct.pack_into` would
+# clear all fields first. A text is valid once its length is written.
 
-_HEAD = struct.Struct("=ddI")  # deadline, time limit in seconds, size of the place's text
-_GRACE = struct.Struct("=d")  # at the end of the page
+_NUMBERS = 4  # deadline, time limit, grace, each in seconds, and the size of the place's text
+_WORD = 8
 _SIZE = 4096
-_PLACE = _SIZE - _HEAD.size - _GRACE.size  # bytes of the place's text
 GRACE = 2.0  # seconds from a signal, or from the deadline, to SIGKILL
 NEVER = float("inf")
 
@@ -34,50 +34,47 @@ class Page:
     """The shared page, created before the fork. Times are those of `time.monotonic`."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, _SIZE)
-        _HEAD.pack_into(self._memory, 0, NEVER, NEVER, 0)
+        memory = memoryview(mmap.mmap(-1, _SIZE))
+        self._numbers = memory[: _NUMBERS * _WORD].cast("d")
+        self._place = memory[_NUMBERS * _WORD :]
+        self.limit(NEVER, NEVER)
         self.grace = GRACE
-
-    @property
-    def grace(self) -> float:
-        """The seconds that the worker has to end after a signal."""
-        return float(_GRACE.unpack_from(self._memory, _SIZE - _GRACE.size)[0])
-
-    @grace.setter
-    def grace(self, seconds: float) -> None:
-        _GRACE.pack_into(self._memory, _SIZE - _GRACE.size, seconds)
 
     @property
     def deadline(self) -> float:
         """The deadline."""
-        return float(_HEAD.unpack_from(self._memory)[0])
+        return self._numbers[0]
 
     @property
     def seconds(self) -> float:
         """The time limit in seconds."""
-        return float(_HEAD.unpack_from(self._memory)[1])
+        return self._numbers[1]
+
+    @property
+    def grace(self) -> float:
+        """The seconds that the worker has to end after a signal."""
+        return self._numbers[2]
+
+    @grace.setter
+    def grace(self, seconds: float) -> None:
+        self._numbers[2] = seconds
 
     def limit(self, deadline: float, seconds: float) -> None:
         """Set the deadline and the time limit; `NEVER` removes them."""
-        _HEAD.pack_into(self._memory, 0, deadline, seconds, len(self._text))
+        self._numbers[0], self._numbers[1] = deadline, seconds
 
     def see(self, place: str) -> None:
         """Record the current source place."""
-        text, head = place.encode("utf-8", "surrogateescape"), (self.deadline, self.seconds)
-        if len(text) <= _PLACE:
-            _HEAD.pack_into(self._memory, 0, *head, 0)
-            self._memory[_HEAD.size : _HEAD.size + len(text)] = text
-            _HEAD.pack_into(self._memory, 0, *head, len(text))
+        text = place.encode("utf-8", "surrogateescape")
+        if len(text) <= len(self._place):
+            self._numbers[3] = 0
+            self._place[: len(text)] = text
+            self._numbers[3] = len(text)
 
     @property
     def seen(self) -> str:
         """The last place recorded; empty if there is none."""
-        return self._text.decode("utf-8", "surrogateescape")
-
-    @property
-    def _text(self) -> bytes:
-        length = _HEAD.unpack_from(self._memory)[2]
-        return self._memory[_HEAD.size : _HEAD.size + length]
+        return bytes(self._place[: int(self._numbers[3])]).decode("utf-8", "surrogateescape")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -136,7 +136,9 @@ def _tile(instruction: Instruction, name: str) -> _Tile | None:
     return next((tile for tile in _tiles(instruction) if tile.operand.name == name), None)
 
 
-def _partitions(program: Program, _: Instruction, tile: _Tile, other: _Tile | None) -> str:
+def _partitions(
+    program: Program, instruction: Instruction, tile: _Tile, other: _Tile | None
+) -> str:
     """Advise on tiles whose numbers of partitions differ: a row, or two sizes."""
     if other is None:
         return ""
@@ -149,6 +151,9 @@ def _partitions(program: Program, _: Instruction, tile: _Tile, other: _Tile | No
             f"make `{low.name}` a tile of {high.partitions} partitions, or pass one partition of "
             f"`{high.name}`, `{high.name}[0:1]`"
         )
+    whole = _whole(low)
+    if low.free < whole.free and (text := _column(program, instruction, whole, None)):
+        return text  # a column of a row was cut to please the rule: it is one number for all
     return f"repeat it in all {high.partitions} partitions{_repeated(program, low, high)}"
 
 
@@ -281,21 +286,29 @@ _ADVISORS: dict[str, Callable[[Program, Instruction, _Tile, _Tile | None], str]]
 
 def _repeated(program: Program, row: _Tile, like: _Tile) -> str:
     """Return how to repeat a row in all partitions of `like`, to follow "repeat it"."""
-    profile, tensor = _profile(program), row.view.tensor
-    count, shape = (
-        like.partitions,
-        f"({like.partitions}, {', '.join(map(str, row.view.shape[1:]))})",
-    )
-    source = _loaded_from(program, tensor)
+    profile, tensor, count = _profile(program), row.view.tensor, like.partitions
+
+    def shape_of(tile: _Tile) -> str:
+        return f"({', '.join(map(str, (count, *tile.view.shape[1:])))})"
+
     if profile is Profile.BETA1:
-        return f": `{row.name}.broadcast_to({shape})`"
+        return f": `{row.name}.broadcast_to({shape_of(row)})`"
+    source = _loaded_from(program, tensor) if tensor.partitions == 1 else None
     if source is not None:
-        copied = _row_of(source, count, row.free, profile)
+        copied = _row_of(source, count, tensor.free, profile)
         return (
-            f" while loading it: make `{tensor.name}` a tile of shape {shape}, and write "
-            f"nisa.dma_copy(dst={tensor.name}, src={copied})"
+            f" while loading it: make `{tensor.name}` a tile of shape {shape_of(_whole(row))}, and "
+            f"write nisa.dma_copy(dst={tensor.name}, src={copied})"
         )
-    return f": `nl.broadcast_to({row.name}, {shape})`"
+    return f": `nl.broadcast_to({row.name}, {shape_of(row)})`"
+
+
+def _whole(tile: _Tile) -> _Tile:
+    """Return the tensor of which `tile` is a part."""
+    tensor = tile.view.tensor
+    shape = tensor.shape
+    strides = tuple(prod(shape[n + 1 :]) for n in range(len(shape)))
+    return tile._replace(view=View(tensor, shape, strides, 0, tensor.dtype))
 
 
 def _row_of(source: View, count: int, elements: int, profile: Profile) -> str:
@@ -320,9 +333,9 @@ def _loaded_from(program: Program, tensor: Tensor) -> View | None:
     if len(places) != 1 or not written[0].row.copies:
         return None
     source = written[0].operand("src")
-    if isinstance(source, View) and not source.tensor.on_chip and source.dynamic is None:
-        return source
-    return None
+    if not isinstance(source, View) or source.tensor.on_chip or source.dynamic is not None:
+        return None
+    return source if prod(source.shape) == prod(tensor.shape) else None
 
 
 def _all_tiles(program: Program) -> Iterator[_Tile]:

@@ -205,7 +205,10 @@ def _advise_where(condition: str, if_true: str, if_false: str) -> str:
 def _advise_if(consumer: _Consumer) -> str:
     assert isinstance(consumer.node, nodes.If)
     advice = _advise_where(_text(consumer, consumer.node.test, "condition"), "a", "b")
-    return f"{advice}; `if` decides by shapes, dtypes and numbers that are arguments"
+    return (
+        f"{advice}, `a` and `b` tiles of the condition's shape or numbers; `if` decides by shapes, "
+        "dtypes and numbers that are arguments"
+    )
 
 
 def _advise_ifexp(consumer: _Consumer) -> str:

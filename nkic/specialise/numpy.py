@@ -333,6 +333,7 @@ ALIASES = {
     **{"half": "float16", "single": "float32", "double": "float64", "bool_": "bool"},
     **{"intc": "int32", "int_": "int64", "uintc": "uint32", "byte": "int8", "ubyte": "uint8"},
     **{"short": "int16", "ushort": "uint16", "longlong": "int64", "uint": "uint64"},
+    **{"ulonglong": "uint64", "intp": "int64", "uintp": "uint64"},
 }
 
 
@@ -365,6 +366,9 @@ def number(dtype: NumpyDType, args: tuple[Any, ...]) -> Any:
     kind = dtype.numpy.type
     if not args:
         return wrapped(kind())
+    if args[0].__class__ is str and dtype.numpy.kind == "f":  # such as "-inf"
+        active().charge(len(args[0]))
+        return computed(kind, float(args[0]))
     return computed(kind, raw(args[0]))
 
 

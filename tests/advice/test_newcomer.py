@@ -192,6 +192,36 @@ MISTAKES: dict[str, tuple[str, dict[str, str]]] = {
             ".broadcast(0, 128)": "",
         },
     ),
+    "a bias cut to a column": (
+        "linear",
+        {
+            "        nisa.tensor_tensor(dst=acc, data1=acc, data2=row, op=nl.add)\n": "",
+            "op=nl.gelu)": "op=nl.gelu, bias=row[:, 0:1])",
+            "row = nl.ndarray((128, n)": "row = nl.ndarray((1, n)",
+            "src=bias.reshape((1, n)).broadcast(0, 128)": "src=bias",
+        },
+    ),
+    "a weight cut to a column": (
+        "rms_norm",
+        {
+            ROW: ROW.replace("128", "1"),
+            REPEATED: "src=w",
+            "tensor_tensor(dst=y, data1=y, data2=row, op=nl.multiply)": "tensor_scalar("
+            "dst=y, data=y, op0=nl.multiply, operand0=row[:, 0:1])",
+        },
+    ),
+    "a row in two halves": (
+        "rms_norm",
+        {
+            ROW: ROW.replace("128", "1"),
+            REPEATED: "src=w",
+            "        nisa.tensor_tensor(dst=y, data1=y, data2=row, op=nl.multiply)\n": "".join(
+                f"        nisa.tensor_tensor(dst=y[:, {half}], data1=y[:, {half}], "
+                f"data2=row[:, {half}], op=nl.multiply)\n"
+                for half in ("0:256", "256:512")
+            ),
+        },
+    ),
     "a matmul into SBUF": ("linear", {"buffer=nl.psum": "buffer=nl.sbuf"}),
     "an operator by name": ("linear", {"op=nl.gelu": 'op="gelu"'}),
     "a misspelt function": ("linear", {"op=nl.gelu": "op=nl.gelv"}),

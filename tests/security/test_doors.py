@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from nkic.base.source import SourceFile
 from nkic.compiler.pipeline import compile_source
 from nkic.specialise.inline import parse_arg
 from nkic.specialise.request import Request
+from tests.harness.commands import ROOT
 from tests.security.doors import ATTEMPTS, WHY
 
 HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n@nki.jit\ndef kernel(a):\n"
@@ -97,3 +100,32 @@ def test_the_next_compilation_is_as_before(code: str) -> None:
 
 def test_every_door_has_a_reason() -> None:
     assert WHY.keys() == ATTEMPTS.keys()
+
+
+def defined(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield what a file defines, each name after the name of the file or class that it is in."""
+    tree = ast.parse(path.read_text("utf-8"))
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    for within, body in [(path.stem, tree.body), *((node.name, node.body) for node in classes)]:
+        for part in body:
+            targets = part.targets if isinstance(part, ast.Assign) else [part]
+            for target in targets:
+                place = target.target if isinstance(target, ast.AnnAssign) else target
+                yield within, str(getattr(place, "name", "") or getattr(place, "id", ""))
+
+
+def test_the_doors_of_the_page_have_guards_and_tests_that_exist() -> None:
+    names = {name for path in (ROOT / "nkic").rglob("*.py") for name in defined(path)}
+    names.add(("html", "escape"))
+    doors = (ROOT / "docs/security.md").read_text("utf-8").partition("## Doors")[2]
+    rows = [row.strip("| ").split(" | ") for row in re.findall(r"(?m)^\| (?!door).*`.*$", doors)]
+    assert len(rows) == doors.count("\n| ") - 1
+    for door, guards, tests in rows:
+        for guard in re.findall(r"`([^`]+)`", guards):
+            if re.fullmatch(r"\w+\.(?!py$)\w+", guard):
+                assert tuple(guard.split(".")) in names, (door, guard)
+            elif "/" in guard:
+                assert (ROOT / guard).exists() or (ROOT / "nkic" / guard).exists(), (door, guard)
+        paths = re.findall(r"`(tests/[^`]+)`", tests)
+        assert paths, door
+        assert all((ROOT / path).exists() for path in paths), (door, paths)

@@ -350,3 +350,21 @@ def test_a_page_keeps_time_and_place(page: Page) -> None:
     assert page.seen == "1\n2\nsome/päth"
     page.limit(NEVER, NEVER)
     assert page.seconds == NEVER
+
+
+def test_no_deadline_is_read_that_nobody_has_set(page: Page) -> None:
+    """The watcher kills at once what it takes to be late, while the worker writes its places."""
+    page.limit(1e9, 900.0)
+    worker = os.fork()
+    if worker == 0:
+        while True:
+            page.see("kernel.py:12:5")
+            page.limit(1e9, 900.0)
+    try:
+        end, seen = time.monotonic() + 2, set()
+        while time.monotonic() < end:
+            seen |= {page.deadline, page.seconds}
+    finally:
+        os.kill(worker, signal.SIGKILL)
+        os.waitpid(worker, 0)
+    assert seen == {1e9, 900.0}
