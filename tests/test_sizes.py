@@ -25,7 +25,7 @@ BUDGET = {
     "source": (5_927, 14),
     "program": (1_773, 5),
     "interpret": (16_153, 45),
-    "language": (14_459, 44),
+    "language": (14_463, 44),
     "specialise": (4_376, 12),
     "compiler": (9_343, 22),
     "prove": (2_875, 8),
