@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_343, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
-    "simulate": (17_234, 44),
+    "simulate": (17_258, 44),
     "report": (6_756, 19),
     "migrate": (6_997, 18),
     "api": (3_547, 13),
