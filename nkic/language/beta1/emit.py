@@ -413,6 +413,8 @@ def note_redirect(
     if trace.tensors and trace.tensors[-1] is tensor:
         trace.tensors.pop()
         number, tensor.number = tensor.number, _RELEASED
+    else:  # it stays, unused, and is no declaration of the kernel's
+        tensor.at = target.tensor.at
     stamp = _stamp(target.tensor.number)
     body, position, _, part, _ = producer
     value._written_by = None
@@ -478,6 +480,8 @@ def restore(tensor: Tensor) -> None:
             tensor.name = f"t{len(trace.tensors)}"
         tensor.number = len(trace.tensors)
         trace.tensors.append(tensor)
+    else:
+        tensor.at = redirect.at
     trace.written.add(tensor.number)
     note_part(redirect.tile, Part(redirect.part))
     if redirect.accumulates:

@@ -22,7 +22,7 @@ from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.base.diagnostics import bad_argument
 from nkic.base.text import clean, grouped, plural
 from nkic.machine.targets import Target
-from nkic.simulate.field.domain import line_of
+from nkic.simulate.field.domain import exchanges, line_of
 from nkic.simulate.field.elements import (
     NOWHERE,
     PRIMES,
@@ -303,6 +303,8 @@ class _Batches:
             for few, many in (*self.inputs, *self.outputs)
             if (axis := _axis(few, many)) is not None
         )
+        if lacking := dict.fromkeys((*exchanges(self.small), *exchanges(self.large))):
+            return Invariance("undecided", rows, tuple(lacking)[:MOST_LINES])
         for at_end in (False, True):
             less, more = (self._terms(program, at_end) for program in (self.small, self.large))
             both = [self._common(less, more, pair, at_end) for pair in self.outputs]

@@ -23,6 +23,7 @@ from nkic.base.text import clean
 from nkic.machine.dtypes import DType
 from nkic.simulate.beside import values_of
 from nkic.simulate.compare import ToleranceSettings
+from nkic.simulate.field.rules import needed
 from nkic.simulate.field.traced import HERE
 from nkic.simulate.inputs import ArrayParameter, Generator, Numbers
 from nkic.simulate.observed import Execution, Observer
@@ -351,6 +352,12 @@ def line_of(program: Executable, place: int) -> str:
     """Return the file and line of an instruction, or the program's name if it has none."""
     span = source_of(program, place)
     return f"{clean(span.path)}:{span.line}" if span is not None else clean(program.name)
+
+
+def exchanges(program: Executable) -> tuple[str, ...]:
+    """Return the lines on which rank 0, which is the only one that is run, needs other ranks."""
+    told = (f"{name} with other ranks at {line_of(program, at)}" for name, at in needed(program))
+    return tuple(dict.fromkeys(f"undecided: {text}" for text in told))
 
 
 def cause_in_kernel(program: Executable, good: Arrays, bad: Arrays) -> Cause:

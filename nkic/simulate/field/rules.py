@@ -6,13 +6,14 @@ simulate/semantics. Rows in `UNDECIDED` have no meaning over the field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from nkic.artifact.records import Executable, PatternRecord
+from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
@@ -539,3 +540,13 @@ def bn_aggr(operation: Operation) -> Results | None:
         _total(operation.over.add(spread, between), operation), share
     )
     return {"dst": join([centre, variance], 1)}
+
+
+def needed(program: Executable) -> Iterator[tuple[str, int]]:
+    """Yield the collectives with which rank 0 needs other ranks: their names and places."""
+    for item in chain.from_iterable(stream.items for stream in program.streams):
+        if isinstance(item, InstructionRecord) and item.row is not None:
+            at = item.row.attribute_index.get("replica_group")
+            groups = item.attributes[at] if at is not None else ()
+            if any(0 in group and len(group) > 1 for group in groups):
+                yield item.row.name, item.place

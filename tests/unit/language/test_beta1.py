@@ -21,7 +21,7 @@ from nkic.compiler.loader import Loader
 from nkic.compiler.pipeline import compile_source
 from nkic.compiler.request import parse_options, request_for
 from nkic.language import views
-from nkic.language.beta1 import access, creation, extents, indices, masks, recorded
+from nkic.language.beta1 import access, creation, extents, indices, masks, passes, recorded
 from nkic.language.trace import Trace, active, tracing
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import DEFAULT, Buffer
@@ -285,6 +285,29 @@ def test_tiles_without_room_wait_in_hbm() -> None:
     assert (result.outputs["output_0"] == sum(range(64))).all()
 
 
+@pytest.mark.parametrize("full", [5, 4])
+def test_no_tile_is_stored_while_there_is_exactly_room(
+    full: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of six tiles in use at once, those beyond the `full` that fit are stored, and no others."""
+    usable = DEFAULT.sbuf_usable
+    width = usable // full // 4
+    text = HEAD.replace("a.shape", f"(6, 128, {width})") + (
+        "    tiles = [nl.load(a[i]) for i in range(6)]\n"
+        "    for i in range(6):\n"
+        "        nl.store(out[i], tiles[5 - i])\n"
+        "    return out\n"
+    )
+    monkeypatch.setattr(passes, "FILL_FRACTION", full * width * 4 / usable)
+    monkeypatch.setattr(passes, "FREE_TILES", 0)
+    x = np.arange(6, dtype=np.float32)[:, None, None] * np.ones((6, 128, width), np.float32)
+    stored = f"stored to HBM {6 - full} times and loaded again {6 - full} times"
+    with pytest.warns(nkic.NkicWarning, match=stored):
+        artifact = nkic.compile(SourceFile("k.py", text), inputs={"a": x})
+    found = nkic.run(artifact, {"a": x}).outputs["output_0"]
+    np.testing.assert_array_equal(found, x[::-1])
+
+
 def test_all_places_of_a_small_box_are_tried() -> None:
     """`holds` agrees for a box with the values of its elements."""
     i, j = rows_and_columns(indices.arange)
@@ -505,3 +528,66 @@ def test_what_rounds_nothing_is_written_at_once() -> None:
         kind = "float32" if "exp" not in call else "bfloat16"
         body = f"t = nl.ndarray((128, 512), dtype=nl.{kind})\nt[...] = {call}\nnl.store(out, t)"
         assert len(instructions(body.replace("(4, 6)", "(128, 512)"))) == count
+
+
+def test_a_tile_and_an_index_expression_are_an_index_at_run_time() -> None:
+    rows = np.array([[1.0], [0.0], [2.0]], np.float32)
+    taken = (
+        "n = nl.load(a[0:1, 0:1], dtype=nl.int32)\nt = nl.load(a)\n"
+        + OUT.format("(3, 2)", "float32")
+        + "i_p, i_f = nl.mgrid[0:3, 0:2]\n"
+    )
+    wide = np.concatenate([rows, np.arange(18, dtype=np.float32).reshape(3, 6)], axis=1)
+    for at in ("t[i_p, n + i_f]", "t[:, nl.ds(n, 2)]"):
+        found = result(f"{taken}nl.store(out, nl.copy({at}))", wide)
+        np.testing.assert_array_equal(found, wide[:, 1:3], at)
+    for name in ("n - i_f", "n * i_f"):
+        with pytest.raises(nkic.CompileError, match="a run-time index is a tile plus an expr"):
+            result(f"{taken}nl.store(out, nl.copy(t[i_p, {name}]))", wide)
+
+
+@pytest.mark.parametrize(
+    ("joined", "hidden"),
+    [("below and right", "j < 3"), ("below or right", "i < j"), ("not below", None)],
+)
+def test_a_mask_is_true_where_python_asks(joined: str, hidden: str | None) -> None:
+    """`a and b` is b alone, and `a or b` is a alone."""
+    body = (
+        f"t = nl.zeros(a.shape, dtype=nl.float32)\n{STORE}"
+        "i, j = nl.mgrid[0:4, 0:6]\nbelow, right = i >= j, j >= 3\n"
+    )
+    if hidden is None:
+        body += f"if {joined}:\n    t = nl.add(t, 5.0)\nnl.store(out, t)"
+        wanted = np.zeros_like(NUMBERS)
+    else:
+        body += f"t[i, j] = nl.add(nl.load(a), 0.0, mask={joined})\nnl.store(out, t)"
+        i, j = np.mgrid[0:4, 0:6]
+        wanted = np.where(i < j if hidden == "i < j" else j < 3, 0, NUMBERS)
+    with pytest.warns(nkic.NkicWarning, match="is always true here"):
+        found = result(body)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_mask_of_other_indices_is_placed_by_its_shape() -> None:
+    """Its first dimension is that of the partitions if the sizes agree, else it counts from the
+    last one; of a tile with more dimensions.
+    """
+    x = np.arange(4 * 3 * 4, dtype=np.float32).reshape(4, 3, 4)
+    head = "p, q, r = nl.mgrid[0:4, 0:3, 0:4]\nt = nl.zeros(a.shape, dtype=nl.float32)\n" + STORE
+    i, j = np.arange(4)[:, None], np.arange(4)[None, :]
+    for mask, seen in (
+        ("nl.arange(4)[:, None] > nl.arange(4)[None, :]", (i > j)[:, None, :]),
+        ("nl.arange(4) > 1", (np.arange(4) > 1)[None, None, :]),
+        ("nl.arange(3)[:, None] + nl.arange(4)[None, :] < 3", np.add.outer(range(3), range(4)) < 3),
+    ):
+        body = f"{head}t[p, q, r] = nl.add(nl.load(a), 0.0, mask={mask})\nnl.store(out, t)"
+        np.testing.assert_array_equal(result(body, x), np.where(seen, x, 0), mask)
+
+
+def test_what_a_tensor_lacks_may_be_a_function() -> None:
+    for name, meant in (("T", "transpose"), ("pow", "power"), ("exp", "exp")):
+        with pytest.raises(nkic.CompileError, match=rf"write nl\.{meant}\(t, …\), which is"):
+            result(f"t = nl.load(a)\n{STORE}nl.store(out, t.{name})")
+    with pytest.raises(nkic.CompileError) as caught:
+        result(f"t = nl.load(a)\n{STORE}nl.store(out, t.shap)")
+    assert "nl.shap" not in str(caught.value) and "shape" in str(caught.value)

@@ -208,11 +208,34 @@ def test_a_product_overflows_whatever_the_scale_of_its_factors(scale: float) -> 
     assert [one.split(" in between")[0] for one in found] == ["nc_matmul: 1 sum overflows float32"]
 
 
+@pytest.mark.parametrize("scale", [2.0**-40, 2.0**-6, 2.0**6, 2.0**40])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_cancelling_terms_are_found_whatever_the_scale_of_a_factor(
+    scale: float, swapped: bool
+) -> None:
+    """Powers of two are exact; the neighbours of the row or column that cancels are large."""
+    right = np.concatenate([np.full((128, 1), 1e8, F), ONE_OF_MANY], axis=1)
+    factors = (right, ONES * F(scale)) if swapped else (ONES * F(scale), right)
+    (said,) = multiplied(*factors)
+    assert said.startswith(f"nc_matmul: {ONES.shape[1]} sum"), "the random ones are none"
+    assert f"is {126 * scale:.8g} here" in said and said.endswith(f"by {126 * scale:.8g}")
+
+
+def test_sums_overflow_on_the_way_by_the_product_of_both_factors() -> None:
+    """No element of either is beyond 3e20."""
+    left, right = (np.zeros((128, 4), F) for _ in "lr")
+    left[:4, 2] = 1e18
+    right[:4, 1] = (3e20, 3e20, -3e20, -3e20)
+    (said,) = multiplied(left, right)
+    assert said.startswith("nc_matmul: 1 sum overflows float32")
+
+
 def test_terms_of_a_reduction_that_cancel() -> None:
     """Means and sums of the numbers of each row; a sum that is small by chance is none."""
     x = np.ascontiguousarray(cancelling(48, 128).T)
     for name in ("tensor_reduce", "activation_reduce"):
         (said,) = hidden(run(BODIES[name], x))
         assert said.startswith(f"{name}: 128 sums") and "is 46 here" in said
+        assert said.endswith("changes it by 46"), "all that is left"
         assert hidden(run(BODIES[name], x, accumulate="float32")) == []
         assert hidden(run(BODIES[name], numbers(128, 48))) == []

@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import nkic
 from nkic.base.diagnostics import ArtifactFailed
+from nkic.base.source import SourceFile
 from nkic.machine.operators import ALU
 from nkic.machine.targets import Engine
 from tests.harness.instruction import Tile, call, run, run_one, tile
@@ -487,3 +489,34 @@ def test_long_rows_may_be_moved_over_themselves() -> None:
     x = tile(values, room=8)
     found = run_one("activation", dst=x.over(offset=5), data=x, op="softplus")
     assert np.array_equal(found, run_one("activation", dst=x.like(), data=x, op="softplus"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "op", "wanted"),
+    [
+        ("int32", "bitwise_and", lambda x: x & 6),
+        ("int32", "add", lambda x: x + 6),
+        ("float32", "multiply", lambda x: x * 6),
+    ],
+)
+def test_shapes_that_no_common_refinement_has(kind: str, op: str, wanted: Any) -> None:
+    """Three pairs of a tile become two triples of another: the elements in their order."""
+    text = f"""
+import nki, nki.isa as nisa, nki.language as nl
+@nki.jit
+def kernel(x):
+    out = nl.ndarray((128, 10), dtype=x.dtype, buffer=nl.shared_hbm)
+    pairs = nl.ndarray((128, 3, 4), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=pairs, src=x.reshape((128, 3, 4)))
+    triples = nl.ndarray((128, 2, 5), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(triples, 0)
+    nisa.tensor_scalar(dst=triples[:, :, 0:3], data=pairs[:, :, 0:2], op0=nl.{op}, operand0=6)
+    nisa.dma_copy(dst=out, src=triples.reshape((128, 10)))
+    return out
+"""
+    x = np.arange(128 * 12).reshape(128, 12).astype(kind)
+    made = nkic.compile(SourceFile("k.py", text), inputs={"x": x})
+    found = np.asarray(nkic.run(made, {"x": x}).outputs["output_0"]).reshape(128, 2, 5)
+    taken = x.reshape(128, 3, 4)[:, :, :2].reshape(128, 2, 3)
+    np.testing.assert_array_equal(found[:, :, :3], wanted(taken))
+    assert not found[:, :, 3:].any()
