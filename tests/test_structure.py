@@ -63,7 +63,7 @@ ON_DEMAND = {
     },
     "cli/nkic/many.py": {"nkic.cli.common"},  # reports of faults
     "cli/nkic/judging.py": {
-        *("nkic.judge.cluster", "nkic.judge.tuning"),  # Dask, Optuna
+        "nkic.judge.tuning",  # Optuna
         *("nkic.serve.app", "nkic.serve.limits"),
     },
     "cli/nkic/rewriting.py": {  # libcst

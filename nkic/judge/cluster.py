@@ -26,7 +26,7 @@ from nkic.base.text import whole_number
 from nkic.base.worker import ALONE, SAFE_PATH
 from nkic.judge.evaluation import Evaluation
 from nkic.judge.judge import Candidate, Judge
-from nkic.judge.pool import Pool
+from nkic.judge.pool import LocalPool, Pool
 from nkic.judge.task import task_of
 
 LOCAL = "local:"
@@ -52,6 +52,18 @@ def identity() -> str:
     for path in sorted(folder.rglob("*.py")):
         digest.update(sha256(path.read_bytes()).digest())
     return f"{nkic.__version__} ({digest.hexdigest()[:12]})"
+
+
+def pool_of(cluster: str | None, jobs: int) -> Pool:
+    """Return the pool of the cluster at an address, or of `jobs` processes here.
+
+    Raises `UsageFailed`.
+    """
+    if cluster is None:
+        return LocalPool(jobs)
+    if jobs > 1:
+        raise bad_value("--jobs and --cluster exclude each other", "the cluster has its own number")
+    return ClusterPool(cluster)
 
 
 class ClusterPool(Pool):

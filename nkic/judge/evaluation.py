@@ -39,7 +39,7 @@ class CaseResult:
     """One run of a candidate.
 
     `inputs` says which: a seed, "hidden", or a family. `outputs` are comparisons, as `nki-run
-    --json` has them; `problem` says why there are none.
+    --json` has them, with the output's type; `problem` says why there are none.
     """
 
     case: str

@@ -587,7 +587,10 @@ class _Trial:
             passed, problem = all(c.passed for c in compared), ""
         except ValueError as error:
             compared, passed, problem = [], False, str(error)
-        listed = tuple({**compare.as_json(c), **_largest(c)} for c in compared)
+        types = {p.name: p.dtype.name for p in self.artifacts[case.name].signature.outputs}
+        listed = tuple(
+            {**compare.as_json(c), **_largest(c), "dtype": types[c.name]} for c in compared
+        )
         results.append(CaseResult(case.name, label, passed, listed, problem, answer["time_ns"]))
         return answer
 
@@ -607,7 +610,12 @@ class _Trial:
                 raise ValueError(
                     f"`{name}` has the shape {shape}, expected is {list(wanted.shape)}"
                 )
-            data, dtype = stored[name], case.measured_as(parameter.dtype)
+            stated = self.task.types.get(name, self.task.types.get(""))
+            if stated not in (None, parameter.dtype):
+                raise ValueError(
+                    f"`{name}` has the type {parameter.dtype.name}, expected is {stated.name}"
+                )
+            data, dtype = stored[name], stated or case.measured_as(parameter.dtype)
             if dtype is not parameter.dtype:
                 data = to_storage(numbers(data, parameter.dtype), dtype)
             rule = self.task.outputs.rule(name, dtype)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from nkic.judge.evaluation import Evaluation
 from nkic.judge.process import end_those_of
@@ -23,7 +23,6 @@ AHEAD = 2048  # evaluations that wait for an earlier one
 TICK = 0.1  # seconds
 C = TypeVar("C")
 R = TypeVar("R")
-P = ParamSpec("P")
 
 
 class Pool(AbstractContextManager["Pool"], Protocol):
@@ -59,11 +58,7 @@ class LocalPool(Pool):
         return self._jobs
 
     def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
-        return self.call(judge.evaluate, candidate)
-
-    def call(self, function: Callable[P, R], *args: P.args, **named: P.kwargs) -> Future[R]:
-        """Call a function that judges a candidate."""
-        return self._threads.submit(function, *args, **named)
+        return self._threads.submit(judge.evaluate, candidate)
 
 
 def as_they_come(

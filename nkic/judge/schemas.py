@@ -18,7 +18,7 @@ from nkic.compiler.pipeline import PRINTED
 from nkic.judge.evaluation import SCHEMA, STATEMENT, CaseResult, Evaluation
 from nkic.judge.judge import Candidate, Judge
 from nkic.judge.task import FAMILIES, KEYS, MEASURES, REFERENCES, Task, task_of
-from nkic.machine.dtypes import DTYPES
+from nkic.machine.dtypes import ALIASES, DTYPES, find
 from nkic.machine.targets import TARGETS
 from nkic.simulate.compare import MODES
 
@@ -38,7 +38,8 @@ _PLAIN: Mapping[Any, dict[str, Any]] = {
 def task_schema() -> dict[str, Any]:
     """Return the schema of a task's file, read as TOML."""
     families = list_of({"enum": list(FAMILIES)})
-    measures = dict.fromkeys(sorted(MEASURES - {"mode"}), _NUMBER) | {"mode": _one_of(MODES)}
+    words = {"mode": _one_of(MODES), "dtype": _one_of([*DTYPES, *ALIASES])}
+    measures = dict.fromkeys(sorted(MEASURES - {*words}), _NUMBER) | words
     case: dict[str, Json] = {
         "name": TEXT,
         "inputs": _map(TEXT),
@@ -212,6 +213,9 @@ def _task(definition: Json, workloads: Sequence[Json]) -> Task:
     )
     lines = [f"name = {json.dumps(definition['name'])}", "[reference]"]
     lines.append(f'function = "{REFERENCE}:nkic_reference"')
+    for number, spec in enumerate(definition["outputs"].values()):
+        if (dtype := find(spec["dtype"])) is not None:  # others, no kernel returns
+            lines += [f"[outputs.output_{number}]", f'dtype = "{dtype.name}"']
     for workload in workloads:
         lines += ["[[case]]", *_case(definition, tensors, workload)]
     text = "\n".join(lines) + "\n"
@@ -278,6 +282,7 @@ _AS_RUN = """
 
 def run({parameters}):
     import inspect
+    import sys
 
     inputs, scalars = {{{inputs}}}, {{{scalars}}}
     takes = inspect.signature(nkic_function).parameters
@@ -293,7 +298,9 @@ def run({parameters}):
     found = tuple(found.values()) if isinstance(found, dict) else found
     found = found if isinstance(found, (tuple, list)) else (found,)
     if is_tensor:
-        found = [like.new_tensor(each).to(like.dtype) for each in found]
+        kinds = sys.modules[type(like.dtype).__module__]
+        types = [like.dtype if t == {like!r} else getattr(kinds, t) for t in {types}]
+        found = [like.new_tensor(each).to(kind) for each, kind in zip(found, types)]
     return found[0] if len(found) == 1 else tuple(found)
 """
 
@@ -301,8 +308,8 @@ def run({parameters}):
 def suite_of(judge: Judge) -> Suite:
     """Return the suite of a task: its cases that are not hidden are the workloads.
 
-    Outputs have the type of the most precise input, since a task leaves it to the candidate. Raises
-    `UsageFailed` for what a definition cannot say.
+    Outputs have the type of the most precise input, where the task leaves it to the candidate.
+    Raises `UsageFailed` for what a definition cannot say.
     """
     task, cases = judge.task, [case for case in judge.cases if not case.hidden]
     kind, where = task.reference
@@ -329,15 +336,18 @@ def suite_of(judge: Judge) -> Suite:
     scalars = {n: {"shape": None, "dtype": _SCALARS[type(v)]} for n, v in first.consts.items()}
     floats = [(k.dtype.mantissa_bits, n) for n, k in first.inputs.items() if k.dtype.is_float]
     widest = max(floats, default=(0, next(iter(inputs))))[1]
+    types = {"": inputs[widest]["dtype"]} | {n: dtype.name for n, dtype in task.types.items()}
     expected = [judge.reference.expected(case, case.seeds[0], None) for case in cases]
     outputs = {
-        n: spec([e[n].shape for e in expected], inputs[widest]["dtype"]) for n in expected[0]
+        n: spec([e[n].shape for e in expected], types.get(n, types[""])) for n in expected[0]
     }
     run = _AS_RUN.format(
         parameters=", ".join([*inputs, *scalars]),
         inputs=", ".join(f"{n!r}: {n}" for n in inputs),
         scalars=", ".join(f"{n!r}: {n}" for n in scalars),
         widest=widest,
+        like=inputs[widest]["dtype"],
+        types=[output["dtype"] for output in outputs.values()],
     )
     name = where.partition(":")[2] or "reference"
     source = task.files[task.reference_file].decode("utf-8", "replace")
@@ -425,7 +435,7 @@ def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict
     evaluation = evaluation.shown([workload["uuid"] for workload in suite.workloads])
     for workload in suite.workloads:
         results = [r for r in evaluation.cases if r.case == workload["uuid"]]
-        status = _status(evaluation, results)
+        status = _status(suite.definition["outputs"], evaluation, results)
         record: dict[str, Any] = {
             "status": status,
             "environment": {
@@ -455,15 +465,22 @@ def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict
     return found
 
 
-def _status(evaluation: Evaluation, results: Sequence[CaseResult]) -> str:
+def _status(wanted: Mapping[str, Json], evaluation: Evaluation, results: list[CaseResult]) -> str:
     if evaluation.ended == "time":
         return "TIMEOUT"
     if not evaluation.compiled or not results:
         return "RUNTIME_ERROR" if evaluation.compiled else "COMPILE_ERROR"
-    if any("the shape" in result.problem for result in results):
-        return "INCORRECT_SHAPE"
+    for word in ("shape", "type"):
+        if any(f"has the {word}" in result.problem for result in results):
+            return "INCORRECT_SHAPE" if word == "shape" else "INCORRECT_DTYPE"
     if any(result.problem for result in results):
         return "RUNTIME_ERROR"
+    # Outputs of a definition go by their order, those of a task by their names.
+    types = {f"output_{n}": spec["dtype"] for n, spec in enumerate(wanted.values())}
+    types |= {name: spec["dtype"] for name, spec in wanted.items()}
+    given = [(find(types[o["name"]]), o["dtype"]) for r in results for o in r.outputs]
+    if any(dtype is not None and dtype.name != found for dtype, found in given):
+        return "INCORRECT_DTYPE"
     cheats = any(flag.cheat for flag in evaluation.flags)
     return "PASSED" if all(r.passed for r in results) and not cheats else "INCORRECT_NUMERICAL"
 

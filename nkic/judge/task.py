@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from nkic.base import files, profiles
 from nkic.base.diagnostics import UsageFailed, bad_argument, bad_value, did_you_mean
 from nkic.base.text import clean, size_of
-from nkic.machine.dtypes import DTYPES, DType
+from nkic.machine.dtypes import ALIASES, DTYPES, DType
 from nkic.machine.targets import DEFAULT, TARGETS
 from nkic.simulate.compare import MODES, ToleranceSettings
 from nkic.simulate.inputs import FORMS, MAX_SEED, Generator, parse_generator
@@ -73,7 +73,7 @@ SECONDS, MEMORY = 120.0, 4 << 30  # limits of a candidate, unless the task sets 
 LONGEST = 1_000_000  # seconds
 VERSIONS = (*profiles.LABELS.values(), *profiles.ALIASES)
 REFERENCES = ("function", "npz", "kernel")
-MEASURES = {key for keys in MODES.values() for key in keys} | {"mode"}
+MEASURES = {key for keys in MODES.values() for key in keys} | {"mode", "dtype"}
 KEYS: Mapping[str, tuple[str, ...]] = {
     "a task": (
         *("name", "kernels", "target", "nki", "optimise", "reference", "outputs", "case"),
@@ -141,10 +141,11 @@ class Task:
 
     `kernels` are the names to look for, in order of preference; none means the only kernel of the
     file. `reference` is a kind of `REFERENCES` and where it is; `inputs` names the function of the
-    reference's file that makes the inputs, if one does. `families` are the kinds of
-    unusual inputs on which a candidate is compared for information; it must be right on
-    `required`. `may_write` names the inputs that a kernel may update. `narrowest` is the
-    narrowest float type that may be on a path to an output; None allows all.
+    reference's file that makes the inputs, if one does. `families` are the kinds of unusual inputs
+    on which a candidate is compared for information; it must be right on `required`. `types` are
+    those that outputs must have, by name ("" stands for all others). `may_write` names the inputs
+    that a kernel may update. `narrowest` is the narrowest float type that may be on a path to an
+    output; None allows all.
 
     A task stands alone: `toml` and `files`, the contents of its own file and of those that it
     names, make it anywhere (`task_of`), and `sha256` is the hash of both.
@@ -159,6 +160,7 @@ class Task:
     nki: str | None = None
     optimise: int | None = None
     outputs: ToleranceSettings = field(default_factory=ToleranceSettings)
+    types: Mapping[str, DType] = field(default_factory=dict)
     families: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     may_write: frozenset[str] = frozenset()
@@ -266,6 +268,7 @@ class _Reader:
         _only("[limits]", limits)
         known = (*FAMILIES,)
         found = tuple(self._case(n, case) for n, case in enumerate(cases))
+        measures, types = self._outputs()
         names = [case.name for case in found]
         if twice := next((name for name in names if names.count(name) > 1), None):
             _refuse(f"two cases are called `{clean(twice)}`", "give each a name of its own")
@@ -278,7 +281,8 @@ class _Reader:
             target=_one_of("target", _text(table, "target") or DEFAULT.name, TARGETS),
             nki=_one_of("nki", _text(table, "nki"), VERSIONS),
             optimise=_one_of("optimise", table.get("optimise"), (0, 1, 2)),
-            outputs=self._outputs(),
+            outputs=measures,
+            types=types,
             families=tuple(_one_of("families", n, known) for n in _names(table, "families", known)),
             required=tuple(
                 _one_of("required_families", n, known) for n in _names(table, "required_families")
@@ -301,9 +305,9 @@ class _Reader:
             )
         return found[0]
 
-    def _outputs(self) -> ToleranceSettings:
-        """Read `[outputs]`: settings for all outputs, and tables for single ones."""
-        by_name: dict[str, dict[str, Any]] = {}
+    def _outputs(self) -> tuple[ToleranceSettings, dict[str, DType]]:
+        """Read `[outputs]`: settings and types for all outputs, and tables for single ones."""
+        by_name, types = dict[str, dict[str, Any]](), dict[str, DType]()
         table = _table(self.table, "outputs")
         tables = {"": {k: v for k, v in table.items() if not isinstance(v, dict)}}
         tables |= {name: rule for name, rule in table.items() if isinstance(rule, dict)}
@@ -311,12 +315,16 @@ class _Reader:
             for key, value in rule.items():
                 if key not in MEASURES:
                     _refuse(f"[outputs] has no `{key}`", did_you_mean(key, MEASURES))
+                if key == "dtype":
+                    _one_of("[outputs] dtype", value, (*DTYPES, *ALIASES))
+                    types[name] = DTYPES[ALIASES.get(value, value)]
+                    continue
                 if key == "mode":
                     _one_of("mode", value, MODES)
                 elif type(value) not in (int, float) or not isfinite(value):
                     _refuse(f"[outputs] {key} is {value!r}; it must be a number")
                 by_name.setdefault(key, {})[name] = value
-        return ToleranceSettings(by_name, bool(self.table.get("equal_nan", False)))
+        return ToleranceSettings(by_name, bool(self.table.get("equal_nan", False))), types
 
     def _narrowest(self) -> DType | None:
         name = _one_of("narrowest", _text(self.table, "narrowest"), DTYPES)

@@ -28,7 +28,8 @@ from nkic.base.diagnostics import UsageFailed, bad_value, need, refusal, suggest
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import aligned, clean, listed, plural, size
 from nkic.judge import Candidate, Evaluation, Judge, Placed, Results, Task, placed, read_task
-from nkic.judge.pool import LocalPool, as_they_come
+from nkic.judge.cluster import pool_of
+from nkic.judge.pool import Pool, as_they_come
 from nkic.judge.task import task_of
 from nkic.report.allocations import LETTERS, STYLE, WIDTH, picture, rect
 from nkic.source import nodes
@@ -576,6 +577,7 @@ def tune(
     vary: Mapping[str, str | Sequence[Any]] | None = None,
     *,
     jobs: Count = 1,
+    cluster: str | None = None,
     trials: Count = TRIALS,
     best: Count = BEST,
     seed: Seed = 0,
@@ -587,8 +589,9 @@ def tune(
     """Find the values of a kernel's choices with which it is fastest, and right.
 
     `vary` has the values by choice (`{"tile": [128, 256], "-O": "0..2"}`); without it they are
-    those that the file marks. At most `trials` points are compiled, `jobs` at a time: all of a
-    space that has no more, otherwise those that Optuna asks for. The `best` by the compiler's
+    those that the file marks. At most `trials` points are compiled, `jobs` at a time here, or on
+    the `cluster` at an address: all of a space that has no more, otherwise those that Optuna asks
+    for, as many at a time as are judged at a time. The `best` by the compiler's
     estimate, and the front of time and SBUF, are run and compared with the reference. `budget` is
     in seconds. `results` is a file that keeps evaluations, with which a tuning that was stopped
     continues. `told` hears about each point, and `stopped` what was found before an exception, such
@@ -604,11 +607,11 @@ def tune(
         text = f"{space.size:,} points are more than the {trials:,} trials, and a search needs"
         need(text, "optuna", instead=f"; or --trials {space.size} to try them all")
     kept = results is not None
-    tuner = _Tuner(space, task, Results(results) if results is not None else None, budget, told)
-    tuner.pool = LocalPool(jobs)
-    with tuner.pool:
+    database = Results(results) if results is not None else None
+    with pool_of(cluster, jobs) as pool:
+        tuner = _Tuner(space, task, database, budget, told, pool)
         try:
-            tuner.estimate(trials, jobs, seed)
+            tuner.estimate(trials, seed)
             cut, tuner.over = tuner.over, False
             tuner.compare(best)
         except BaseException as error:  # before the pool is closed, which may take longer
@@ -621,8 +624,6 @@ def tune(
 class _Tuner:
     """One tuning: what it has found, by point."""
 
-    pool: LocalPool
-
     def __init__(
         self,
         space: Space,
@@ -630,8 +631,9 @@ class _Tuner:
         results: Results | None,
         budget: float | None,
         told: Callable[[str], None],
+        pool: Pool,
     ) -> None:
-        self.space, self.told = space, told
+        self.space, self.told, self.pool = space, told, pool
         self.began, self.budget, self.over = time.monotonic(), budget, False
         self.found: dict[str, Outcome] = {}
         self.judges: dict[tuple[str, bool], Judge] = {}
@@ -650,16 +652,17 @@ class _Tuner:
 
     # ---- estimates ----
 
-    def estimate(self, trials: int, jobs: int, seed: int) -> None:
+    def estimate(self, trials: int, seed: int) -> None:
         """Compile all points, or as many as there are trials."""
         if self.space.size <= trials:
             self._outcomes([*self.space.points()], runs=False)
         else:
-            self._search(trials, jobs, seed)
+            self._search(trials, seed)
 
-    def _search(self, trials: int, jobs: int, seed: int) -> None:
+    def _search(self, trials: int, seed: int) -> None:
         import optuna  # an extra
 
+        jobs = self.pool.width  # once: a cluster that grows would make the search another one
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=jobs > 1)
         study = optuna.create_study(sampler=sampler)
@@ -715,32 +718,31 @@ class _Tuner:
     # ---- one point ----
 
     def _outcomes(self, points: Sequence[Point], runs: bool, must: bool = False) -> None:
-        """Find out about points, several at a time; fewer of them if the time is over."""
+        """Find out about points, several at a time; of fewer of them if the time is over."""
+        until = float("inf") if self.budget is None else self.budget * (1 if runs else ESTIMATES)
+        begun: list[Point] = []
 
-        def begin(point: Point) -> Future[Outcome | None]:
-            return self.pool.call(self._outcome, point, runs, must)
+        def trials() -> Iterator[tuple[Judge, Candidate]]:
+            for point in points:
+                judge = self.judges[point.get(OPTIMISE, ""), runs]
+                candidate = Candidate.of_text(self.space.text(point), self.space.source.path)
+                in_time = must or time.monotonic() - self.began < until
+                if in_time or judge.known(candidate) is not None:
+                    begun.append(point)
+                    yield judge, candidate
+                else:
+                    self.over = True
+
+        def begin(trial: tuple[Judge, Candidate]) -> Future[Evaluation]:
+            return self.pool.submit(*trial)
 
         done: dict[int, Outcome] = {}
         try:
-            for number, outcome in as_they_come(begin, lambda: self.pool.width, points):
-                if outcome is None:
-                    self.over = True
-                else:
-                    done[number] = outcome
-                    self.told(f"{outcome.label}: {outcome.status}")
+            for number, found in as_they_come(begin, lambda: self.pool.width, trials()):
+                outcome = done[number] = Outcome(begun[number], found)
+                self.told(f"{outcome.label}: {outcome.status}")
         finally:  # also of what came before an interrupt, whatever the order
             self.found.update((done[number].label, done[number]) for number in sorted(done))
-
-    def _outcome(self, point: Point, runs: bool, must: bool) -> Outcome | None:
-        """Return what is known about a point, or find out; None if the time is over."""
-        judge = self.judges[point.get(OPTIMISE, ""), runs]
-        candidate = Candidate.of_text(self.space.text(point), self.space.source.path)
-        known = judge.known(candidate)
-        spent = time.monotonic() - self.began
-        until = float("inf") if self.budget is None else self.budget * (1 if runs else ESTIMATES)
-        if spent >= until and not known and not must:
-            return None
-        return Outcome(point, known or judge.evaluate(candidate))
 
 
 def _index(values: Sequence[str], present: str) -> int:

@@ -87,6 +87,32 @@ def test_solutions_become_traces(folder: Path) -> None:
     assert traces[4]["evaluation"]["correctness"] is None and traces[4]["evaluation"]["log"]
 
 
+def test_an_output_of_another_type_is_no_solution(folder: Path) -> None:
+    """The type is part of a definition; its name there may be another one of the same type."""
+    Path("halves.py").write_text(KERNEL.replace("dtype=x.dtype", "dtype=nl.float16", 1))
+    words = ["evaluate", "definition.json", "--workloads", "workloads.jsonl", "--no-sensitivity"]
+    words += ["halves.py", "--traces", "t.jsonl", "-q"]
+    wide, narrow = DEFINITION["outputs"]["y"], {"shape": ["rows", "columns"], "dtype": "fp16"}
+    for output, status in ((wide, "INCORRECT_DTYPE"), (narrow, "PASSED")):
+        Path("definition.json").write_text(json.dumps({**DEFINITION, "outputs": {"y": output}}))
+        run(command, "nkic", words)
+        lines = Path("t.jsonl").read_text().splitlines()
+        found = [json.loads(line)["evaluation"] for line in lines]
+        assert [each["status"] for each in found] == [status] * 2
+        assert [each["performance"] is None for each in found] == [status != "PASSED"] * 2
+    case = "[[case]]\ninputs = { x = 'f32[128,64]' }\nconsts = { scale = 1.0 }\n"
+    head = "name = 't'\nfamilies = []\n[reference]\nfunction = 'reference.py:run'\n"
+    Path("reference.py").write_text(DEFINITION["reference"])
+    texts = {"": "INCORRECT_DTYPE", "[outputs]\ndtype = 'f16'\n": "PASSED"}
+    for number, (outputs, status) in enumerate(texts.items()):
+        Path("task.toml").write_text(head + outputs + case)
+        folder = Path(f"set{number}")
+        run(command, "nkic", ["evaluate", "task.toml", "halves.py", "--dataset", str(folder)])
+        (line,) = (folder / "traces/t.jsonl").read_text().splitlines()
+        assert json.loads(line)["evaluation"]["status"] == status
+        assert run(command, "nkic", ["evaluate", "task.toml", "halves.py", "-q"]) == number ^ 1
+
+
 def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None:
     case = "[[case]]\nname = 'w%d'\ninputs = { x = 'f32[128,%d]' }\nconsts = { scale = 1.0 }\n"
     cases = "".join(case % (n, n) for n in (64, 32)) + case % (16, 16) + "hidden = true\n"

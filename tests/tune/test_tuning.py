@@ -195,6 +195,8 @@ def test_an_error_keeps_the_points_and_is_no_stop(folder: Path, task: Task) -> N
         (("k.py", "task.toml", "--vary", "A=1", "--vary", "A=2"), "`A` is varied twice"),
         (("k.py", "task.toml", "--vary", "tile=1"), "no value of the name `tile`"),
         (("k.py", "task.toml", "--vary", "TILE=\udc80..2"), "is no list of values"),
+        (("k.py", "task.toml", "--cluster", "local:2", "-j", "2"), "exclude each other"),
+        (("k.py", "task.toml", "--cluster", "local:none"), "has no number of workers"),
     ],
 )
 def test_a_wrong_command_line_is_an_error(
@@ -219,3 +221,16 @@ def test_a_level_that_gains_nothing_is_not_advised(folder: Path, task: Task) -> 
     assert one.cost[:2] == other.cost[:2]  # else choose another kernel
     assert found.best is not None and found.best.point["-O"] == "1"
     assert "is compiled with -O" not in found.table
+
+
+@pytest.mark.slow  # starts workers
+@pytest.mark.parametrize("trials", [200, 4])  # all points; a search
+def test_a_cluster_finds_the_same(folder: Path, task: Task, trials: int) -> None:
+    levels = {"TILE": [64, 128, 256], "-O": "0..1"}
+    clustered = tune(folder / "k.py", task, levels, trials=trials, cluster="local:1")
+    here = tune(folder / "k.py", task, levels, trials=trials, jobs=16)  # a worker has as many
+    assert len(clustered.outcomes) == min(trials, 6) and clustered.best is not None
+    assert (clustered.jsonl(), clustered.table, clustered.svg, clustered.text) == (
+        *(here.jsonl(), here.table),
+        *(here.svg, here.text),
+    )

@@ -26,13 +26,12 @@ from nkic.judge import (
     Candidate,
     Evaluation,
     Judge,
-    LocalPool,
-    Pool,
     Results,
     placed,
     read_task,
     schemas,
 )
+from nkic.judge.cluster import pool_of
 
 if TYPE_CHECKING:
     from nkic.judge.tuning import Tuned
@@ -177,16 +176,6 @@ def secret_of(path: str | None) -> bytes:
     return secret
 
 
-def pool_of(cluster: str | None, jobs: int) -> Pool:
-    if cluster is None:
-        return LocalPool(jobs)
-    if jobs > 1:
-        raise bad_value("--jobs and --cluster exclude each other", "the cluster has its own number")
-    from nkic.judge.cluster import ClusterPool  # Dask
-
-    return ClusterPool(cluster)
-
-
 def _parts(path: str | None) -> Iterator[str]:
     """Yield where lines of an interrupted run may be kept: beside the file, if that keeps any. The
     first that is not there is taken; others are of earlier runs.
@@ -291,6 +280,7 @@ def tuned(line: TuneLine, session: Session) -> int:
         task,
         _wishes(line.vary),
         jobs=line.jobs,
+        cluster=line.cluster,
         trials=line.trials,
         best=line.best,
         seed=line.seed,

@@ -428,6 +428,7 @@ class TuneLine:
     )
     seed: int = _tune("--seed N", "Seed of the search.", default=0, between=(0, 2**32 - 1))
     jobs: int = _jobs(_tune, "points")
+    cluster: str | None = _cluster(_tune)
     budget: str | None = _tune(
         "--budget TIME", "Begin nothing after this time, such as 90s, 10m or 2h."
     )
