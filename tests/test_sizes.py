@@ -27,7 +27,7 @@ BUDGET = {
     "interpret": (16_153, 45),
     "language": (14_462, 44),
     "specialise": (4_380, 12),
-    "compiler": (9_356, 22),
+    "compiler": (9_402, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
     "simulate": (17_234, 44),
