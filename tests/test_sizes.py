@@ -24,7 +24,7 @@ BUDGET = {
     "machine": (9_537, 27),
     "source": (5_927, 14),
     "program": (1_773, 5),
-    "interpret": (16_153, 45),
+    "interpret": (16_151, 45),
     "language": (14_462, 44),
     "specialise": (4_380, 12),
     "compiler": (9_402, 22),
