@@ -352,6 +352,7 @@ MAX_BOXES = 256  # boxes; tensors written in more pieces are not checked
 
 def find_unwritten(lowered: Program, report: Reporter) -> None:
     """Warn of the first uninitialised read of each tensor."""
+    results = _Results(lowered)
     for body in lowered.cores:
         accesses = accesses_of(body, lowered.target)
         # Not those with one pattern, whose first access is a write: it comes before all reads.
@@ -361,7 +362,8 @@ def find_unwritten(lowered: Program, report: Reporter) -> None:
             if tensor.on_chip and (tensor in accesses.parts or tensor in accesses.read_first)
         }
         if doubtful:
-            _UnwrittenFinder(report, doubtful, may_not_run(body)).body(body, accesses)
+            finder = _UnwrittenFinder(report, doubtful, may_not_run(body), results, body)
+            finder.follow(accesses)
 
 
 def may_not_run(body: Body) -> set[int]:
@@ -379,11 +381,13 @@ class _UnwrittenFinder:
     report: Reporter
     doubtful: set[int]  # tensors neither fully written nor reported
     unsure: set[int]  # instructions that may not run
+    results: _Results
+    body: Body
     written: dict[int, dict[Box, None]] = field(default_factory=dict)
 
-    def body(self, body: Body, accesses: Accesses) -> None:
+    def follow(self, accesses: Accesses) -> None:
         doubtful = self.doubtful
-        for instruction in instructions(body):
+        for instruction in instructions(self.body):
             operands, uses = accesses.of(instruction)
             for index, reads, writes in uses:  # reads come first
                 pattern = operands[index]
@@ -414,7 +418,9 @@ class _UnwrittenFinder:
         if hole:
             self.doubtful.discard(tensor.number)
             wholly = instruction.row.depends is Depends.WHOLLY or not _meets(area, boxes)
-            is_fault = wholly and instruction.number not in self.unsure
+            is_fault = (wholly and instruction.number not in self.unsure) or (
+                self.results.keep(self.body, instruction)
+            )
             self.complain(instruction, tensor, hole, bool(boxes), is_fault)
 
     def complain(
@@ -428,6 +434,46 @@ class _UnwrittenFinder:
             labels=[declaration(tensor)],
             help="initialise it first, for example with nisa.memset, or read a smaller part",
         )
+
+
+class _Results:
+    """The writes of the kernel's results. What is uninitialised must not remain in them."""
+
+    def __init__(self, lowered: Program) -> None:
+        self.lowered = lowered
+
+    @cached_property
+    def writes(self) -> dict[int, list[tuple[Body, Instruction, Box]]]:
+        """The writes of each result, by its number, core by core."""
+        found: dict[int, list[tuple[Body, Instruction, Box]]] = {
+            result.tensor.number: [] for result in self.lowered.outputs
+        }
+        for body in self.lowered.cores:
+            accesses = accesses_of(body, self.lowered.target)
+            for instruction in instructions(body):
+                operands, uses = accesses.of(instruction)
+                for index, _, writes in uses:
+                    pattern = operands[index]
+                    if writes and isinstance(pattern, AccessPattern):
+                        number = pattern.tensor.number
+                        if number in found:
+                            found[number].append((body, instruction, box(pattern)))
+        return found
+
+    def keep(self, body: Body, instruction: Instruction) -> bool:
+        """Return whether every element that an instruction copies is in a result at the end."""
+        dst = instruction.operand("dst") if instruction.row.copies else None
+        if not isinstance(dst, AccessPattern) or dst.dynamic is not None:
+            return False
+        writes, is_later = self.writes.get(dst.tensor.number, []), False
+        if not 0 < len(writes) <= MAX_BOXES or not any(item is instruction for item in body):
+            return False  # in a loop, a later iteration may overwrite it
+        for other_body, other, area in writes:
+            if other is instruction:
+                is_later = True
+            elif (is_later or other_body is not body) and _meets(box(dst), (area,)):
+                return False
+        return True
 
 
 def _meets(area: Box, boxes: Iterable[Box]) -> bool:

@@ -221,17 +221,14 @@ def handler_for(m: Machine, f: Frame, error: Exception, handlers: Any, before: A
 
 
 def _catches(m: Machine, kinds: Any, value: ErrorInstance) -> bool:
-    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        if isinstance(kind, tuple):
-            if _catches(m, kind, value):
-                return True
-            continue
-        if not isinstance(kind, Class) or not kind.is_a(m.builtins["BaseException"]):
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    m.charge(len(kinds))
+    error = m.builtins["BaseException"]
+    for kind in kinds:  # all, as Python does; a tuple in the tuple is no class
+        if not isinstance(kind, Class) or not kind.is_a(error):
             text = "catching classes that do not inherit from BaseException is not allowed"
             raise TypeError(text)
-        if value.cls.is_a(kind):
-            return True
-    return False
+    return any(map(value.cls.is_a, kinds))
 
 
 # ---- with ---------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ class Class:
 
     __slots__ = (
         *("name", "bases", "mro", "members", "payload", "make", "machine", "fields", "module"),
-        *("extra", "serial", "qualname", "vectorcall"),
+        *("extra", "kinds", "serial", "qualname", "vectorcall"),
     )
     _kind_ = "class"
 
@@ -228,6 +228,7 @@ class Class:
         self.serial = machine.serial() if machine is not None else 0
         self.vectorcall: Callable[..., Any] | None = None
         self.mro: tuple[Class, ...] = (self, *_linearised(bases, name))
+        self.kinds = frozenset(self.mro)  # asked in one step, however many there are
         if machine is None and _unsealed is not None:
             _unsealed.append(self)
 
@@ -245,7 +246,7 @@ class Class:
 
     def is_a(self, other: Class) -> bool:
         """Whether this class is `other` or inherits from it."""
-        return other in self.mro
+        return other in self.kinds
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call the class from Python code that received it from a kernel."""

@@ -91,3 +91,33 @@ def test_a_tensor_is_complained_about_once_with_its_declaration() -> None:
 def test_many_pieces_are_not_looked_at() -> None:
     body = "for c in range(300):\n    nisa.memset(t[:, c : c + 1], 0)\nnisa.tensor_copy(u, t)"
     assert said(body) == []
+
+
+HALF = "    nisa.tensor_copy(dst=t[:, 0:256], src=u[:, 0:256])\n    nisa.dma_copy(dst={}, src=t)\n"
+REST = "    nisa.dma_copy(dst=out[:, 256:512], src=u[:, 256:512])"
+
+
+@pytest.mark.parametrize(
+    ("body", "slugs"),
+    [
+        (HALF.format("r"), ["read-never-written"]),
+        (HALF.format("a"), ["read-never-written"]),  # an input that is written is a result
+        (HALF.format("nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.private_hbm)"), []),
+        ("    nisa.dma_copy(dst=r, src=u)\n" + HALF.format("r"), ["read-never-written"]),
+        (HALF.format("r") + REST.replace("out", "r"), []),
+        (HALF.format("out"), []),  # the store after it covers it
+        (
+            "    nisa.tensor_copy(dst=t[:, 0:256], src=u[:, 0:256])\n"
+            "    def body(i):\n"
+            "        nisa.dma_copy(dst=r, src=t)\n"
+            "        nisa.memset(dst=t, value=0.0)\n"
+            "    nl.fori_loop(0, 2, body)",
+            [],
+        ),
+    ],
+)
+def test_a_hole_that_remains_in_a_result_is_an_error(body: str, slugs: list[str]) -> None:
+    declared = "    r = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)\n"
+    text = TEXT.format(body=declared + body).replace("return out", "return out, r")
+    found = [one for one in compile_text(text) if one.code.slug in SLUGS]
+    assert [one.code.slug for one in found] == (slugs or ["read-unwritten"])

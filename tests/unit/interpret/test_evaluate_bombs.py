@@ -284,6 +284,18 @@ def test_shared_parts_elsewhere(code: str) -> None:
     assert said(f"{head}for i in range(60): x, y = (x, x), (y, y)\nreturn {code}") in ENDLESS
 
 
+CATCHING = "try: raise KeyError\nexcept {}: return 1"
+
+
+@pytest.mark.parametrize("kinds", ["x", "(KeyError, (ValueError,))", "(KeyError, 1)", "()"])
+def test_a_handler_takes_classes_and_a_tuple_of_them(kinds: str) -> None:
+    """Python looks at all of them first, and at no tuple within a tuple."""
+    head = "x = ValueError\nfor i in range(60): x = (x, x)\n"
+    found = said(head + CATCHING.format(kinds))
+    assert found == ("kernel-raised" if kinds == "()" else "wrong-type")
+    assert body(CATCHING.format("(ValueError, LookupError)")).value == 1
+
+
 def test_an_array_of_shared_lists_is_as_large_as_it_looks() -> None:
     head = "import numpy as np\nx = [1]\nfor i in range(60): x = [x, x]\n"
     assert said(f"{head}return np.array(x)") in ENDLESS
