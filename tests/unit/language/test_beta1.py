@@ -58,6 +58,8 @@ EXPRESSIONS: list[Callable[[Any, Any], Any]] = [
     lambda i, j: -i,
     lambda i, j: 8 * (2 * j) // 4,
     lambda i, j: (6 * i + 4) % 3,
+    lambda i, j: (6 * i + 4) // 3,
+    lambda i, j: (4 * j - 5) // 2,
     lambda i, j: j[:, 2:6] - 1,
     lambda i, j: i[:, :, None] + j[:, None, :],
 ]
@@ -566,6 +568,23 @@ def test_a_mask_is_true_where_python_asks(joined: str, hidden: str | None) -> No
     with pytest.warns(nkic.NkicWarning, match="is always true here"):
         found = result(body)
     np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+@pytest.mark.parametrize("columns", [1, 2, 6])
+def test_a_row_is_repeated_over_all_partitions(rows: int, columns: int) -> None:
+    x = NUMBERS[:rows, :columns]
+    body = f"t, row = nl.load(a), nl.load(a[0:1, :])\n{STORE}nl.store(out, nl.{{}}(t, row))"
+    for name, function in (("add", np.add), ("subtract", np.subtract), ("maximum", np.maximum)):
+        np.testing.assert_array_equal(result(body.format(name), x), function(x, x[:1]))
+
+
+def test_numbers_of_numpy_are_masks_and_arrays_are_none() -> None:
+    assert masks.as_mask(np.bool_(True)) is None and masks.as_mask(np.array(1)) is None
+    assert masks.as_mask(np.bool_(False)) is False and masks.as_mask(np.int64(0)) is False
+    for wrong in (np.ones(2), np.ones(1), 2, 1.0, "yes"):
+        with pytest.raises(KernelError, match="must be a comparison of index expressions"):
+            masks.as_mask(wrong)
 
 
 def test_a_mask_of_other_indices_is_placed_by_its_shape() -> None:
