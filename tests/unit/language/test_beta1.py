@@ -58,6 +58,8 @@ EXPRESSIONS: list[Callable[[Any, Any], Any]] = [
     lambda i, j: -i,
     lambda i, j: 8 * (2 * j) // 4,
     lambda i, j: (6 * i + 4) % 3,
+    lambda i, j: (6 * i + 4) // 3,
+    lambda i, j: (4 * j - 5) // 2,
     lambda i, j: j[:, 2:6] - 1,
     lambda i, j: i[:, :, None] + j[:, None, :],
 ]
@@ -566,6 +568,69 @@ def test_a_mask_is_true_where_python_asks(joined: str, hidden: str | None) -> No
     with pytest.warns(nkic.NkicWarning, match="is always true here"):
         found = result(body)
     np.testing.assert_array_equal(found, wanted)
+
+
+ROWS_OR_COLUMNS = ("2 * i == 3", "3 * j == 9", "i == 2", "-2 * i == -4", "2 * j == 1", "i == 4")
+
+
+@pytest.mark.parametrize("text", ROWS_OR_COLUMNS)
+def test_a_row_or_column_that_equals_a_number(text: str) -> None:
+    body = (
+        f"t = nl.zeros(a.shape, dtype=nl.float32)\n{STORE}i, j = nl.mgrid[0:4, 0:6]\n"
+        f"t[i, j] = nl.add(nl.load(a), 0.0, mask={text})\nnl.store(out, t)"
+    )
+    seen = eval(text, dict(zip("ij", np.mgrid[0:4, 0:6], strict=True)))
+    np.testing.assert_array_equal(result(body), np.where(seen, NUMBERS, 0))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+@pytest.mark.parametrize("columns", [1, 2, 6])
+def test_a_row_is_repeated_over_all_partitions(rows: int, columns: int) -> None:
+    x = NUMBERS[:rows, :columns]
+    body = f"t, row = nl.load(a), nl.load(a[0:1, :])\n{STORE}nl.store(out, nl.{{}}(t, row))"
+    for name, function in (("add", np.add), ("subtract", np.subtract), ("maximum", np.maximum)):
+        np.testing.assert_array_equal(result(body.format(name), x), function(x, x[:1]))
+
+
+def test_a_mask_of_a_constant_is_as_true_as_python_says() -> None:
+    for number in (-1, 0, 1, 2):
+        index = indices.Index(number, ())
+        for symbol, wanted in ((">=", number >= 0), ("==", number == 0), ("!=", number != 0)):
+            assert bool(masks.Compared(index, symbol)) is wanted, (number, symbol)
+
+
+def test_the_bounds_of_a_range_are_whole_numbers() -> None:
+    assert recorded._bound(3) == 3
+    for wrong in (1.5, True, np.float32(2), "3"):
+        with pytest.raises(KernelError, match="the bounds of a range must be ints or scalars"):
+            recorded._bound(wrong)
+
+
+@pytest.mark.parametrize(
+    "key", ["...", "..., 1:3", "1, ...", "1, ..., 2:4", "..., 0:2, 1:3", "0:2"]
+)
+def test_an_ellipsis_in_the_index_of_blocks(key: str) -> None:
+    """Of three blocks, each of which has the number of its place in every element."""
+    body = (
+        "t = nl.zeros((3, nl.par_dim(4), 5, 6), dtype=nl.float32)\n"
+        "for i in range(3):\n    t[i] = nl.full((4, 5, 6), i + 1, dtype=nl.float32)\n"
+        f"{OUT.format('(3, 4, 5, 6)', 'float32')}"
+    )
+    lines = [f"t[{n}, {key}] = 9.0" for n in range(3)] if key[0] in ".0" else [f"t[{key}] = 9.0"]
+    stores = "for i in range(3):\n    nl.store(out[i], t[i])\n"
+    wanted = np.ones((3, 4, 5, 6), np.float32) * np.arange(1, 4)[:, None, None, None]
+    for line in lines:
+        exec(line, {"t": wanted})
+    found = result("\n".join([body + "\n".join(lines), stores]))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_numbers_of_numpy_are_masks_and_arrays_are_none() -> None:
+    assert masks.as_mask(np.bool_(True)) is None and masks.as_mask(np.array(1)) is None
+    assert masks.as_mask(np.bool_(False)) is False and masks.as_mask(np.int64(0)) is False
+    for wrong in (np.ones(2), np.ones(1), 2, 1.0, "yes"):
+        with pytest.raises(KernelError, match="must be a comparison of index expressions"):
+            masks.as_mask(wrong)
 
 
 def test_a_mask_of_other_indices_is_placed_by_its_shape() -> None:

@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.artifact.records import Executable, InstructionRecord, LoopRecord, StreamRecord
+from nkic.artifact.records import (
+    Executable,
+    InstructionRecord,
+    LoopRecord,
+    StreamRecord,
+    source_of,
+)
 from nkic.artifact.verify import verify
 from nkic.base.diagnostics import LimitHit, ProgramFault, Reporter
 from nkic.compiler.allocate import allocate
@@ -207,6 +213,22 @@ def test_a_deadlock_names_the_last_instruction_that_has_signalled() -> None:
         run(with_items(found, "core0.vector", [vector._replace(waits=((0, 3),))]))
     (one,) = caught.value.diagnostics
     assert "waits for dma_copy of core0.dma0 (k.py:11:1)" in one.notes[0]
+
+
+def test_a_deadlock_at_an_empty_slot_names_the_next_instruction_or_no_line() -> None:
+    executable = build(*ROUND_TRIP)
+    (load_,) = stream(executable, "core0.dma0").items
+    assert isinstance(load_, InstructionRecord)
+    slot = load_._replace(row=None, operands=(), attributes=(), place=-1, signals=())
+    slot = slot._replace(waits=((1, 9),))
+    first = load_._replace(place=0)
+    place = f", at {source_of(executable, 0)},"
+    cases = (([load_, slot], ""), ([slot, load_], ", at k.py:9:1,"), ([slot, first], place))
+    for items, told in cases:
+        with pytest.raises(ProgramFault) as caught:
+            run(with_items(executable, "core0.dma0", [*items]))
+        notes = caught.value.diagnostics[0].notes
+        assert any(note.startswith(f"core0.dma0{told} waits for ") for note in notes), notes
 
 
 def test_an_endless_loop_meets_the_cycle_limit() -> None:
