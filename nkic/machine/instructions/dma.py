@@ -478,6 +478,8 @@ def modify(facts: Facts) -> Violation | None:
         text = f"takes 2 sources with a `vector_offset`, not {len(sources)}"
     elif not facts.attributes["unique_indices"]:
         text = "needs unique_indices=True with a `vector_offset`"
+        hint = "add up the data of equal indices first, and leave out `unique_indices`"
+        return Violation("dma-mode", text, "unique_indices", hint)
     elif sum(tile.indexed for tile in sources) != 1:
         text = "takes a `vector_offset` on exactly one of the sources"
     elif dst not in sources:
