@@ -389,17 +389,26 @@ class Judge:
         of the fastest again, evaluated, until `best` are correct or none is left.
         """
         estimates = Judge(self.task, **self.options | {"time_only": True}, results=self.results)
-        times = []
+        times = list[tuple[float, int, str]]()
+
+        def as_compiled(number: int, digest: str) -> Candidate:
+            """Return a candidate again; it may be read again, and its file be another one now."""
+            candidate = candidates[number]
+            if candidate.problem or sha256(candidate.data).hexdigest() == digest:
+                return candidate
+            return replace(candidate, data=b"", problem="its file changed after it was compiled")
+
         with LocalPool(jobs) if pool is None else nullcontext(pool) as chosen:
             for number, found in enumerate(estimates.evaluate_all(candidates, pool=chosen)):
                 if found.compiled:
-                    times.append((found.time_ns or inf, number))
+                    times.append((found.time_ns or inf, number, found.candidate_sha256))
                 yield number, found
             left, right = iter(sorted(times)), 0
-            while batch := [number for _, number in islice(left, best - right)]:
-                fastest = map(candidates.__getitem__, batch)
-                found_now = self.evaluate_all(fastest, pool=chosen)
-                for number, found in zip(batch, found_now, strict=True):
+            while batch := [*islice(left, best - right)]:
+                found_now = self.evaluate_all(
+                    (as_compiled(n, digest) for _, n, digest in batch), pool=chosen
+                )
+                for (_, number, _), found in zip(batch, found_now, strict=True):
                     right += found.correct
                     yield number, found
 

@@ -51,6 +51,7 @@ from nkic.source import nodes, scopes
 from nkic.source.bindings import Kernel
 from nkic.source.nodes import ClassDef, FunctionDef
 from nkic.source.parse import parse
+from nkic.specialise.inline import parse_arg, parse_const
 from nkic.specialise.request import Request, RequestOptions
 
 Json = dict[str, Any]
@@ -128,9 +129,9 @@ def _kernel(
     """Compile a kernel, add what is known of it to the answer, and return its diagnostics."""
     source = kernel.module.source
     compiled = Compiled(source)
+    used: tuple[Json, RequestOptions] | None = None
     try:
-        request, block = _request(kernel, alone, last)
-        answer["block"] = block or answer["block"]
+        request, used = _request(kernel, alone, last)
         answer |= {"target": request.target.name, "nki": request.profile.label}
         options = CompileOptions(
             last=pipeline.LAST_CHECK,
@@ -139,10 +140,9 @@ def _kernel(
         )
         pipeline.compile_source(source, request, loader, options, compiled)
         answer["kernels"].append(_use(kernel.name, compiled.results["schedule"]))
-        return compiled.remarks(levels.DEFAULT, loader.sources)
+        found = compiled.remarks(levels.DEFAULT, loader.sources)
     except NkicError as error:
         found = levels.apply(error.diagnostics, levels.DEFAULT, loader.sources)
-        return [_asking(d, kernel, alone) if d.code.slug == MISSING else d for d in found]
     finally:
         program = compiled.results.get("allocate") or compiled.program
         if program is not None:
@@ -150,16 +150,26 @@ def _kernel(
         lowered = compiled.results.get("allocate") or compiled.results.get("lower")
         if lowered is not None:
             answer["costs"] += _costs(lowered, source.path, end)[: MOST - len(answer["costs"])]
+    words, given = used or ({}, None)
+    if any(d.code.slug == MISSING for d in found):  # what the command did not give, a block must
+        return [_asking(d, kernel, alone, words) if d.code.slug == MISSING else d for d in found]
+    if given is not None:
+        with suppress(ValueError):
+            rows = _rows(words, given.args, given.consts)
+            answer["block"] = _written(kernel, rows) or answer["block"]
+    return found
 
 
-def _request(kernel: Kernel, alone: bool, last: Mapping[str, Any]) -> tuple[Request, Json | None]:
-    """Return the request for a kernel, and the types block that would give its types if they are
-    those of the last command.
+def _request(
+    kernel: Kernel, alone: bool, last: Mapping[str, Any]
+) -> tuple[Request, tuple[Json, RequestOptions] | None]:
+    """Return the request for a kernel, and the settings and options of the last command if its
+    types are theirs.
 
     Of several kernels in a file, the block's types are those of the kernel that it names.
     """
     source = kernel.module.source
-    said, block = stated(source, kernel.name), None
+    said, used = stated(source, kernel.name), None
     explicit = RequestOptions(kernel=kernel.name)
     is_of_another = not alone and block_of(source).kernel not in (None, kernel.name)
     if is_of_another:
@@ -175,28 +185,21 @@ def _request(kernel: Kernel, alone: bool, last: Mapping[str, Any]) -> tuple[Requ
             named = {*options.args, *(name.partition(".")[0] for name in options.consts)}
             if named <= {parameter.name for parameter in scopes.parameters(kernel.node.args)}:
                 request_for(source, options, os.environ)
-                explicit, block = options, _block(kernel, options, words)
+                explicit, used = options, (words, options)
     request = request_for(source, explicit, os.environ)
     if is_of_another:
         args, consts = {**said.args, **explicit.args}, {**said.consts, **explicit.consts}
         request = replace(request, args=args, consts=consts)
-    return request, block
+    return request, used
 
 
-def _block(kernel: Kernel, options: RequestOptions, words: Mapping[str, Any]) -> Json | None:
-    """Return an edit that adds a block with the options; None if a block cannot say them."""
-    if "# /// nkic" in kernel.module.source.text:
-        return None
-    try:
-        rows = [f"# {name} = {_toml(value)}" for name, value in words.items()]
-        rows += ["# [args]"] * bool(options.args)
-        rows += [f'# {name} = "{kind}"' for name, kind in options.args.items()]
-        rows += ["# [consts]"] * bool(options.consts)
-        rows += [f"# {name} = {_toml(value)}" for name, value in options.consts.items()]
-    except ValueError:
-        return None
-    line, text = _written(kernel, rows)
-    return {"line": line, "text": text}
+def _rows(words: Json, args: Mapping[str, Any], consts: Mapping[str, Any]) -> list[str]:
+    """Return the rows of a types block. Raises `ValueError` for what a block cannot say."""
+    rows = [f"# {name} = {_toml(value)}" for name, value in words.items()]
+    rows += ["# [args]"] * bool(args)
+    rows += [f'# {name} = "{kind}"' for name, kind in args.items()]
+    rows += ["# [consts]"] * bool(consts)
+    return rows + [f"# {name} = {_toml(value)}" for name, value in consts.items()]
 
 
 def _toml(value: Any) -> str:
@@ -214,28 +217,42 @@ def _toml(value: Any) -> str:
     raise ValueError
 
 
-def _written(kernel: Kernel, rows: Sequence[str]) -> tuple[int, str]:
-    """Return a types block with these rows, and the line before which it stands."""
-    head = _HEAD.match(kernel.module.source.text)
+def _written(kernel: Kernel, rows: Sequence[str]) -> Json | None:
+    """Return a types block with these rows, and the line before which it stands; None if the file
+    has one.
+    """
+    if "# /// nkic" in (text := kernel.module.source.text):
+        return None
+    head = _HEAD.match(text)
     lines = ["# /// nkic", f'# kernel = "{kernel.name}"', *rows, "# ///", ""]
-    return 1 + (head.group().count("\n") if head else 0), "\n".join(lines)
+    return {"line": 1 + (head.group().count("\n") if head else 0), "text": "\n".join(lines)}
 
 
-def _asking(diagnostic: Diagnostic, kernel: Kernel, alone: bool) -> Diagnostic:
-    """Turn a missing type into a piece of information, with the block that would give it."""
+def _asking(diagnostic: Diagnostic, kernel: Kernel, alone: bool, used: Json) -> Diagnostic:
+    """Turn a missing type into a piece of information, with the block that would give it: with
+    the settings `used`, and with all that the help says, which has what was given and examples of
+    what was not.
+    """
     source = kernel.module.source
     if "# /// nkic" in source.text and (alone or block_of(source).kernel in (None, kernel.name)):
         return diagnostic
-    words = shlex.split(diagnostic.help.partition(": ")[2])
-    types = [b.partition("=") for a, b in pairwise(words) if a == "--arg"]
-    rows = ["# [args]", *(f'# {name} = "{kind}"' for name, _, kind in types)]
-    line, block = _written(kernel, rows)
-    fix = Fix(Span(source.path, line, 1, line, 1), block, "add a types block")
+    words = [*pairwise(shlex.split(diagnostic.help.partition(": ")[2]))]
+    args = dict(parse_arg(word) for option, word in words if option == "--arg")
+    consts = dict(parse_const(word) for option, word in words if option == "--const")
+    try:
+        rows = _rows(used, args, consts)
+    except ValueError:
+        rows = _rows(used, args, {})
+    fixes = [
+        Fix(Span(source.path, at := block["line"], 1, at, 1), block["text"], "add a types block")
+        for block in [_written(kernel, rows)]
+        if block is not None
+    ]
     return replace(
         diagnostic,
         message=f"{diagnostic.message}; only what needs none is checked",
         help="a `# /// nkic` block gives the types",
-        fixes=() if "# /// nkic" in source.text else (fix,),
+        fixes=tuple(fixes),
     )
 
 

@@ -174,3 +174,20 @@ def _until(true: Callable[[], Any], seconds: float) -> Any:
     while not (found := true()) and time.monotonic() < until:
         time.sleep(0.1)
     return found
+
+
+class Changing(list[Candidate]):
+    """Candidates that are others when they are asked for again, as files may be."""
+
+    def __getitem__(self, number: Any) -> Any:
+        return Candidate.of_text(f"{GOOD}# changed\n", super().__getitem__(number).name)
+
+
+def test_the_best_are_run_as_they_were_compiled() -> None:
+    judge = Judge(task_of(TASK.encode(), {"reference.py": REFERENCE.encode()}), families=False)
+    one = Candidate.of_text(GOOD)
+    (_, compiled), (_, correct) = judge.evaluate_best([one], 1)
+    assert (compiled.status, correct.status) == ("compiled", "correct")
+    (_, compiled), (_, changed) = judge.evaluate_best(Changing([one]), 1)
+    assert compiled.status == "compiled" and not changed.correct
+    assert changed.problem == "its file changed after it was compiled"

@@ -401,6 +401,16 @@ def test_types_are_those_of_the_last_command(
         typed = fixed("# one\n" + text, edits(action, editor.uri("k.py")))
         assert editor.change("k.py", typed) == []
         assert not [a for a in actions(editor, "k.py") if "last command" in a.title]
+        # Parameters that were added since: one block, of what the command said and of examples.
+        (asks,) = editor.change("k.py", text.replace("factors)", "factors, bias, *, n: int)"))
+        assert "no type for `bias`, `n`" in asks.message
+        (action,) = [a for a in actions(editor, "k.py") if "types block" in a.title]
+        (edit,) = edits(action, editor.uri("k.py"))
+        assert edit.new_text == (
+            '# /// nkic\n# kernel = "add"\n# target = "trn1"\n# [args]\n# a = "float32[128,256]"\n'
+            '# b = "float32[128,256]"\n# bias = "float32[128,256]"\n'
+            "# [consts]\n# factors = [1, 2]\n# n = 1\n# ///\n"
+        )
         # What a block cannot say.
         words[words.index("factors=[1, 2]")] = "factors=(1, 2)"
         assert process(*words, "--arg", "a=f32[128,256]", cwd=tmp_path).returncode == 0

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -234,3 +235,17 @@ def test_a_cluster_finds_the_same(folder: Path, task: Task, trials: int) -> None
         *(here.jsonl(), here.table),
         *(here.svg, here.text),
     )
+
+
+@pytest.mark.parametrize(
+    "words", [("tune", "k.py", "task.toml"), ("evaluate", "task.toml", "k.py")]
+)
+@pytest.mark.parametrize("cluster", [(), ("--cluster", "local:none")])
+def test_a_cluster_has_time_to_close_after_a_signal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], cluster: tuple[str, ...]
+) -> None:
+    page = SimpleNamespace(grace=2.0)
+    monkeypatch.setattr("nkic.base.watcher.page", lambda: page)
+    monkeypatch.chdir(folder)
+    assert run(command, "nkic", [*words, *cluster, *["--jsonl", ""] * (not cluster)]) == 2
+    assert page.grace == (15.0 if cluster else 2.0)

@@ -41,12 +41,14 @@ MAX_SECRET = 4096  # bytes
 SHORTEST = 16  # bytes of a secret or token
 RANDOM = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
 NAMED = 8  # candidates
+CLOSING = 15.0  # seconds that the workers of a cluster here may take to end after a signal
 SUFFIXES = {".py", ".neff", *PRINTED}  # of candidates in a folder
 Source = str | Candidate  # a path, or what is read already
 
 
 def evaluate(line: EvaluateLine, session: Session) -> int:
     """Judge the candidates, report, and return the exit code: 0 if all are correct."""
+    _let_a_cluster_close(line.cluster)
     if not line.candidates:
         raise bad_value("no candidate is given", "nkic evaluate TASK.toml CANDIDATE.py")
     suite = schemas.read_suite(line.task, line.workloads) if line.workloads is not None else None
@@ -176,6 +178,13 @@ def secret_of(path: str | None) -> bytes:
     return secret
 
 
+def _let_a_cluster_close(cluster: str | None) -> None:
+    """Have this process killed later after a signal: its workers' folder would be left."""
+    page = watcher.page()
+    if cluster is not None and page is not None:
+        page.grace = CLOSING
+
+
 def _parts(path: str | None) -> Iterator[str]:
     """Yield where lines of an interrupted run may be kept: beside the file, if that keeps any. The
     first that is not there is taken; others are of earlier runs.
@@ -261,6 +270,7 @@ def tuned(line: TuneLine, session: Session) -> int:
     """Tune, report, and return the exit code: 0 if a point is right."""
     from nkic.judge.tuning import tune
 
+    _let_a_cluster_close(line.cluster)
     task = read_task(line.task)
     reference = [("the reference", str(task.folder / task.reference_file))]
     part = next((name for name in _parts(line.jsonl) if not os.path.lexists(name)), "")
