@@ -22,6 +22,7 @@ from nkic.compiler.request import parse_options, request_for
 from nkic.program.text import program_text
 from tests.beta1.bodies import MODELLED, RECORDED
 from tests.beta1.calls import CALLS
+from tests.beta1.details import DETAILS, MORE_DETAILS
 from tests.beta1.model import Model
 from tests.harness.bless import blessing, compare_file, short_sum
 
@@ -43,9 +44,11 @@ HEAD = """def kernel(a, b):
 TAIL = "    out = nl.ndarray(r.shape, dtype=r.dtype, buffer=nl.shared_hbm)\n    nl.store(out, r)\n"
 RNG = np.random.default_rng(7)
 INPUTS = {name: RNG.integers(1, 9, (64, 32)).astype(np.float32) for name in "ab"}
+CHECKED = {**MODELLED, **DETAILS}  # against the model
+SEEN = {**RECORDED, **MORE_DETAILS}
 SUBJECTS = {
-    name: [*MODELLED.get(name, ()), *RECORDED.get(name, ()), *CALLS.get(name, ())]
-    for name in {**MODELLED, **RECORDED, **CALLS}
+    name: [*CHECKED.get(name, ()), *SEEN.get(name, ()), *CALLS.get(name, ())]
+    for name in {**CHECKED, **SEEN, **CALLS}
 }
 EVERY = [(name, at) for name, bodies in SUBJECTS.items() for at in range(len(bodies))]
 DEFAULTS = re.compile(
@@ -123,11 +126,11 @@ def test_what_is_recorded_is_on_the_page(subject: str, at: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("subject", "at"), [(name, at) for name, all_ in MODELLED.items() for at in range(len(all_))]
+    ("subject", "at"), [(name, at) for name, all_ in CHECKED.items() for at in range(len(all_))]
 )
 @pytest.mark.filterwarnings("ignore::nkic.NkicWarning")
 def test_the_results_are_those_of_the_model(subject: str, at: int) -> None:
-    text = written(MODELLED[subject][at])
+    text = written(CHECKED[subject][at])
     wanted = Model().run(text, INPUTS)
     artifact = nkic.compile(SourceFile("k.py", f"{IMPORTS}{text}"), inputs=INPUTS)
     found = nkic.run(artifact, INPUTS).outputs["output_0"]
