@@ -486,7 +486,7 @@ ROWS: Mapping[str, Row] = {
     **{"addcmul": lambda t, input, a, b, *, value=1: t.of(input) + t.of(a) * t.of(b) * value},
     **dict.fromkeys(("maximum", "fmax"), _binary("maximum")),
     **dict.fromkeys(("minimum", "fmin"), _binary("minimum")),
-    **dict.fromkeys(("eq", "equal"), _binary("equal")),
+    "eq": _binary("equal"),
     **dict.fromkeys(("ne", "not_equal"), _binary("not_equal")),
     **dict.fromkeys(("gt", "greater"), _binary("greater")),
     **dict.fromkeys(("ge", "greater_equal"), _binary("greater_equal")),
