@@ -169,6 +169,7 @@ HOMONYMS = {
     "simulate/field/decide.py": {"iota"},
     "simulate/field/functions.py": {"reciprocal"},
     "simulate/field/intervals.py": {"reciprocal"},
+    "simulate/field/tensors.py": {"dropout", "reciprocal"},  # torch's
     "simulate/field/traced.py": {"reciprocal"},  # NumPy's
     "simulate/shadow.py": {"shuffle_mask"},
     "simulate/inputs.py": {"iota"},

@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_402, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
-    "simulate": (17_258, 44),
+    "simulate": (18_053, 45),
     "report": (6_756, 19),
     "migrate": (7_111, 18),
     "api": (3_547, 13),

@@ -124,11 +124,11 @@ def equal(
 ) -> Equality:
     """Tell whether two kernels compute the same function, whatever their tiles, order and types.
 
-    The second may be a function of NumPy arrays: a reference. Both are run over a finite field,
-    where nothing is rounded (docs/equality.md). The answer is true if they are equal; its `text`
-    says so, or shows inputs at which they differ, or the lines that the method cannot decide.
-    `inputs` gives integer inputs, such as indices, which are taken as they are; other integer
-    inputs are 0 and 1 at random. Raises `RunError`.
+    The second may be a reference: a function of NumPy arrays or torch tensors. Both are run over a
+    finite field, where nothing is rounded (docs/equality.md). The answer is true if they are equal;
+    its `text` says so, or shows inputs at which they differ, or the lines that the method cannot
+    decide. `inputs` gives integer inputs, such as indices, which are taken as they are; other
+    integer inputs are 0 and 1 at random. Raises `RunError`.
     """
     with raising(RunError):
         other = second.executable if isinstance(second, Artifact) else second

@@ -210,6 +210,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "take": lambda a, b: np.take(a, [1, 2], axis=1) + np.expand_dims(b[:, 0], 1),
     "diagonal": lambda a, b: np.diagonal(a[:3, :3, 0]),
     "like": lambda a, b: np.ones_like(a) + np.full_like(b, 3),
+    "sign": lambda a, b: np.sign(a - 4) + np.tanh(0 * b),
     "shape": lambda a, b: a * len(a) + np.shape(b)[1] + a.ndim + b.size,
 }
 

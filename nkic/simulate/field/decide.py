@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, log2, prod
 from typing import Any, Literal, NamedTuple, Protocol
@@ -22,7 +23,6 @@ from nkic.simulate.field.domain import (
     Fills,
     Limit,
     Look,
-    cause_in_function,
     cause_in_kernel,
     distance_of,
     exchanges,
@@ -34,7 +34,8 @@ from nkic.simulate.field.elements import BITS, TOP, Elements, Size
 from nkic.simulate.field.following import Field
 from nkic.simulate.field.functions import Order, ordered
 from nkic.simulate.field.intervals import Proof, proven
-from nkic.simulate.field.traced import Places, Traced, Untraceable, flat, followed
+from nkic.simulate.field.tensors import array_of, libraries
+from nkic.simulate.field.traced import Places, Traced, Untraceable, flat
 from nkic.simulate.inputs import (
     ArrayParameter,
     Generator,
@@ -249,14 +250,18 @@ class Kernel:
 
 
 class Reference:
-    """A function of NumPy arrays, for inputs like those of a kernel."""
+    """A function of NumPy arrays or torch tensors, for inputs like those of a kernel."""
 
     role = "the function"
 
     def __init__(self, function: Callable[..., Any], like: Sequence[ArrayParameter]) -> None:
-        self.function, self.wholly, self.places = function, set[int](), Places()
+        for wrapped in ("_orig_mod", "_torchdynamo_orig_callable"):  # by torch.compile
+            function = getattr(function, wrapped, function)
+        self.function, self.wholly = function, set[int]()
         try:
-            parameters = inspect.signature(function).parameters.values()
+            parameters = inspect.signature(
+                getattr(function, "forward", function)
+            ).parameters.values()
         except (TypeError, ValueError) as error:
             raise bad_argument(f"the function cannot be used: {error}") from None
         own = [p.name for p in parameters if p.default is p.empty]
@@ -272,15 +277,30 @@ class Reference:
             p.name: to_storage(np.ones(unpacked_shape(p.shape, p.dtype)), p.dtype)
             for p in self.inputs
         }
-        found = self.run(ones)
+        found = self._tried(ones)
+        self.places = Places(self.library.name)
         self.outputs: Sequence[ArrayParameter] = [
             ArrayParameter(name, FLOAT32, array.shape, number)
             for number, (name, array) in enumerate(found.items())
         ]
         self._found: Sequence[Traced] = ()
 
+    def _tried(self, arrays: Arrays) -> Mapping[str, Numbers]:
+        """Run the function on what it takes: of two libraries, the first with which it runs."""
+        first, *others = libraries(self.function)
+        self.library = first
+        try:
+            return self.run(arrays)
+        except Exception:
+            for self.library in others:
+                with suppress(Exception):
+                    return self.run(arrays)
+            self.library = first
+            raise
+
     def _called(self, given: Mapping[str, Any]) -> list[Any]:
-        found = self.function(**given)
+        numbers = {n: self.library.given(x) for n, x in given.items() if isinstance(x, np.ndarray)}
+        found = self.library.called(lambda: self.function(**{**given, **numbers}))
         return [*found] if isinstance(found, tuple | list) else [found]
 
     def _natural(self, arrays: Arrays) -> dict[str, NDArray[Any]]:
@@ -291,11 +311,11 @@ class Reference:
 
     def run(self, arrays: Arrays, precise: bool = False) -> dict[str, Numbers]:
         with np.errstate(all="ignore"):
-            found = [np.asarray(x, np.float32) for x in self._called(self._natural(arrays))]
-        return {f"output_{n}": x.astype(np.float64) for n, x in enumerate(found)}
+            found = [array_of(x) for x in self._called(self._natural(arrays))]
+        return {f"output_{n}": x.astype(np.float32).astype(np.float64) for n, x in enumerate(found)}
 
     def cause(self, good: Arrays, bad: Arrays) -> Cause:
-        return cause_in_function(lambda: self._called(self._natural(bad)))
+        return self.library.cause(lambda: self._called(self._natural(bad)))
 
     def digits_lost(self, arrays: Arrays) -> bool | None:
         """Return whether float32 gives other results than float64."""
@@ -303,26 +323,28 @@ class Reference:
             n: np.asarray(a, a.dtype.type if a.dtype.kind != "f" else float)
             for n, a in self._natural(arrays).items()
         }
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), suppress(RuntimeError):  # torch does not mix its types
             found = zip(self.run(arrays).values(), self._called(exact), strict=True)
             return any(
-                distance_of(one, np.asarray(other, float), FLOAT32) > CAUTION
+                distance_of(one, array_of(other).astype(float), FLOAT32) > CAUTION
                 for one, other in found
             )
+        return None
 
     def proof(self, arrays: Arrays) -> Proof | None:
         return None
 
     def trial(self, arrays: Arrays, names: Mapping[str, str], seed: int) -> Reference:
-        given: dict[str, Any] = self._natural(arrays)
+        traced = dict[str, Traced]()
         for p in self.inputs:
             if p.dtype.is_float:
                 state = np.random.default_rng([seed, crc32(names[p.name].encode())])
-                given[p.name] = Traced.variable(state, p.shape, self.places)
-        first = next(x for x in given.values() if isinstance(x, Traced))
+                traced[p.name] = Traced.variable(state, p.shape, self.places)
+        first = next(iter(traced.values()))
+        given = self._natural(arrays) | {n: self.library.traced(x) for n, x in traced.items()}
         with np.errstate(all="ignore"):
-            found = followed(lambda: self._called(given), first)
-            self._found = [first.of(x) for x in found]
+            found = self.library.followed(lambda: self._called(given), first)
+            self._found = [self.library.elements(x, first) for x in found]
         if [x.shape for x in self._found] != [p.shape for p in self.outputs]:
             raise Untraceable("results of other shapes over the field")
         return self
@@ -340,7 +362,9 @@ class Reference:
         return self.places.line(place)
 
     def casts(self, trial: Any) -> str:
-        return ""
+        lines = sorted({(dtype, self.line(place)) for dtype, place in self.places.casts})
+        texts = [f"{dtype} at {line}" for dtype, line in lines[:MOST_LINES]]
+        return f"taken as exact in the function: rounding to {'; '.join(texts)}" if texts else ""
 
 
 def equal(
@@ -349,7 +373,7 @@ def equal(
     given: Arrays | None = None,
     seed: int = 0,
 ) -> Equality:
-    """Compare two programs, or one with a function of NumPy arrays.
+    """Compare two programs, or one with a function of NumPy arrays or torch tensors.
 
     `given` has the values of integer inputs, by the first's names. Raises `UsageFailed` if they
     have different inputs or outputs, and what their runs raise.

@@ -24,7 +24,7 @@ from nkic.machine.dtypes import DType
 from nkic.simulate.beside import values_of
 from nkic.simulate.compare import ToleranceSettings
 from nkic.simulate.field.rules import needed
-from nkic.simulate.field.traced import HERE
+from nkic.simulate.field.traced import is_library
 from nkic.simulate.inputs import ArrayParameter, Generator, Numbers
 from nkic.simulate.observed import Execution, Observer
 from nkic.simulate.stage import Arrays, simulate_ranks
@@ -378,12 +378,12 @@ def cause_in_kernel(program: Executable, good: Arrays, bad: Arrays) -> Cause:
 
 
 def cause_in_function(call: Callable[[], object]) -> Cause:
-    """Return which line of a NumPy function overflows, divides by zero, or makes NaN."""
+    """Return which line of a function overflows, divides by zero, or makes NaN."""
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             call()
     except FloatingPointError as error:
         calls = extract_tb(error.__traceback__)
-        frames = [frame for frame in calls if not frame.filename.startswith(HERE)]
+        frames = [frame for frame in calls if not is_library(frame.filename)]
         return Cause(f"{Path(frames[-1].filename).name}:{frames[-1].lineno}", str(error))
     return Cause("", "its result is not finite")

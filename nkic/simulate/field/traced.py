@@ -51,9 +51,15 @@ class Stored(Untraceable):
         self.names = names
 
 
+def is_library(file: str) -> bool:
+    """Return whether a file is this room's, NumPy's, or torch's."""
+    torch = getattr(sys.modules.get("torch"), "__file__", None)
+    return file.startswith(HERE if torch is None else (*HERE, str(Path(torch).parent)))
+
+
 def outside() -> FrameType:
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
+    while frame.f_back is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
@@ -61,8 +67,14 @@ def outside() -> FrameType:
 class Places:
     """Lines of the function, numbered as they are met."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: str = "numpy") -> None:
+        self.library = library
         self.known: dict[tuple[str, str, int], int] = {}
+        self.casts: set[tuple[str, int]] = set()  # types, and where elements are converted to them
+
+    def cast(self, dtype: str) -> None:
+        if dtype not in ("float32", "float64"):
+            self.casts.add((dtype, self.here(f"conversion to {dtype}")))
 
     def here(self, what: str) -> int:
         frame = outside()
@@ -124,6 +136,7 @@ class Traced(NDArrayOperatorsMixin):
     def astype(self, dtype: Any, **options: Any) -> Traced:
         if np.dtype(dtype).kind != "f":
             self.refuse(f"conversion to {np.dtype(dtype)}")
+        self.places.cast(np.dtype(dtype).name)
         return self if options.get("copy") is False else self._moved(np.copy)
 
     def transpose(self, *axes: Any) -> Traced:
@@ -263,7 +276,7 @@ class Traced(NDArrayOperatorsMixin):
 
     def operate(self, op: str, one: Traced, other: Traced) -> Traced:
         """Apply an operator to elements of shapes that broadcast."""
-        place = self.places.here(f"numpy.{op}")
+        place = self.places.here(f"{self.places.library}.{op}")
         shape = np.broadcast_shapes(one.shape, other.shape)
         a, b = (_spread(x, shape).elements for x in (one, other))
         if op == "divide":
@@ -271,8 +284,9 @@ class Traced(NDArrayOperatorsMixin):
         return Traced.new(OPERATORS[op](a, b, place), shape, self.places)
 
     def function(self, name: str) -> Traced:
-        place = self.places.here(f"numpy.{name}")
-        return Traced.new(FUNCTIONS[name](self.elements, place), self.shape, self.places)
+        place = self.places.here(f"{self.places.library}.{name}")
+        rows = self.elements.moved(lambda x: x.reshape(1, -1))  # functions have two dimensions
+        return Traced.new(FUNCTIONS[name](rows, place), self.shape, self.places)
 
     def reduced(self, op: str, axis: Any = None, keepdims: bool = False) -> Traced:
         axes = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -280,7 +294,7 @@ class Traced(NDArrayOperatorsMixin):
         kept = [a for a in range(self.ndim) if a not in dropped]
         shape = tuple(self.shape[a] for a in kept)
         rows = self._moved(lambda x: x.transpose(*kept, *dropped).reshape(prod(shape), -1))
-        found = reduction(op, rows.elements, self.places.here(f"numpy.{op}"))
+        found = reduction(op, rows.elements, self.places.here(f"{self.places.library}.{op}"))
         assert found is not None
         if keepdims:
             shape = tuple(1 if a in dropped else n for a, n in enumerate(self.shape))
@@ -307,7 +321,7 @@ class Traced(NDArrayOperatorsMixin):
             return operand._moved(lambda x: x.transpose(order).reshape(shape))
 
         left, right = arranged(one, a, rows), arranged(other, b, columns)
-        place = self.places.here("numpy.matmul")
+        place = self.places.here(f"{self.places.library}.matmul")
         products = [matmul(x.elements, y.elements, place) for x, y in zip(left, right, strict=True)]
         labels = [*batch, *rows, *columns]
         stacked = join([p.at(np.s_[None]) for p in products], 0)
@@ -383,7 +397,7 @@ def followed(call: Callable[[], Found], trace: Traced) -> Found:
         raise
     except Exception as error:
         frames = extract_tb(error.__traceback__)
-        places = [at for at in frames if not at.filename.startswith(HERE)]
+        places = [at for at in frames if not is_library(at.filename)]
         place = f" at {Path(places[-1].filename).name}:{places[-1].lineno}" if places else ""
         said = clean("".join(format_exception_only(error)).strip())
         raise Untraceable(f"a call with elements in place of numbers ({said}){place}") from None
@@ -466,7 +480,7 @@ def _var(
 
 
 def _where(trace: Traced, condition: Any, a: Any, b: Any) -> Traced:
-    place = trace.places.here("numpy.where")
+    place = trace.places.here(f"{trace.places.library}.where")
     condition, a, b = trace.of(condition), trace.of(a), trace.of(b)
     shape = np.broadcast_shapes(condition.shape, a.shape, b.shape)
     mask, a, b = (_spread(x, shape).elements for x in (condition, a, b))
