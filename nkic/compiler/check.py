@@ -151,9 +151,12 @@ def _partitions(
             f"make `{low.name}` a tile of {high.partitions} partitions, or pass one partition of "
             f"`{high.name}`, `{high.name}[0:1]`"
         )
-    whole = _whole(low)
-    if low.free < whole.free and (text := _column(program, instruction, whole, None)):
-        return text  # a column of a row was cut to please the rule: it is one number for all
+    view, whole = low.view, _whole(low)
+    is_first = (view.offset, view.dtype) == (0, view.tensor.dtype) and view.dynamic is None
+    if is_first and view.tensor.partitions == 1 and low.free < whole.free:
+        # Perhaps the column of a row was cut to please the rule: it is one number for all.
+        if text := _column(program, instruction, whole, None):
+            return text
     return f"repeat it in all {high.partitions} partitions{_repeated(program, low, high)}"
 
 

@@ -359,16 +359,21 @@ def element_type(value: Any) -> Any:
     raise TypeError(f"{brief(value)} is not a data type of NumPy's")
 
 
-def number(dtype: NumpyDType, args: tuple[Any, ...]) -> Any:
+_READ: Mapping[str, Callable[[str], float]] = {"f": float, "i": int, "u": int}  # of texts
+
+
+def number(dtype: NumpyDType, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """Return `np.float32(x)`: a number of this type, or an array of numbers."""
+    if named:
+        raise TypeError(f"{dtype.name}() takes no keyword arguments")
     if len(args) > 1:
         raise TypeError(f"{dtype.name}() takes at most 1 argument ({len(args)} given)")
     kind = dtype.numpy.type
     if not args:
         return wrapped(kind())
-    if args[0].__class__ is str and dtype.numpy.kind == "f":  # such as "-inf"
+    if args[0].__class__ is str and (read := _READ.get(dtype.numpy.kind)):
         active().charge(len(args[0]))
-        return computed(kind, float(args[0]))
+        return computed(kind, read(args[0]))
     return computed(kind, raw(args[0]))
 
 
@@ -669,4 +674,4 @@ def _of_dtype(name: str) -> Callable[[Any, NumpyDType], Any]:
 
 
 def callers() -> dict[type, Callable[..., Any]]:
-    return {Function: call, NumpyDType: lambda m, dtype, args, named: number(dtype, args)}
+    return {Function: call, NumpyDType: lambda m, dtype, args, named: number(dtype, args, named)}

@@ -214,6 +214,14 @@ ROWS = [
     f"dma_copy(dst=s[0:1], src=w); nisa.memset(dst=row, value=1.0); {ADD_ROW}",
     "nc_matmul(dst=p, stationary=row[:, 0:128], moving=t)",
     "tensor_scalar(dst=t, data=t, op0=nl.add, operand0=row[:, 0:1])",
+    # Not the first column of a row: which number for all is meant must not be lost.
+    *(
+        f"tensor_scalar(dst=t, data=t, op0=nl.add, operand0={number})"
+        for number in ("row[:, 5:6]", "s[0:1, 0:1]", "two[0:1, 0:1]")
+    ),
+    "tensor_scalar(dst=t, data=t, op0=nl.add, operand0=row.view(nl.bfloat16)[:, 0:1])",
+    f"dma_copy(dst=two, src=w2); {ADD_ROW.replace('row', 'two[0:1]')}",
+    f"dma_copy(dst=row[:, 0:256], src=h[0:1]); {ADD_ROW}",
     "tensor_copy(dst=row, src=t)",
     "tensor_copy(dst=two, src=t)",
     "tensor_tensor(dst=t, data1=t, data2=two, op=nl.add)",
@@ -292,6 +300,13 @@ def test_the_advice_on_operands_that_do_not_fit() -> None:
         for one in errors(f"nisa.{text}", nki):
             lines += [f"  {one.code.slug}: {one.message}", f"    {one.help}"]
     compare_file(PAGE, "\n".join([*lines, ""]))
+
+
+def test_a_number_at_a_run_time_place_is_not_told_to_be_a_row() -> None:
+    call = "nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=row[:, nl.ds(i, 1)])"
+    loop = f"nl.fori_loop(0, 4, lambda i: {call})"
+    (found,) = errors(f"nisa.memset(dst=row, value=1.0); {loop}")
+    assert found.help == "repeat it in all 128 partitions: `nl.broadcast_to(row[…], (128, 1))`"
 
 
 # ---- What is said beside it ----

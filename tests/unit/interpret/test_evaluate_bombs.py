@@ -296,6 +296,12 @@ def test_a_handler_takes_classes_and_a_tuple_of_them(kinds: str) -> None:
     assert body(CATCHING.format("(ValueError, LookupError)")).value == 1
 
 
+def test_each_class_of_a_handler_is_paid_for() -> None:
+    many = "x = (ValueError,) * 10**5 + (KeyError,)\n"
+    catching = "    try: raise KeyError\n    except x: pass\n"
+    assert said(f"{many}for i in range(10**4):\n{catching}") in ENDLESS
+
+
 def test_an_array_of_shared_lists_is_as_large_as_it_looks() -> None:
     head = "import numpy as np\nx = [1]\nfor i in range(60): x = [x, x]\n"
     assert said(f"{head}return np.array(x)") in ENDLESS

@@ -81,6 +81,7 @@ np.sqrt(2) * np.float32(2)
 np.bool_(True) + 1
 np.float32("-inf"), np.float32(" 0.1 "), np.float16("1e3"), np.float64("1_0"), np.half("nan")
 np.intp(3), np.uintp(4), np.ulonglong(5), np.zeros(2, np.intp)
+np.int32("-3"), np.intp(" 4 "), np.uint8("255")
 ~np.int32(5)
 np.float32(2) == 2
 np.float32(0.1) == 0.1
@@ -239,11 +240,12 @@ while True: a += 1
 while True: a[0] = 1
 while True: np.add(1, 1)
 while True: np.float32(1)
-while True: np.float32("0" * 10**5)
+while True: np.float32(zeros)
+while True: np.int32(zeros[:4000])
 """.strip().splitlines(),
 )
 def test_what_is_large_is_paid_for_before_it_is_made(code: str) -> None:
-    head = "import numpy as np\na = np.zeros(100000)\nx = [1]\nfor i in range(60): x = [x, x]\n"
+    head = "import numpy as np\na = np.zeros(100000)\nzeros = '0' * 10**5\nx = [1]\nfor i in range(60): x = [x, x]\n"
     assert body(f"{head}{code}", limits=Limits(steps=10_000_000)).slugs[0] in ENDLESS
 
 
