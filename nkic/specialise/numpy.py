@@ -372,7 +372,6 @@ def number(dtype: NumpyDType, args: tuple[Any, ...], named: Mapping[str, Any]) -
     if not args:
         return wrapped(kind())
     if args[0].__class__ is str and (read := _READ.get(dtype.numpy.kind)):
-        active().charge(len(args[0]))
         return computed(kind, read(args[0]))
     return computed(kind, raw(args[0]))
 

@@ -97,6 +97,9 @@ HALF = "    nisa.tensor_copy(dst=t[:, 0:256], src=u[:, 0:256])\n    nisa.dma_cop
 REST = "    nisa.dma_copy(dst=out[:, 256:512], src=u[:, 256:512])"
 
 
+ADDED = "dma_compute(dst=r, srcs=[t, u], reduce_op=nl.add)"
+
+
 @pytest.mark.parametrize(
     ("body", "slugs"),
     [
@@ -114,10 +117,43 @@ REST = "    nisa.dma_copy(dst=out[:, 256:512], src=u[:, 256:512])"
             "    nl.fori_loop(0, 2, body)",
             [],
         ),
+        (HALF.format("r.ap([[512, 128], [1, 512]], scalar_offset=at)"), []),
+        (HALF.format("r").replace("dma_copy(dst=r, src=t)", ADDED), ["read-never-written"]),
     ],
 )
 def test_a_hole_that_remains_in_a_result_is_an_error(body: str, slugs: list[str]) -> None:
     declared = "    r = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)\n"
+    declared += "    at = nisa.register_alloc(0)\n"
     text = TEXT.format(body=declared + body).replace("return out", "return out, r")
     found = [one for one in compile_text(text) if one.code.slug in SLUGS]
     assert [one.code.slug for one in found] == (slugs or ["read-unwritten"])
+
+
+CORES = """# /// nkic
+# lnc = 2
+# [args]
+# a = "float32[128, 512]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a):
+    core = nl.program_id(0)
+    t = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    r = nl.ndarray((128, 1024), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.memset(dst=t[:, {part}], value=0.0)
+    nisa.dma_copy(dst=r[:, {to}], src=t)
+    return r
+"""
+
+
+def test_another_core_may_cover_a_hole() -> None:
+    """The other core writes the same elements, before or after; or other ones."""
+    shared = CORES.format(part="core * 256 : core * 256 + 256", to="0:512")
+    apart = CORES.format(part="0:256", to="core * 512 : core * 512 + 512")
+    for text, slug in ((shared, "read-unwritten"), (apart, "read-never-written")):
+        found = [one.code.slug for one in compile_text(text) if one.code.slug in SLUGS]
+        assert set(found) == {slug}, text
