@@ -153,10 +153,9 @@ def _partitions(
         )
     view, whole = low.view, _whole(low)
     is_first = (view.offset, view.dtype) == (0, view.tensor.dtype) and view.dynamic is None
-    if is_first and view.tensor.partitions == 1 and low.free < whole.free:
-        # Perhaps the column of a row was cut to please the rule: it is one number for all.
-        if text := _column(program, instruction, whole, None):
-            return text
+    is_part = is_first and view.tensor.partitions == 1 and low.free < whole.free
+    if is_part and (text := _column(program, instruction, whole, None)):
+        return text  # perhaps a column was cut to please the rule: it is one number for all
     return f"repeat it in all {high.partitions} partitions{_repeated(program, low, high)}"
 
 

@@ -291,13 +291,23 @@ def test_what_terms_do_not_know_is_said(tmp_path: Path) -> None:
     assert found.lines[0].startswith("undecided: max8 ") and "at k.py:18" in found.lines[0]
 
 
-def test_what_several_ranks_exchange_is_undecided(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("call", "is_alone"),
+    [
+        ("all_reduce([mine], [theirs], ncc.ReplicaGroup([[0, 1]]), nl.add)", False),
+        ("all_reduce([mine], [theirs], ncc.ReplicaGroup([[1, 2]]), nl.add)", False),
+        ("all_reduce([mine], [theirs], ncc.ReplicaGroup([[0]]), nl.add)", True),
+        ("collective_permute([mine], [theirs], [(0, 1), (1, 0)])", False),
+    ],
+)
+def test_what_several_ranks_exchange_is_undecided(
+    tmp_path: Path, call: str, is_alone: bool
+) -> None:
     """One rank is run, so that there is no run at all."""
-    body = """
+    body = f"""
         mine, theirs = (nl.ndarray((n, C), dtype=x.dtype, buffer=nl.hbm) for _ in range(2))
         nisa.dma_copy(dst=mine, src=t)
-        both = ncc.ReplicaGroup([[0, 1]])
-        ncc.all_reduce(srcs=[mine], dsts=[theirs], replica_group=both, op=nl.add)
+        ncc.{call}
         nisa.dma_copy(dst=e, src=theirs)
 """
     text = "import nki.collectives as ncc\n" + ROWS.replace("BODY", body)
@@ -305,10 +315,13 @@ def test_what_several_ranks_exchange_is_undecided(tmp_path: Path) -> None:
     few, many = (
         nkic.compile(tmp_path / "k.py", inputs={"x": f"float32[{rows},64]"}) for rows in (100, 300)
     )
-    line = next(n for n, line in enumerate(text.splitlines(), 1) if "all_reduce" in line)
+    line = next(n for n, line in enumerate(text.splitlines(), 1) if call in line)
+    name = call.partition("(")[0]
     for answer in (nkic.batch_invariant(few, many), nkic.equal(few, few)):
-        assert answer.verdict == "undecided"
-        assert answer.lines == (f"undecided: all_reduce with other ranks at k.py:{line}",)
+        told = (f"undecided: {name} with other ranks at k.py:{line}",)
+        assert (answer.verdict == "undecided" and answer.lines == told) is not is_alone
+    with pytest.raises(nkic.RunError, match="different inputs"):
+        nkic.equal(few, many)
 
 
 @pytest.mark.parametrize(

@@ -378,16 +378,17 @@ def equal(
     `given` has the values of integer inputs, by the first's names. Raises `UsageFailed` if they
     have different inputs or outputs, and what their runs raise.
     """
-    programs = [one for one in (first, second) if isinstance(one, Executable)]
-    if lines := dict.fromkeys(line for one in programs for line in exchanges(one)):
-        return Equality("undecided", 0.0, 0, tuple(lines)[:MOST_LINES])
     kernel = Kernel(first, "the first kernel")
     other: Side = (
         Kernel(second, "the second kernel")
         if isinstance(second, Executable)
         else Reference(second, kernel.inputs)
     )
-    return _Comparing(kernel, other, given or {}, seed).answer()
+    comparing = _Comparing(kernel, other, given or {}, seed)
+    programs = [one for one in (first, second) if isinstance(one, Executable)]
+    if lines := dict.fromkeys(line for one in programs for line in exchanges(one)):
+        return Equality("undecided", 0.0, 0, tuple(lines)[:MOST_LINES])
+    return comparing.answer()
 
 
 class _Comparing:

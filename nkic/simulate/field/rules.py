@@ -15,7 +15,7 @@ import numpy as np
 
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
 from nkic.machine.dtypes import DType
-from nkic.machine.operands import Row
+from nkic.machine.operands import AttributeKind, Row
 from nkic.machine.operators import ALU
 from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.beside import Operands, Records, RecordStore
@@ -543,10 +543,10 @@ def bn_aggr(operation: Operation) -> Results | None:
 
 
 def needed(program: Executable) -> Iterator[tuple[str, int]]:
-    """Yield the collectives with which rank 0 needs other ranks: their names and places."""
+    """Yield the collectives among other ranks than 0, which is run alone: names and places."""
     for item in chain.from_iterable(stream.items for stream in program.streams):
         if isinstance(item, InstructionRecord) and item.row is not None:
-            at = item.row.attribute_index.get("replica_group")
-            groups = item.attributes[at] if at is not None else ()
-            if any(0 in group and len(group) > 1 for group in groups):
-                yield item.row.name, item.place
+            for attribute, value in zip(item.row.attributes, item.attributes, strict=True):
+                is_groups = attribute.kind is AttributeKind.GROUPS
+                if is_groups and any(chain.from_iterable(value or ())):
+                    yield item.row.name, item.place

@@ -244,7 +244,8 @@ for i in range(2000): np.float32(zeros)
 """.strip().splitlines(),
 )
 def test_what_is_large_is_paid_for_before_it_is_made(code: str) -> None:
-    head = "import numpy as np\na = np.zeros(100000)\nzeros = '0' * 10**5\nx = [1]\nfor i in range(60): x = [x, x]\n"
+    head = "import numpy as np\na = np.zeros(100000)\nzeros = '0' * 10**5\n"
+    head += "x = [1]\nfor i in range(60): x = [x, x]\n"
     assert body(f"{head}{code}", limits=Limits(steps=10_000_000)).slugs[0] in ENDLESS
 
 
