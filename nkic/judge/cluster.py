@@ -105,9 +105,12 @@ class ClusterPool(Pool):
                 self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
                 stack.callback(self._client.close)
                 self._check()
-            except (OSError, ValueError) as error:
-                text = f"--cluster: no scheduler of Dask answers at `{address}`"
-                raise bad_value(text, str(error)) from error
+            except UsageFailed:
+                raise
+            except Exception as error:  # Dask's, by scheme: TypeError for tls:// without a key
+                text = f"--cluster: no scheduler of Dask answers at `{address}`: {error}"
+                help = "write tcp://HOST:PORT, or tls:// with Dask's settings of TLS, or local:2"
+                raise bad_value(text, help) from error
             self._open = stack.pop_all()
         self._bundles: dict[Judge, Any] = {}
         self._width, self._asked = 16, 0.0

@@ -19,10 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.artifact.read import load
-from nkic.base.diagnostics import bad_value
+from nkic.base.diagnostics import bad_value, suggestion
+from nkic.base.text import clean
 from nkic.judge.process import Ended, Process, arrays_of, compile_request, numbers_of
 from nkic.judge.task import Case, Task, values_of
 from nkic.machine.dtypes import FLOAT32, DType
+from nkic.simulate.compare import EVERY
 from nkic.simulate.inputs import (
     Generator,
     Numbers,
@@ -87,7 +89,12 @@ class Reference:
         with self._computing:
             if (known := self._known(key)) is not None:
                 return known
-            return self._keep(key, self._compute(case, seed, self.inputs(case, seed, family)))
+            made = self._compute(case, seed, self.inputs(case, seed, family))
+            said = {name for each in self.task.outputs.by_name.values() for name in each}
+            for name in sorted({*said, *self.task.types} - {EVERY, *made}):
+                text = f"[outputs.{clean(name)}]: the reference returns no `{clean(name)}`"
+                raise bad_value(text, suggestion(name, made, "it returns"))
+            return self._keep(key, made)
 
     def filled(self, case: Case, fills: Mapping[str, Generator]) -> Arrays:
         """Return a case's inputs, some of them by these generators."""

@@ -175,11 +175,14 @@ def nkic_reference(**arrays):
 
 
 class Suite(NamedTuple):
-    """A definition, its workloads, and their task."""
+    """A definition, its workloads, their task, and the types of its outputs as the task names
+    them: those that a definition's file has go by their order.
+    """
 
     definition: Json
     workloads: Sequence[Json]
     task: Task
+    types: Mapping[str, str]
 
 
 def read_suite(path: str, workloads: str) -> Suite:
@@ -195,16 +198,24 @@ def read_suite(path: str, workloads: str) -> Suite:
     if not mine:
         raise bad_value(f"{workloads}: no workload is one of `{name}`", "")
     try:
-        return Suite(definition, mine, _task(definition, mine))
+        specs = enumerate(definition["outputs"].values())
+        types = {f"output_{number}": _dtype(spec) for number, spec in specs}
+        return Suite(definition, mine, _task(definition, mine, types), types)
     except (KeyError, TypeError, AttributeError) as error:
         text = f"{path} is no definition with workloads: {type(error).__name__}: {error}"
         raise bad_value(text, "it needs name, axes, inputs, outputs and reference") from None
 
 
-def _task(definition: Json, workloads: Sequence[Json]) -> Task:
+def _dtype(spec: Json) -> str:
+    if not isinstance(dtype := spec["dtype"], str):
+        raise TypeError(f"the dtype {dtype!r} is no text")
+    return dtype
+
+
+def _task(definition: Json, workloads: Sequence[Json], outputs: Mapping[str, str]) -> Task:
     inputs, reference = definition["inputs"], definition["reference"]
     tensors = {name: spec for name, spec in inputs.items() if spec.get("shape") is not None}
-    types = {name: spec["dtype"] for name, spec in tensors.items()}
+    types = {name: _dtype(spec) for name, spec in tensors.items()}
     wrapper = _RUN.format(
         types=types,
         outputs=list(definition["outputs"]),
@@ -213,9 +224,9 @@ def _task(definition: Json, workloads: Sequence[Json]) -> Task:
     )
     lines = [f"name = {json.dumps(definition['name'])}", "[reference]"]
     lines.append(f'function = "{REFERENCE}:nkic_reference"')
-    for number, spec in enumerate(definition["outputs"].values()):
-        if (dtype := find(spec["dtype"])) is not None:  # others, no kernel returns
-            lines += [f"[outputs.output_{number}]", f'dtype = "{dtype.name}"']
+    for name, text in outputs.items():
+        if (dtype := find(text)) is not None:  # others, no kernel returns
+            lines += [f"[outputs.{name}]", f'dtype = "{dtype.name}"']
     for workload in workloads:
         lines += ["[[case]]", *_case(definition, tensors, workload)]
     text = "\n".join(lines) + "\n"
@@ -277,7 +288,10 @@ def read_solution(path: str) -> Candidate:
 # and random inputs; what a task says beyond that (tolerances, seeds) has no place in it.
 
 _SCALARS = {bool: "bool", int: "int32", float: "float32"}
-_TYPES = {"float32", "float16", "bfloat16", "float8_e4m3", "float8_e5m2", "int32", "int16", "int8"}
+_TYPES = {  # those that torch has, too: it has no float8_e4m3 with infinities
+    *("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+    *("int32", "int16", "int8"),
+}
 _AS_RUN = """
 
 def run({parameters}):
@@ -371,7 +385,7 @@ def suite_of(judge: Judge) -> Suite:
         }
         for at, case in enumerate(cases)
     ]
-    return Suite(definition, workloads, task)
+    return Suite(definition, workloads, task, {n: spec["dtype"] for n, spec in outputs.items()})
 
 
 class Dataset:
@@ -435,7 +449,7 @@ def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict
     evaluation = evaluation.shown([workload["uuid"] for workload in suite.workloads])
     for workload in suite.workloads:
         results = [r for r in evaluation.cases if r.case == workload["uuid"]]
-        status = _status(suite.definition["outputs"], evaluation, results)
+        status = _status(suite.types, evaluation, results)
         record: dict[str, Any] = {
             "status": status,
             "environment": {
@@ -465,7 +479,7 @@ def traces_of(suite: Suite, evaluation: Evaluation, timestamp: str) -> list[dict
     return found
 
 
-def _status(wanted: Mapping[str, Json], evaluation: Evaluation, results: list[CaseResult]) -> str:
+def _status(types: Mapping[str, str], evaluation: Evaluation, results: list[CaseResult]) -> str:
     if evaluation.ended == "time":
         return "TIMEOUT"
     if not evaluation.compiled or not results:
@@ -475,11 +489,8 @@ def _status(wanted: Mapping[str, Json], evaluation: Evaluation, results: list[Ca
             return "INCORRECT_SHAPE" if word == "shape" else "INCORRECT_DTYPE"
     if any(result.problem for result in results):
         return "RUNTIME_ERROR"
-    # Outputs of a definition go by their order, those of a task by their names.
-    types = {f"output_{n}": spec["dtype"] for n, spec in enumerate(wanted.values())}
-    types |= {name: spec["dtype"] for name, spec in wanted.items()}
     given = [(find(types[o["name"]]), o["dtype"]) for r in results for o in r.outputs]
-    if any(dtype is not None and dtype.name != found for dtype, found in given):
+    if any(dtype is None or dtype.name != found for dtype, found in given):
         return "INCORRECT_DTYPE"
     cheats = any(flag.cheat for flag in evaluation.flags)
     return "PASSED" if all(r.passed for r in results) and not cheats else "INCORRECT_NUMERICAL"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from nkic.base import files, profiles
 from nkic.base.diagnostics import UsageFailed, bad_argument, bad_value, did_you_mean
 from nkic.base.text import clean, size_of
-from nkic.machine.dtypes import ALIASES, DTYPES, DType
+from nkic.machine.dtypes import DTYPES, DType, find, suggest
 from nkic.machine.targets import DEFAULT, TARGETS
 from nkic.simulate.compare import MODES, ToleranceSettings
 from nkic.simulate.inputs import FORMS, MAX_SEED, Generator, parse_generator
@@ -312,17 +312,22 @@ class _Reader:
         tables = {"": {k: v for k, v in table.items() if not isinstance(v, dict)}}
         tables |= {name: rule for name, rule in table.items() if isinstance(rule, dict)}
         for name, rule in tables.items():
+            where = f"[outputs.{clean(name)}]" if name else "[outputs]"
             for key, value in rule.items():
                 if key not in MEASURES:
-                    _refuse(f"[outputs] has no `{key}`", did_you_mean(key, MEASURES))
+                    _refuse(f"{where} has no `{key}`", did_you_mean(key, MEASURES))
                 if key == "dtype":
-                    _one_of("[outputs] dtype", value, (*DTYPES, *ALIASES))
-                    types[name] = DTYPES[ALIASES.get(value, value)]
+                    dtype = find(value) if isinstance(value, str) else None
+                    if dtype is None:
+                        near = "".join(f"did you mean `{n}`?" for n in suggest(str(value)))
+                        help = near or f"use one of {', '.join(DTYPES)}"
+                        _refuse(f"{where} dtype is {value!r}, which is no type of NKI", help)
+                    types[name] = dtype
                     continue
                 if key == "mode":
-                    _one_of("mode", value, MODES)
+                    _one_of(f"{where} mode", value, MODES)
                 elif type(value) not in (int, float) or not isfinite(value):
-                    _refuse(f"[outputs] {key} is {value!r}; it must be a number")
+                    _refuse(f"{where} {key} is {value!r}; it must be a number")
                 by_name.setdefault(key, {})[name] = value
         return ToleranceSettings(by_name, bool(self.table.get("equal_nan", False))), types
 

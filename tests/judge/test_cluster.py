@@ -95,10 +95,13 @@ def test_a_number_of_workers_is_a_number(address: str) -> None:
         ClusterPool(address)
 
 
-def test_an_address_where_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "tls://127.0.0.1:1", "ucx://x:1", "x"])
+def test_an_address_where_nobody_answers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """tls:// without a key, and ucx:// without its library, are TypeErrors of Dask's."""
     monkeypatch.setattr("nkic.judge.cluster.PATIENCE", 0.2)
-    with pytest.raises(UsageFailed, match="no scheduler of Dask answers"):
-        ClusterPool("tcp://127.0.0.1:1")
+    with pytest.raises(UsageFailed, match="no scheduler of Dask answers") as raised:
+        ClusterPool(address)
+    assert "tcp://HOST:PORT" in (raised.value.diagnostics[0].help or "")
 
 
 @pytest.mark.slow  # starts workers

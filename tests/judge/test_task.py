@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import UsageFailed
-from nkic.judge import Judge, Task, read_task
+from nkic.judge import Candidate, Judge, Task, read_task
 from nkic.judge.task import task_of
 from nkic.simulate.inputs import MAX_SEED
+from tests.judge.test_cheats import GOOD
 
 REFERENCE = "[reference]\nfunction = 'r.py:f'\n"
 SIZED = "[[case]]\ninputs = { x = 'f32[128,n]' }\nsizes = { n = [3, 4, 5] }\nhidden = true\n"
@@ -104,6 +105,17 @@ def test_everything_that_a_task_may_say(tmp_path: Path) -> None:
         (f"{REFERENCE}[limits]\nseconds = 0\n{CASE}", "`seconds` is 0", ""),
         (f"{REFERENCE}[limits]\nmemory = 'much'\n{CASE}", "`memory` is 'much'", "4GiB"),
         (f"{REFERENCE}[outputs]\nrtoll = 1\n{CASE}", "[outputs] has no `rtoll`", "`rtol`"),
+        (
+            f"{REFERENCE}[outputs.y]\nrtoll = 1\n{CASE}",
+            "[outputs.y] has no `rtoll`",
+            "`rtol`",
+        ),
+        (
+            f"{REFERENCE}[outputs.y]\ndtype = 'bf61'\n{CASE}",
+            "[outputs.y] dtype is 'bf61'",
+            "did you mean `bfloat16`?",
+        ),
+        (f"{REFERENCE}[outputs]\ndtype = ['f32']\n{CASE}", "[outputs] dtype is ['f32']", ""),
         (f"{REFERENCE}[[case]]\ninputs = {{ x = 'f99[1]' }}\n", "case case0: x", ""),
         (f"{REFERENCE.replace('.py', 'x' * 300 + '.py')}{CASE}", "there is no file", "seen from"),
         ("name = [", "is not TOML", ""),
@@ -150,6 +162,17 @@ def test_a_wrong_file_of_the_reference_is_the_authors_fault(
     found = task_of(f"[reference]\n{kind}\n{CASE}".encode(), {"r.py": text.encode()}, tmp_path)
     with pytest.raises(UsageFailed, match=r"\[reference\]"):
         Judge(found, families=False).reference.expected(found.cases[0], 0, None)
+
+
+@pytest.mark.parametrize("rule", ["dtype = 'f32'", "rtol = 1", "mode = 'skip'"])
+def test_a_rule_for_an_output_that_does_not_exist(tmp_path: Path, rule: str) -> None:
+    for name in ("output_1", "out"):
+        judge = Judge(task(tmp_path, f"{REFERENCE}[outputs.{name}]\n{rule}\n{CASE}"))
+        with pytest.raises(UsageFailed) as raised:
+            judge.evaluate(Candidate.of_text(GOOD))
+        (found,) = raised.value.diagnostics
+        assert found.message == f"[outputs.{name}]: the reference returns no `{name}`"
+        assert "output_0" in (found.help or "")
 
 
 def test_what_a_reference_prints_is_no_result(

@@ -113,6 +113,45 @@ def test_an_output_of_another_type_is_no_solution(folder: Path) -> None:
         assert run(command, "nkic", ["evaluate", "task.toml", "halves.py", "-q"]) == number ^ 1
 
 
+TWO = """
+import nki
+import nki.language as nl
+
+@nki.jit
+def k(x):
+    wide = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    half = nl.ndarray(x.shape, dtype=nl.float16, buffer=nl.shared_hbm)
+    nl.store(wide, nl.add(nl.load(x), 1.0))
+    nl.store(half, nl.add(nl.load(x), 2.0))
+    return wide, half
+"""
+
+
+@pytest.mark.parametrize(
+    ("outputs", "status"),
+    [
+        ({"output_1": "float32", "output_0": "float16"}, "PASSED"),
+        ({"output_0": "float16", "output_1": "float32"}, "INCORRECT_DTYPE"),
+        ({"a": "float32", "b": "float64"}, "INCORRECT_DTYPE"),  # no kernel returns it
+    ],
+)
+def test_types_of_a_definition_go_by_the_order_of_its_outputs(
+    outputs: dict[str, str], status: str, folder: Path
+) -> None:
+    shape = ["rows", "columns"]
+    made = DEFINITION | {
+        "inputs": {"x": DEFINITION["inputs"]["x"]},
+        "outputs": {name: {"shape": shape, "dtype": dtype} for name, dtype in outputs.items()},
+        "reference": "def run(x):\n    return x + 1, x + 2\n",
+    }
+    Path("definition.json").write_text(json.dumps(made))
+    Path("two.py").write_text(TWO)
+    words = ["evaluate", "definition.json", "--workloads", "workloads.jsonl", "--no-sensitivity"]
+    run(command, "nkic", [*words, "two.py", "--traces", "t.jsonl", "-q"])
+    lines = Path("t.jsonl").read_text().splitlines()
+    assert {json.loads(line)["evaluation"]["status"] for line in lines} == {status}
+
+
 def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None:
     case = "[[case]]\nname = 'w%d'\ninputs = { x = 'f32[128,%d]' }\nconsts = { scale = 1.0 }\n"
     cases = "".join(case % (n, n) for n in (64, 32)) + case % (16, 16) + "hidden = true\n"
@@ -274,6 +313,10 @@ class OfTorch:
         ("[[case]]\ninputs = {}\n", "is no definition of FlashInfer-Bench"),
         ("consts = { scale = 'high' }\n", "different inputs, or other constants"),
         ("[[case]]\ninputs = { x = 'f32[2,128,4]' }\n", "no float32 of shapes"),
+        (
+            "consts = { scale = 1.0 }\n[outputs]\ndtype = 'float8_e4m3'\n",
+            "no float8_e4m3 of shapes",
+        ),
     ],
 )
 def test_what_a_definition_cannot_say(
@@ -329,6 +372,10 @@ def test_a_reference_in_torch_gets_tensors(folder: Path, monkeypatch: pytest.Mon
         ({"axes": {"rows": {"type": "const", "value": 128}}}, "no size for axis `columns`"),
         ({"name": "else"}, "no workload is one of `else`"),
         ({"outputs": 3}, "is no definition with workloads"),
+        *(
+            ({"outputs": {"y": {"shape": [], "dtype": d}}}, f"the dtype {d!r} is no text")
+            for d in (7, None, ["float16"])
+        ),
         ({"reference": "def"}, "SyntaxError"),
     ],
 )

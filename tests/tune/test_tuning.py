@@ -193,6 +193,7 @@ def test_an_error_keeps_the_points_and_is_no_stop(folder: Path, task: Task) -> N
         (("k.py",), "missing `TASK.toml`"),
         (("k.py", "task.toml", "--vary", "TILE"), "--vary TILE: no NAME=VALUES"),
         (("k.py", "task.toml", "--budget", "soon"), "`soon` is no time"),
+        (("k.py", "task.toml", "--budget", "0s"), "--budget: `0s` is no time"),
         (("k.py", "task.toml", "--vary", "A=1", "--vary", "A=2"), "`A` is varied twice"),
         (("k.py", "task.toml", "--vary", "tile=1"), "no value of the name `tile`"),
         (("k.py", "task.toml", "--vary", "TILE=\udc80..2"), "is no list of values"),

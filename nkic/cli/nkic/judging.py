@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, count
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -330,9 +331,10 @@ def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
     match = _TIME.fullmatch(text)
-    if match is None:
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if not 0 < seconds < inf:
         raise bad_value(f"--budget: `{text}` is no time", "write 90s, 10m or 2h")
-    return float(match[1]) * _SECONDS[match[2]]
+    return seconds
 
 
 MAX_TOKENS = 1 << 20  # bytes of the file of tokens
