@@ -69,19 +69,16 @@ def result_of(
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
     statement = next(sheet.parents(call))
     is_named = isinstance(only_target(statement), cst.Name)
-    is_named = is_named and not isinstance(statement, cst.AugAssign)
     views = [dst for i in instructions if (dst := dst_of(i)) is not None]
-    written = {id(view.tensor) for view in views}
-    new = [tensor for tensor in facts.tensors.get(at, ()) if id(tensor) in written]
-    if is_named and new:  # Beta 1 repeats some for what a later statement adds the name to
-        views = [view for view in views if any(view.tensor is tensor for tensor in new)]
     tensors = tuple(view.tensor for view in views)
+    written = {id(tensor) for tensor in tensors}
+    new = [tensor for tensor in facts.tensors.get(at, ()) if id(tensor) in written]
     are_new = {any(tensor is new_tensor for new_tensor in new) for tensor in tensors}
     if len(are_new) != 1:
         raise NoResult("it writes a tile of its own only in some iterations")
     if are_new == {True} and len(tensors) != len(new):
         raise NoResult("it is made of several instructions in one iteration")
-    if are_new == {False} and is_named:
+    if are_new == {False} and is_named and not isinstance(statement, cst.AugAssign):
         # It wrote straight to what a later statement assigns the name to.
         made = ((view, view.tensor) for view in views)
         own = (Tensor(-1, t.name, v.dtype, v.shape, t.buffer, t.at) for v, t in made)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any, cast
 
 import libcst as cst
@@ -17,14 +16,7 @@ from nkic.machine.dtypes import FLOAT32, INT32, DType
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.indices import Indices, code, moving, number, set_by
 from nkic.migrate.beta1.masks import BINARY
-from nkic.migrate.beta1.results import (
-    Hoisting,
-    NoResult,
-    Pending,
-    PendingCalls,
-    Result,
-    result_of,
-)
+from nkic.migrate.beta1.results import Hoisting, NoResult, Pending, PendingCalls, result_of
 from nkic.migrate.beta1.slices import NotSlices, is_indexed, sums
 from nkic.migrate.calls import (
     find,
@@ -52,128 +44,33 @@ def added_product(
 
     Without the flag, x is transposed and copied first. Returns `new` for other calls.
     """
-    call = _product(sheet, old, new)
-    if call is None:
-        return new
-    try:
-        result = result_of(sheet, old, None, only=PRODUCTS[sheet.function(old)].by)
-    except NoResult:
-        return new
-    return new if result.is_new else pending.add(Pending(old, call, result, ""))
-
-
-def _product(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
-    """Return the instruction of a call of `nl.matmul`, without its dst; None for other calls."""
     product = PRODUCTS.get(sheet.function(old))
     if product is None:
-        return None
+        return new
     value = keyword_value(old, product.flag)
     flag = code(value) if value is not None else "False"
     factors = [arg for arg in new.args if keyword_of(arg) != product.flag]
     # Every evaluation is one product, with what transposes its first factor.
     rows = Counter(instruction.row.name for instruction in sheet.instructions(old))
-    if own := _own_products(sheet, old, True):
-        rows[product.by] = len(own)  # Beta 1 repeated those that it also added to another tile
     before = {"True": (), "False": product.turn}.get(flag)
     count = rows[product.by]
     is_one = before is not None and count and rows == dict.fromkeys((*before, product.by), count)
     if not is_one or len(factors) != len(product.names):
-        return None
+        return new
     args = [arg.with_changes(keyword=None, equal=_POSITIONAL) for arg in factors]
     args[-1] = args[-1].with_changes(comma=_POSITIONAL)
     if flag == "False":
         args[0] = args[0].with_changes(
             value=sheet.parsed("nl.copy(nl.transpose({}))", args[0].value)
         )
-    return new.with_changes(func=sheet.parsed(f"nisa.{product.by}"), args=args)
-
-
-def _own_products(sheet: Sheet, call: cst.CSTNode, is_own: bool) -> list[Instruction]:
-    """Return the matmuls of a call that write tiles of the call's own, or those of others."""
-    own = set(map(id, sheet.tensors(call)))
-    written = ((i, dst_of(i)) for i in sheet.instructions(call) if i.row.accumulates)
-    return [i for i, dst in written if dst is not None and (id(dst.tensor) in own) == is_own]
-
-
-class NamedProducts:
-    """Products that have a name before they are added: `v = nl.matmul(x, y)` before `t += v`.
-
-    Beta 1 lets the matmul add to t, and repeats it if v is also read elsewhere. Later versions add
-    the value of v on another engine, and the next matmul overwrites that. So the line of the sum
-    becomes the matmul, and the line before it goes if only sums read v.
-    """
-
-    def __init__(self, sheet: Sheet, indices: Indices, pending: PendingCalls) -> None:
-        self._sheet = sheet
-        self._indices = indices
-        self._pending = pending
-        self._products: dict[int, Pending] = {}  # by the sum
-        self._gone: set[int] = set()  # lines that only named a product
-        self._comments: dict[int, Sequence[cst.EmptyLine]] = {}  # of these, by the next line
-
-    def name(self, old: cst.Assign, new: cst.Assign) -> None:
-        """Note a product that is named, for the line after it."""
-        added = self._sum_of(old)
-        if added is None or not isinstance(old.value, cst.Call):
-            return
-        call, instructions = old.value, _own_products(self._sheet, old.value, False)
-        pending = self._pending.get(new.value)
-        if pending is None and isinstance(new.value, cst.Call):
-            product = _product(self._sheet, call, new.value)
-        else:
-            product = pending.new if pending is not None and not pending.result.part else None
-        lines = [node for node in self._sheet.parents(old) if type(node) is not cst.Module]
-        scope, name = scope_of(self._sheet, old), cast(cst.Name, added.value).value
-        if product is None or scope is None or mask_argument(call) is not None:
-            return
-        setters = (node for node in walk(scope) if isinstance(node, cst.Assign))
-        sums = [node for node in setters if (s := self._sum_of(node)) and code(s.value) == name]
-        is_only_added = 2 * len(sums) == sum(n.value == name for n in names_in(scope))
-        if is_only_added:
-            self._gone.add(id(lines[0]))
-            after = next(self._sheet.parents(added))
-            self._comments[id(after)] = cast(cst.SimpleStatementLine, lines[0]).leading_lines
-        elif any(isinstance(node, cst.Call) for arg in call.args for node in walk(arg)):
-            return  # it would be evaluated twice
-        tensors = tuple(dst.tensor for i in instructions if (dst := dst_of(i)) is not None)
-        result = Result(instructions[0].row, tensors, tuple(instructions), False)
-        self._products[id(added)] = Pending(call, product, result, "")
-
-    def _sum_of(self, named: cst.Assign) -> cst.AugAssign | None:
-        """Return the sum in the next line to which a product was added that this line names."""
-        line, block, *_ = self._sheet.parents(named)
-        body = block.body if isinstance(block, cst.IndentedBlock) else ()
-        after = next((new for old, new in pairwise(body) if old is line), None)
-        if not isinstance(after, cst.SimpleStatementLine) or len(after.body) != 1:
-            return None
-        added, target = after.body[0], only_target(named)
-        if not isinstance(added, cst.AugAssign) or not isinstance(added.value, cst.Name):
-            return None
-        is_its = isinstance(target, cst.Name) and target.value == added.value.value
-        return added if is_its and self._is_sum(added, named.value) else None
-
-    def _is_sum(self, added: cst.AugAssign, product: cst.CSTNode) -> bool:
-        is_sum = isinstance(added.operator, cst.AddAssign) and not self._sheet.instructions(added)
-        return is_sum and bool(_own_products(self._sheet, product, False))
-
-    def added(self, old: cst.AugAssign) -> cst.BaseExpression | None:
-        """Return the product itself for a sum that adds it by its name."""
-        product = self._products.get(id(old))
-        if product is not None:
-            return self._pending.add(product)
-        name = old.value.value if isinstance(old.value, cst.Subscript) else old.value
-        values = self._indices.definitions(name) if isinstance(name, cst.Name) else ()
-        if any(self._is_sum(old, value) for _, value in values):
-            text = f"a matmul added `{code(name)}` to this, and would now overwrite such a sum"
-            self._sheet.leave(old, text, "write the product here, `t += nl.matmul(x, y)`")
-        return None
-
-    def line(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
-        """Return a line with the comments of one that named its product; None if it is that one."""
-        if id(old) in self._gone:
-            return None
-        comments = self._comments.get(id(old), ())
-        return new.with_changes(leading_lines=[*comments, *new.leading_lines]) if comments else new
+    func = sheet.parsed(f"nisa.{product.by}")
+    try:
+        result = result_of(sheet, old, None, only=product.by)
+    except NoResult:
+        return new
+    if result.is_new:
+        return new
+    return pending.add(Pending(old, new.with_changes(func=func, args=args), result, ""))
 
 
 # ---- Kernels that return tiles on chip: `return tile` stores it in HBM first ---------------------

@@ -38,7 +38,6 @@ from nkic.migrate.beta1.slices import (
 )
 from nkic.migrate.beta1.statements import (
     Hidden,
-    NamedProducts,
     added_product,
     folded,
     is_evaluated,
@@ -81,7 +80,6 @@ class Writer(cst.CSTTransformer):
         self.pending = PendingCalls()
         self.hidden = Hidden(self.blocks)
         self.stairs = Stairs(self.blocks)
-        self.products = NamedProducts(sheet, self.indices, self.pending)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes were moved to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, by the original call
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
@@ -224,7 +222,6 @@ class Writer(cst.CSTTransformer):
 
     def _assign(self, old: cst.Assign, new: cst.Assign) -> cst.Assign:
         """Reduce the target of `t[...] = function(…, mask=…)` to what the mask selects."""
-        self.products.name(old, new)
         target = self._cut_target(old, new)
         if target is None:
             return new
@@ -233,8 +230,6 @@ class Writer(cst.CSTTransformer):
     def _aug_assign(self, old: cst.AugAssign, new: cst.AugAssign) -> cst.AugAssign:
         """Rewrite the target of `t[...] += function(…, mask=…)` likewise."""
         statements.leave_added(self.sheet, old)
-        if (product := self.products.added(old)) is not None:
-            return new.with_changes(value=product)
         target = self._cut_target(old, new)
         added = [dst_of(instruction) for instruction in self.sheet.instructions(old)]
         in_psum = any(dst is not None and dst.tensor.buffer is Buffer.PSUM for dst in added)
@@ -371,9 +366,6 @@ class Writer(cst.CSTTransformer):
     def _line(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
         """Put instructions on lines of their own, before the use of their results."""
         loops, self.indices.loops = self.indices.loops, {}
-        new = self.products.line(old, new)
-        if new is None:
-            return cst.RemoveFromParent()
         if loops:
             return under(self.sheet, loops, new)
         if len(new.body) != 1:
