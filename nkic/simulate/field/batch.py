@@ -303,8 +303,8 @@ class _Batches:
             for few, many in (*self.inputs, *self.outputs)
             if (axis := _axis(few, many)) is not None
         )
-        if lacking := dict.fromkeys((*exchanges(self.small), *exchanges(self.large))):
-            return Invariance("undecided", rows, tuple(lacking)[:MOST_LINES])
+        if lacking := exchanges(self.small, self.large):
+            return Invariance("undecided", rows, lacking[:MOST_LINES])
         for at_end in (False, True):
             less, more = (self._terms(program, at_end) for program in (self.small, self.large))
             both = [self._common(less, more, pair, at_end) for pair in self.outputs]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import sqrt
 from pathlib import Path
 from traceback import extract_tb
@@ -21,9 +22,9 @@ import numpy as np
 from nkic.artifact.records import Executable, InstructionRecord, PatternRecord, source_of
 from nkic.base.text import clean
 from nkic.machine.dtypes import DType
+from nkic.machine.operands import AttributeKind
 from nkic.simulate.beside import values_of
 from nkic.simulate.compare import ToleranceSettings
-from nkic.simulate.field.rules import needed
 from nkic.simulate.field.traced import is_library
 from nkic.simulate.inputs import ArrayParameter, Generator, Numbers
 from nkic.simulate.observed import Execution, Observer
@@ -354,10 +355,18 @@ def line_of(program: Executable, place: int) -> str:
     return f"{clean(span.path)}:{span.line}" if span is not None else clean(program.name)
 
 
-def exchanges(program: Executable) -> tuple[str, ...]:
+def exchanges(*programs: Executable) -> tuple[str, ...]:
     """Return the lines on which rank 0, which is the only one that is run, needs other ranks."""
-    told = (f"{name} with other ranks at {line_of(program, at)}" for name, at in needed(program))
-    return tuple(dict.fromkeys(f"undecided: {text}" for text in told))
+    found: dict[str, None] = {}
+    for program in programs:
+        for item in chain.from_iterable(stream.items for stream in program.streams):
+            if isinstance(item, InstructionRecord) and item.row is not None:
+                for attribute, value in zip(item.row.attributes, item.attributes, strict=True):
+                    is_groups = attribute.kind is AttributeKind.GROUPS
+                    if is_groups and any(chain.from_iterable(value or ())):
+                        place = line_of(program, item.place)
+                        found[f"undecided: {item.row.name} with other ranks at {place}"] = None
+    return tuple(found)
 
 
 def cause_in_kernel(program: Executable, good: Arrays, bad: Arrays) -> Cause:

@@ -6,16 +6,15 @@ simulate/semantics. Rows in `UNDECIDED` have no meaning over the field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from nkic.artifact.records import Executable, InstructionRecord, PatternRecord
+from nkic.artifact.records import Executable, PatternRecord
 from nkic.machine.dtypes import DType
-from nkic.machine.operands import AttributeKind, Row
+from nkic.machine.operands import Row
 from nkic.machine.operators import ALU
 from nkic.machine.targets import PARTITIONS, Engine
 from nkic.simulate.beside import Operands, Records, RecordStore
@@ -540,13 +539,3 @@ def bn_aggr(operation: Operation) -> Results | None:
         _total(operation.over.add(spread, between), operation), share
     )
     return {"dst": join([centre, variance], 1)}
-
-
-def needed(program: Executable) -> Iterator[tuple[str, int]]:
-    """Yield the collectives among other ranks than 0, which is run alone: names and places."""
-    for item in chain.from_iterable(stream.items for stream in program.streams):
-        if isinstance(item, InstructionRecord) and item.row is not None:
-            for attribute, value in zip(item.row.attributes, item.attributes, strict=True):
-                is_groups = attribute.kind is AttributeKind.GROUPS
-                if is_groups and any(chain.from_iterable(value or ())):
-                    yield item.row.name, item.place

@@ -8,6 +8,7 @@ their places; the rest has rows in the tables below.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import log as natural_log
@@ -34,7 +35,7 @@ from nkic.simulate.field.elements import (
 from nkic.simulate.field.functions import FUNCTIONS, OPERATORS, reduction, selected
 
 Shape = tuple[int, ...]
-HERE = (str(Path(__file__).parent), str(Path(np.__file__).parent))
+HERE = tuple(f"{Path(file).parent}{os.sep}" for file in (__file__, np.__file__))
 
 
 class Untraceable(Exception):
@@ -54,7 +55,7 @@ class Stored(Untraceable):
 def is_library(file: str) -> bool:
     """Return whether a file is this room's, NumPy's, or torch's."""
     torch = getattr(sys.modules.get("torch"), "__file__", None)
-    return file.startswith(HERE if torch is None else (*HERE, str(Path(torch).parent)))
+    return file.startswith(HERE if torch is None else (*HERE, torch.removesuffix("__init__.py")))
 
 
 def outside() -> FrameType:
@@ -71,6 +72,10 @@ class Places:
         self.library = library
         self.known: dict[tuple[str, str, int], int] = {}
         self.casts: set[tuple[str, int]] = set()  # types, and where elements are converted to them
+
+    def of(self, name: str) -> int:
+        """Return the number of the line that calls this function of the library."""
+        return self.here(f"{self.library}.{name}")
 
     def cast(self, dtype: str) -> None:
         if dtype not in ("float32", "float64"):
@@ -276,7 +281,7 @@ class Traced(NDArrayOperatorsMixin):
 
     def operate(self, op: str, one: Traced, other: Traced) -> Traced:
         """Apply an operator to elements of shapes that broadcast."""
-        place = self.places.here(f"{self.places.library}.{op}")
+        place = self.places.of(op)
         shape = np.broadcast_shapes(one.shape, other.shape)
         a, b = (_spread(x, shape).elements for x in (one, other))
         if op == "divide":
@@ -284,7 +289,7 @@ class Traced(NDArrayOperatorsMixin):
         return Traced.new(OPERATORS[op](a, b, place), shape, self.places)
 
     def function(self, name: str) -> Traced:
-        place = self.places.here(f"{self.places.library}.{name}")
+        place = self.places.of(name)
         rows = self.elements.moved(lambda x: x.reshape(1, -1))  # functions have two dimensions
         return Traced.new(FUNCTIONS[name](rows, place), self.shape, self.places)
 
@@ -294,7 +299,7 @@ class Traced(NDArrayOperatorsMixin):
         kept = [a for a in range(self.ndim) if a not in dropped]
         shape = tuple(self.shape[a] for a in kept)
         rows = self._moved(lambda x: x.transpose(*kept, *dropped).reshape(prod(shape), -1))
-        found = reduction(op, rows.elements, self.places.here(f"{self.places.library}.{op}"))
+        found = reduction(op, rows.elements, self.places.of(op))
         assert found is not None
         if keepdims:
             shape = tuple(1 if a in dropped else n for a, n in enumerate(self.shape))
@@ -321,7 +326,7 @@ class Traced(NDArrayOperatorsMixin):
             return operand._moved(lambda x: x.transpose(order).reshape(shape))
 
         left, right = arranged(one, a, rows), arranged(other, b, columns)
-        place = self.places.here(f"{self.places.library}.matmul")
+        place = self.places.of("matmul")
         products = [matmul(x.elements, y.elements, place) for x, y in zip(left, right, strict=True)]
         labels = [*batch, *rows, *columns]
         stacked = join([p.at(np.s_[None]) for p in products], 0)
@@ -480,7 +485,7 @@ def _var(
 
 
 def _where(trace: Traced, condition: Any, a: Any, b: Any) -> Traced:
-    place = trace.places.here(f"{trace.places.library}.where")
+    place = trace.places.of("where")
     condition, a, b = trace.of(condition), trace.of(a), trace.of(b)
     shape = np.broadcast_shapes(condition.shape, a.shape, b.shape)
     mask, a, b = (_spread(x, shape).elements for x in (condition, a, b))
