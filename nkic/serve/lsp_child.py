@@ -340,20 +340,23 @@ def _renamable(body: Sequence[Any], kernels: Collection[Any]) -> list[Json]:
 
 def _tensors(program: Program, path: str) -> list[Json]:
     """Return the tensors by place of declaration: the types, and the use of the first."""
+    arguments = {parameter.tensor.number for parameter in program.inputs}
     places: dict[tuple[str, Span], list[Tensor]] = {}
     for tensor in program.tensors:
         span = tensor.at.primary
         if span.path == path:
-            places.setdefault((tensor.name, span), []).append(tensor)
+            # All arguments stand at the kernel's name; a list has a name for each of its tensors.
+            name = tensor.name if tensor.number in arguments else ""
+            places.setdefault((name, span), []).append(tensor)
     uses, found = _uses(program, path), []
-    for (name, span), tensors in places.items():
-        first, kinds = tensors[0], dict.fromkeys(map(_kind, tensors))
+    for (_, span), tensors in places.items():
+        first, kinds = tensors[0], _kinds(tensors)
         address = program.addresses.get(first.number)
         found.append(
             {
-                "name": name,
+                "name": first.name,
                 "span": span[1:],
-                "kinds": [*kinds][:KINDS],
+                "kinds": kinds[:KINDS],
                 "more": len(kinds) - KINDS,
                 "number": len(tensors),
                 "memory": first.buffer.value,
@@ -361,14 +364,28 @@ def _tensors(program: Program, path: str) -> list[Json]:
                 "bytes": first.bytes,
                 "address": [address.partition, address.byte] if address else None,
                 "uses": uses.get(first.number),
-                "argument": any(p.tensor is first for p in program.inputs),
+                "argument": first.number in arguments,
             }
         )
     return found
 
 
-def _kind(tensor: Tensor) -> str:
-    return f"{tensor.dtype.name}[{', '.join(map(str, tensor.shape))}]"
+def _kinds(tensors: Iterable[Tensor]) -> list[str]:
+    """Return the types; those that differ in sizes alone as one, `float32[128|72, 1000]`, since
+    VS Code cuts the hints of a line after 43 characters.
+    """
+    sizes: dict[tuple[str, int], list[tuple[int, ...]]] = {}
+    for tensor in tensors:
+        sizes.setdefault((tensor.dtype.name, len(tensor.shape)), []).append(tensor.shape)
+    return [
+        f"{dtype}[{', '.join(map(_either, zip(*shapes, strict=True)))}]"
+        for (dtype, _), shapes in sizes.items()
+    ]
+
+
+def _either(sizes: Iterable[int]) -> str:
+    each = list(dict.fromkeys(sizes))
+    return "|".join(map(str, each[:KINDS])) + "|…" * (len(each) > KINDS)
 
 
 def _uses(program: Program, path: str) -> dict[int, list[int]]:

@@ -514,6 +514,37 @@ def test_hints_stand_behind_declarations(editor: Editor) -> None:
     assert found[0].position.character == len(end)
 
 
+def test_a_hint_of_several_sizes_fits_a_line_of_vs_code(editor: Editor) -> None:
+    text = """# /// nkic
+# [args]
+# x = "float32[712, 1000]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(x):
+    out = nl.ndarray((712, 1000), dtype=x.dtype, buffer=nl.shared_hbm)
+    for row, p in [(0, 128), (128, 64), (192, 32), (224, 128), (352, 8), (360, 128), (488, 128),
+                   (616, 96)]:
+        tile = nl.ndarray((p, 1000), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[row : row + p, :])
+        nisa.dma_copy(dst=out[row : row + p, :], src=tile)
+    for dtype, shape in [(nl.float32, (128, 4)), (nl.int32, (128, 4)), (nl.float32, (128, 2, 2))]:
+        nl.ndarray(shape, dtype=dtype, buffer=nl.sbuf)
+    return out
+"""
+    editor.open("sizes.py", text)
+    labels = [str(h.label).split(" · ")[0] for h in hints(editor, "sizes.py")]
+    assert labels == [
+        "float32[712, 1000]",
+        "float32[128|64|32|…, 1000]",
+        "float32[128, 4] or int32[128, 4] or float32[128, 2, 2]",
+    ]
+
+
 def test_a_run_shows_the_cycles_of_lines(editor: Editor) -> None:
     editor.open("run.py", RIGHT)
     (refused,) = editor.command("nkic.run", "run.py")
