@@ -1,5 +1,7 @@
 // Starts `nkic lsp`, and adds the commands of package.json.
 const { execFile } = require("node:child_process");
+const { readFileSync } = require("node:fs");
+const { fileURLToPath } = require("node:url");
 const vscode = require("vscode");
 const { LanguageClient } = require("vscode-languageclient/node");
 
@@ -17,12 +19,23 @@ function showStatus() {
 
 const setting = (name) => vscode.workspace.getConfiguration("nkic").get(name);
 
+// Shows a report. A browser on another machine than the kernel's has no such file.
+async function showDocument(params, next) {
+  if (!params.external || vscode.env.remoteName === undefined) return next(params);
+  const panel = vscode.window.createWebviewPanel("nkic.report", "nkic report", vscode.ViewColumn.Beside, {
+    enableScripts: true,
+  });
+  panel.webview.html = readFileSync(fileURLToPath(params.uri), "utf8");
+  return { success: true };
+}
+
 async function start() {
   const run = { command: setting("command"), args: ["lsp"] };
   client = new LanguageClient("nkic", "nkic", run, {
     documentSelector: [{ language: "python" }],
     initializationOptions: vscode.workspace.getConfiguration("nkic"),
     synchronize: { configurationSection: "nkic" },
+    middleware: { window: { showDocument } },
   });
   statuses.clear();
   showStatus();

@@ -40,7 +40,8 @@ def test_every_command_of_the_extension(tmp_path: Path) -> None:
     assert seen["diagnostics"] == seen["again"] == []
     assert seen["servers"] == 1, "after several restarts at once"
     ((kind, text),) = seen["said"]
-    assert seen["opened"] == ["k.html"]
+    assert seen["opened"] == ["k.html"], "by the browser, and not of another machine"
+    assert "<title>double: 3,747 cycles" in seen["panel"]
     assert kind == "information" and text.startswith("double: 3,747 cycles")
     assert seen["nkic.schedule"].startswith("program double on trn2")
     assert seen["nkic.assembly"].startswith("nkix")
