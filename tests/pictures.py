@@ -5,8 +5,6 @@ Rich's export. Another shows the same kernel as the language server describes it
 Nothing in them is fetched from the network.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

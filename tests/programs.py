@@ -3,8 +3,6 @@
 Source places may be omitted: line n of the text then represents line n of a file `k.py`.
 """
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 from nkic.machine.instructions import ROWS

@@ -1,7 +1,5 @@
 """Every row of the instruction table has everything that a row needs, and nothing else has it."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from dataclasses import replace

@@ -4,8 +4,6 @@ Every code has a page in one format, every page is used, and every number has on
 example of a page raises exactly its code, and the right example compiles.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Limits on functions and files, the budget of each room, and modules that are pages of another."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -9,8 +9,6 @@ tools for flame graphs read. Functions in C count as their callers. KERNEL is `a
 `matmul_naive` of kernels.py.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections import Counter

@@ -5,8 +5,6 @@ endless, and between them come bodies that are none. Every candidate is new. Pri
 docs/benchmarks.md keeps the last result.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import threading

@@ -4,8 +4,6 @@ Milliseconds, the least of several runs, all columns in turn: elapsed time, and,
 processor time, in which a thread that waits counts too. The outputs are compared bit by bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

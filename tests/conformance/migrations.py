@@ -15,8 +15,6 @@ all rows in the file; `--table` only prints them. The exit status is 1 if a kern
 something else than before, or a second migration changed something.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re

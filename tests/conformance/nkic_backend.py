@@ -6,8 +6,6 @@ name; `lnc` is the number of physical cores; `nc_version` the generation of the 
 in the environment permits reads of uninitialised memory, as on a device.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ The exit status is 1 if a kernel that should run does not, or is further from it
 than its case allows. The checkouts' modules are imported; nothing of a checkout is written.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

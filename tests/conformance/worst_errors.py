@@ -10,8 +10,6 @@ the rounded arguments. Kernels come from a checkout and are never copied; refere
 Results of integer types must be equal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Small executables over a separate instruction table, for tests of the file format."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any
 

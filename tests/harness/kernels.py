@@ -1,7 +1,5 @@
 """Run case files of kernels: compile them as `nkic` would, without the command."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Executables that consist only of tensors and accesses to them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nkic.artifact.records import (

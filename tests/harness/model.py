@@ -11,8 +11,6 @@ values. Instances that a rule rejects are drawn again. A model helps where that 
 tiles, `silent` names parameters that change no value, `program` draws several instructions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial

@@ -5,8 +5,6 @@ dropped or doubled argument, swapped operands, another number, dtype, operator, 
 deleted or repeated line.
 """
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Callable, Iterator

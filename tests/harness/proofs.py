@@ -1,7 +1,5 @@
 """Schedules and files of small programs, and functions that break them, for tests of the proofs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

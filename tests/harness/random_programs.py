@@ -1,7 +1,5 @@
 """Random executables over the real instruction table that pass the verifier."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from random import Random

@@ -1,7 +1,5 @@
 """The modules of the package as text and as trees, read once in a process."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from functools import cache

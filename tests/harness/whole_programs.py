@@ -7,8 +7,6 @@ pass from phase to phase. With two cores each core has its own program; both rea
 together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial

@@ -4,8 +4,6 @@ A comment `# left: text` gives the reported reason why its line is unchanged; `#
 gives the reason why the old source cannot run. Everything else must compute the same bits.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models of registers: programs that store all registers to memory at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`python -m tests.mutate [--random N] [--seed S] [--every FILE] [--map FILE]`: see the package."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -4,8 +4,6 @@ First, a run without a change records which test enters which function. A mutant
 the tests that enter its function, the quickest first, until one fails.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

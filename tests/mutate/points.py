@@ -1,7 +1,5 @@
 """Single points of a module that can be changed, and the changes."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The places of random changes, and the quick tests that concern each place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

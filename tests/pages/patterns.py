@@ -1,7 +1,5 @@
 """Random access patterns of a tensor, and the bytes that they touch, by brute force."""
 
-from __future__ import annotations
-
 from math import prod
 from random import Random
 

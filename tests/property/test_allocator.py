@@ -1,7 +1,5 @@
 """Test the allocator on random live ranges and programs, against brute force and a lower bound."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace

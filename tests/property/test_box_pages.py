@@ -3,8 +3,6 @@
 They cover the accessed bytes, and their sizes are in tests/data/boxes.txt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path

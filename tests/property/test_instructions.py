@@ -4,8 +4,6 @@ The instances are those of seeds 0, 1 … for each row: `make test` runs a few, 
 A failure is repeated with `check("row", seed)`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 A failure is repeated with `check("row", seed)`.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.machine.instructions import ROWS

@@ -1,7 +1,5 @@
 """Man pages of the commands and their subcommands, from their help: `make man` writes build/man."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 docs/measurements.md keeps it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -9,8 +9,6 @@ share, to first order. Least squares, in which a figure is drawn to its own valu
 error.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import exp, log

@@ -9,8 +9,6 @@ than is in use. Memories in which the kernel chose addresses are left out, and n
 checkouts is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Compare schedules with their lower bounds: the samples, serial and at every level."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 python -m tests.timing.sweeps
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path

@@ -12,8 +12,6 @@ each kernel's critical path, the share that each figure makes. All that docs/tim
 candidates comes from there (`tests.timing.left_out`).
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Flame graphs: the width of a box is proportional to its count."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

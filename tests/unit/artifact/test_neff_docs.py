@@ -1,7 +1,5 @@
 """docs/neff.md agrees with the code, and files of earlier versions stay readable."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inspect files without running them: info, diff."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Test the format's limits at n and n + 1, and files made to consume memory or time."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """Test the text form: the content of listings, and that a dump can be read back completely."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Well-formed programs that must be rejected: each rule of the verifier, one at a time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

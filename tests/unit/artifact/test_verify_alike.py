@@ -1,7 +1,5 @@
 """The verifier's result for one record must not let a similar record pass."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 The verifier's answers are in tests/data/verifier.txt, a line for each field.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace

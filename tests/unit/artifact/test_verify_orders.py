@@ -1,7 +1,5 @@
 """Test `nki-run --race-check` within one core: accesses that nothing in the file orders."""
 
-from __future__ import annotations
-
 from math import prod
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Test which record of a file an error refers to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

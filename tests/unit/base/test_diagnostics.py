@@ -1,7 +1,5 @@
 """Test the code table, the reporter's bookkeeping, and the exit code of each failure."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base import diagnostics

@@ -1,7 +1,5 @@
 """docs/errors.md lists every warning with its title, and nothing else."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

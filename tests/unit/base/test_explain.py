@@ -1,7 +1,5 @@
 """Test finding a page by any of its names, and the nearest page for an unknown name."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base import levels

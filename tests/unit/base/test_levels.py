@@ -1,7 +1,5 @@
 """Test the levels of warnings: options on the command line and comments in the source."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

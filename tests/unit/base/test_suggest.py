@@ -1,7 +1,5 @@
 """Test suggestions of similar names, and their fixes."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

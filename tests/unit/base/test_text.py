@@ -1,7 +1,5 @@
 """Test escaped text, widths, numbers, the ASCII fallback, and similar names."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -3,8 +3,6 @@
 A plain search tries every byte; packing is compared with tests/data/addresses.txt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test allocate with printed programs; its results are proven."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, Reporter

@@ -1,7 +1,5 @@
 """Test the order with the least memory in use: by a plain search, and the order among equals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 

@@ -1,7 +1,5 @@
 """`--like`: types of arguments from the headers of an npz file, by nki-run's reader."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Errors of lower end the compilation."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, Reporter

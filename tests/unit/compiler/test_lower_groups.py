@@ -1,7 +1,5 @@
 """Test groups of like instructions: what check and lower find for the first holds for all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

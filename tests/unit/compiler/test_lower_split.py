@@ -1,7 +1,5 @@
 """Test the pieces of a stream of elements by brute force, on all ranges of small patterns."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import prod
 

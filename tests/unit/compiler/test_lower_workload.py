@@ -1,7 +1,5 @@
 """Test engines by workload: copies move away from an engine with the most work, and only then."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from random import Random

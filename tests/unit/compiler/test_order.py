@@ -1,7 +1,5 @@
 """Test when the list scheduler lets an instruction start, and which queue a transfer takes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random

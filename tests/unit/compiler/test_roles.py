@@ -1,7 +1,5 @@
 """Test banks of PSUM by role: how many each role gets, and that roles do not block each other."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Test schedule with printed programs; its results are proven."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

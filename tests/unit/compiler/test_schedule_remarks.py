@@ -1,7 +1,5 @@
 """Test sums of times in the remarks of schedule."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.compiler.allocate import joined

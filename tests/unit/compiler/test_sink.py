@@ -1,7 +1,5 @@
 """Test which instructions are delayed, in printed programs."""
 
-from __future__ import annotations
-
 from nkic.compiler.depend import depend
 from nkic.compiler.tight import sink
 from nkic.machine.targets import TRN2, Buffer

@@ -1,7 +1,5 @@
 """Test loops on the device: the body is evaluated once, between opening and closing the loop."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.harness.metalanguage import body

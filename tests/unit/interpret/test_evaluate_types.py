@@ -1,7 +1,5 @@
 """Builtin types and functions have the values, exceptions and names of CPython's."""
 
-from __future__ import annotations
-
 import builtins as python
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """Test chunks of counted lengths between ranks, whole and in two halves, against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ The tests vary sources in SBUF and PSUM, element types, broadcasting, forms of a
 of results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from math import erf, exp, pi, sqrt

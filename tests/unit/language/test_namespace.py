@@ -1,7 +1,5 @@
 """Test the modules that kernels import: which names are deprecated, and which are suggested."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.device import KernelError

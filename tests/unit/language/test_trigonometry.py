@@ -1,7 +1,5 @@
 """nl.sin, nl.cos and nl.tan reduce their range; the scalar engine's own sine does not."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

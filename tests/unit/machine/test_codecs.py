@@ -1,7 +1,5 @@
 """Compare codecs with ml_dtypes and NumPy, over every relevant bit pattern."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Test element types: limits against NumPy and ml_dtypes, names, and codes in files."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from math import inf, nan, nextafter

@@ -1,7 +1,5 @@
 """Test machine files: what they may contain, rejected files, and their form in --print machine."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.diagnostics import UsageFailed

@@ -5,8 +5,6 @@ Only streaming is compared, in cycles; the statements do not include the fixed c
 instruction.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pytest

@@ -3,8 +3,6 @@
 Rates that follow from the cost formulas are compared with the rates that those pages advertise.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Test the proof of an allocation: the faults that it must find, and its linear time."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

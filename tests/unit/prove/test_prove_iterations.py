@@ -1,7 +1,5 @@
 """Test the proof of device loops with overlapping iterations: loop-carried waits."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.machine.targets import Engine

@@ -1,7 +1,5 @@
 """Test the proof of a schedule: break every rule once; only that rule may report it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 The owners of all bytes can be followed one by one, in any program. Both ways must agree.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from random import Random
 from typing import Any

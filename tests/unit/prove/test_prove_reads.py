@@ -1,7 +1,5 @@
 """Test the proof of a schedule where a stream reorders the reads of a tensor, or has loops."""
 
-from __future__ import annotations
-
 from nkic.program.program import Schedule
 from nkic.prove.order import _as_run
 from tests.harness.proofs import Items, Made, edited, make, slot, swapped

@@ -1,7 +1,5 @@
 """Test the abstract run of streams: which items are known to be complete when an item starts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

@@ -1,7 +1,5 @@
 """Test which operands are equal except for their tensors, for the proof of spilling."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The proofs take linear time, device loops included: work is counted, not timed."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.program.program import Program

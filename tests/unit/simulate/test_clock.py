@@ -1,7 +1,5 @@
 """Test simulated time, which follows from the figures to the picosecond."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

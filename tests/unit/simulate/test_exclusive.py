@@ -1,7 +1,5 @@
 """Accesses that two engines of NeuronCore-v2 may not make at once, in simulated time."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.artifact.events import Cause, Event

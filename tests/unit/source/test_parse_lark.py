@@ -5,8 +5,6 @@ grammar: one runs Lark's tables with Lark's loop, the other the stored tables. T
 same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test with Python's own standard library: the same trees, positions and errors as `ast`."""
 
-from __future__ import annotations
-
 import ast
 import sysconfig
 import warnings

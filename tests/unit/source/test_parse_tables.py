@@ -1,7 +1,5 @@
 """Test the parser's tables: current, complete, reproducible, and rebuilt if they are missing."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

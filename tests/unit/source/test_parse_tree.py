@@ -2,8 +2,6 @@
 oracle.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import pytest

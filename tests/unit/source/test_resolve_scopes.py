@@ -1,7 +1,5 @@
 """Test scopes: the same locals and globals as in Python's own symbol table (only an oracle)."""
 
-from __future__ import annotations
-
 import symtable
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Test nodes and functions that walk them."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

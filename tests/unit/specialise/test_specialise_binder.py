@@ -1,7 +1,5 @@
 """Test calls of instructions: recorded instructions, and errors about calls that do not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 The rules' answers to the changes show every limit of every row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple

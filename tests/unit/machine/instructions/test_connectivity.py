@@ -2,8 +2,6 @@
 collectives.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.machine.instructions import ROWS

@@ -1,7 +1,5 @@
 """Compare the table with the public API: parameters, defaults, engines, effects, access."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

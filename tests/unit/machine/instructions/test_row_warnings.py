@@ -5,8 +5,6 @@ cores of a rendezvous differ are in tests/data/rendezvous.txt. `NKIC_BLESS=1` wr
 again.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ the error beyond it, with a checksum of the words of all messages and of their h
 writes the pages again; read the difference as a change of what kernels may do.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import groupby

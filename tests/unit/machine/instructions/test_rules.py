@@ -4,8 +4,6 @@ exceptions.
 The rules themselves are tested in test_rule_page.py.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Test activation functions against the mathematical ones, one number at a time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext

@@ -1,7 +1,5 @@
 """The buffer of NumPy's ufuncs changes the time of an operation, and none of its bits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Sums by BLAS in float64 are used only where their order does not matter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Sums by BLAS equal sequential additions to the bit, or are not used."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Test transfers: any shape to any other, casts, permutations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Test dma_compute: sums of tiles of any shape, type and memory; rejected calls."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Test the gpsimd engine's rows of index patterns against the documented loops."""
 
-from __future__ import annotations
-
 from itertools import product
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any

@@ -1,7 +1,5 @@
 """Test the gpsimd engine's instructions that gather, search and reduce."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Test register instructions: 32 bits between numbers, registers and memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

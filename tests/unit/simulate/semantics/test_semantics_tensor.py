@@ -1,7 +1,5 @@
 """Test the tensor engine's rows: products, accumulation, double rows, transposes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Test instructions that find 8 values in each partition, or move partitions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

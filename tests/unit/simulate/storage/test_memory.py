@@ -1,7 +1,5 @@
 """Test regions: bytes that tensors share, regions that are kept decoded, and arrays of inputs."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Test zeroed arrays that are allocated side by side."""
 
-from __future__ import annotations
-
 import mmap
 
 import numpy as np

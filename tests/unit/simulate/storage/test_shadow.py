@@ -1,7 +1,5 @@
 """Test which bytes have been written: granules, takeovers, and uninitialised parts of an access."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Test tiles: windows of a common shape, conversions, and delayed writes."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np
