@@ -19,8 +19,7 @@ from tests.harness.instruction import Call
 from tests.harness.model import Given, facts
 from tests.harness.scenes import whole
 from tests.models import EXCHANGES, MODELS
-from tests.property.test_instructions import MANY, drawn
-from tests.property.test_scenes import scene
+from tests.property.test_instructions import MANY, drawn, scene
 from tests.test_layers import FILES, ROOT
 
 PROJECT = Path(__file__).resolve().parents[1]

@@ -19,7 +19,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS, Address, Buffer
 from nkic.program.program import Program, Tensor, instructions
 from tests.property.test_random_programs import Action, programs
-from tests.unit.compiler.test_addresses import most
+from tests.unit.compiler.test_allocate import most
 
 TRN2 = TARGETS["trn2"]
 SBUF = space_of(Buffer.SBUF, TRN2)
