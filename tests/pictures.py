@@ -69,7 +69,6 @@ PICTURES = (
 
 
 def pictures() -> Iterator[tuple[str, str]]:
-    """Return the name and the SVG of each picture."""
     with TemporaryDirectory() as folder:
         for name, text in _kernels().items():
             (Path(folder) / name).write_text(text, encoding="utf-8")

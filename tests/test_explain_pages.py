@@ -142,7 +142,6 @@ def test_commands_that_are_right_have_options_that_exist(page: Path) -> None:
 
 
 def section(text: str, heading: str) -> str:
-    """Return the text from a heading to the next one."""
     _, found, rest = f"\n{text}".partition(f"\n{heading}\n")
     assert found, f"{heading} is missing"
     return rest.split("\n## ")[0]

@@ -94,7 +94,6 @@ def _out(case: Case) -> Floats:
 
 
 def line(case: Case, peer: Peer | None, rounds: int = ROUNDS) -> str:
-    """Return a row of the table."""
     inputs, executable = drawn(case), executable_of(case)
     given, wanted = widened(inputs), _out(case)
     case.floor(given)(given, wanted)

@@ -34,8 +34,6 @@ WANTED |= {"refused": {"refused"}, "endless": {"refused"}}
 
 
 class _Load:
-    """What the clients saw."""
-
     def __init__(self, service: Served, seconds: float) -> None:
         self.service, self.until = service, time.monotonic() + seconds
         self.seconds: list[float] = []

@@ -22,7 +22,6 @@ Seconds = tuple[float, float]  # elapsed, and of processor time
 
 
 def took(action: Callable[[], object]) -> Seconds:
-    """Return the seconds that an action takes."""
     with without_collector():
         elapsed, used = perf_counter(), process_time()
         action()
@@ -30,7 +29,6 @@ def took(action: Callable[[], object]) -> Seconds:
 
 
 def line(case: Case, rounds: int) -> str:
-    """Return a row of the table."""
     inputs, executable = drawn(case), executable_of(case)
     (one,), (two,) = (simulate(executable, inputs, o).outputs.values() for o in (ONE, TWO))
     if one.tobytes() != two.tobytes():

@@ -191,7 +191,6 @@ class File:
 def _rows(
     wanted: Sequence[Case], cases: Sequence[Case], folder: Path, options: argparse.Namespace
 ) -> Iterator[Row]:
-    """Return a row for each of the wanted cases of one file."""
     file = File(folder / cases[0].file, cases)
     if options.write:
         name = re.sub(r"\W+", "_", f"{cases[0].checkout}_{cases[0].file}")

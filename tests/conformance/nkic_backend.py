@@ -44,7 +44,6 @@ def run_ranks(
 
 
 def trace(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> api.Artifact:
-    """Return the compiled kernel."""
     return api.prepare(kernel, (), _named(inputs), **_place(lnc, nc_version)).artifact
 
 

@@ -44,7 +44,6 @@ def options(description: str | None) -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
-    """Return the chosen cases, and their packages."""
     found: list[tuple[Case, str]] = []
     if options.samples:
         tutorials = options.samples / "src" / "nki_samples" / "tutorials"
@@ -58,7 +57,6 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
 
 
 def row(outcome: Outcome) -> str:
-    """Return a line of the table."""
     if outcome.said:
         return f"| {outcome.case.name} | | | {outcome.said} | | |"
     worst = outcome.worst

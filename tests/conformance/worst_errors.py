@@ -101,7 +101,6 @@ class Outcome(NamedTuple):
 
     @property
     def expected(self) -> bool:
-        """Return whether it is rejected as expected."""
         refused = self.case.refused
         return bool(refused) and refused in self.said
 
@@ -110,8 +109,6 @@ Cases = list[Case]
 
 
 def collector(cases: Cases) -> Callable[..., Register]:
-    """Return the decorator that adds to `cases`."""
-
     def case(name: str, kernel: str, limit: float = 2.0, refused: str = "", **how: Any) -> Register:
         def register(build: Build) -> Build:
             cases.append(Case(name, kernel, build, limit, how, refused))

@@ -46,8 +46,6 @@ def hear_signals() -> None:
 
 
 class Ran(NamedTuple):
-    """The result of a run."""
-
     code: int
     out: str
     err: str

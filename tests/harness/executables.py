@@ -108,7 +108,6 @@ def sbuf(
 
 
 def whole(index: int, tensor: TensorRecord) -> PatternRecord:
-    """Return a pattern of a whole tensor."""
     dims: list[tuple[int, int]] = []
     step = 1
     for num in reversed(tensor.shape[1:] if tensor.buffer.on_chip else tensor.shape):

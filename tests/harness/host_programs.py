@@ -137,8 +137,6 @@ class Program:
 
 
 class Writer:
-    """Writes one program."""
-
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.version = self.random.choice(("beta1", "0.7"))
@@ -471,5 +469,4 @@ def _filled(text: str, given: dict[str, str]) -> str:
 
 
 def program(seed: int) -> Program:
-    """Return the program of a seed."""
     return Writer(seed).program()

@@ -41,7 +41,6 @@ FIELD = f"x,)\\n{PAYLOAD}\\ndef g(other,self):\\n if 1:\\n  if 1:\\n   return (s
 
 
 def words(text: str) -> st.SearchStrategy[str]:
-    """Draw one of the words of a text."""
     return st.sampled_from(text.split())
 
 

@@ -77,7 +77,6 @@ class _Core:
 
 
 def engine_of(one: Instruction) -> Engine:
-    """Return the requested engine."""
     return one.engine or one.row.engines[0]
 
 

@@ -52,7 +52,6 @@ def _compile(
 
 
 def form(case: Case, compiled: Compiled) -> str:
-    """Return the form that the case compares."""
     made = FORMS[case.words["emit"]].make(compiled)
     return made if isinstance(made, str) else made.hex() + "\n"
 

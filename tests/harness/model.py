@@ -348,7 +348,6 @@ def _view(draw: Draw, below: Tile, like: Tile) -> Tile | None:
 
 
 def facts(call: Call, target: str) -> Facts:
-    """Return the facts that rules read."""
     row = ROWS[call.row]
     operands = {o.name: _fact(call.values[o.name]) for o in row.operands}
     attributes = {a.name: call.values[a.name] for a in row.attributes}

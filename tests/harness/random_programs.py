@@ -128,7 +128,6 @@ def _roles() -> tuple[int, tuple[TensorRecord, ...]]:
 
 
 def program(streams: tuple[StreamRecord, ...], target: str = "trn2") -> Executable:
-    """Return an executable with these streams."""
     first, roles = _roles()
     return Executable(
         name="random",

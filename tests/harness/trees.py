@@ -29,7 +29,6 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 
 def tree(path: Path) -> ast.Module:
-    """Return a module as a tree."""
     module = nodes(path)[0]
     assert isinstance(module, ast.Module)
     return module

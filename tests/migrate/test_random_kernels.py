@@ -39,7 +39,6 @@ Made = Callable[[Random, Profile], str]
 
 
 def _engine(random: Random, version: Profile) -> str:
-    """Return an engine in the version's spelling."""
     said = ["nisa.engine.vector"] if version >= NKI_0_3 else []
     return random.choice([*said, *(["nisa.vector_engine"] if version <= NKI_0_5 else [])])
 

@@ -37,8 +37,6 @@ class Asked(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The outcome of a mutant."""
-
     noticed: str  # the test that failed, or nothing
     asked: int  # the number of tests that enter the changed code
     early: bool  # it ran on import: this process cannot test it

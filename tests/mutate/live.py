@@ -55,7 +55,6 @@ class Caches:
         ]
 
     def empty(self) -> None:
-        """Empty all caches."""
         for one in self.found:
             one.cache_clear()
 

@@ -51,7 +51,6 @@ def points(text: str) -> list[Point]:
 
 
 def point(text: str, index: int) -> Point:
-    """The change of that number."""
     tree = ast.parse(text)
     line, what, change = list(_changes(tree))[index]
     change()

@@ -99,7 +99,6 @@ class Room(NamedTuple):
     own: bool = False
 
     def modules(self) -> list[Path]:
-        """Return the modules, in order."""
         found = {path for pattern in self.patterns for path in (ROOT / "nkic").glob(pattern)}
         return sorted(path for path in found if path.name != "__init__.py")
 

@@ -20,7 +20,6 @@ def steps(tensor: Tensor, size: int) -> list[int]:
 
 
 def drawn(tensor: Tensor, dtype: str, rng: Random) -> AccessPattern:
-    """Draw an access pattern inside the tensor."""
     size = DTYPES[dtype].size
     room, low, high = tensor.bytes // size, 0, 0
     dims: list[tuple[int, int]] = []

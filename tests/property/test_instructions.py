@@ -34,7 +34,6 @@ def psum_tensors(calls: list[Call]) -> int:
 
 
 def drawn(name: str, seed: int) -> tuple[str, list[Call]]:
-    """Return the instructions of a seed, and the target."""
     draw = Draw(seed, sum(map(ord, name)))
     target = draw.pick(targets_of(name))
     calls = program(draw, name, target)

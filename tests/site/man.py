@@ -30,7 +30,6 @@ def page(name: str, command: Tool) -> str:
 
 
 def escaped(line: str) -> str:
-    """Return a line that troff prints as it is."""
     line = line.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 

@@ -30,7 +30,6 @@ Change = dict[str, float]  # logarithms by figure
 
 
 def operators() -> dict[str, list[Row]]:
-    """Return the kernels by operator."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in kept():
         groups[NAMES[row.target] if row.group == WHOLE else row.group].append(row)

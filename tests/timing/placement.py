@@ -39,7 +39,6 @@ HEAD = """\
 
 
 def lines(name: str, compile_with: Callable[[int, bool], Compiled]) -> str | None:
-    """Return the lines of a kernel, one for each of its memories."""
     program: Program = compile_with(DEFAULT.level, False).results["allocate"]
     found = [
         _line(name, body, program, buffer)
@@ -89,7 +88,6 @@ def least(body: Body, lives: Sequence[Lifetime], space: Space, program: Program)
 
 
 def table() -> Iterator[str]:
-    """Return the whole table."""
     yield HEAD
     for folder in folders():
         for case in cases(folder):

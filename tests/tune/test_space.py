@@ -42,7 +42,6 @@ def task(more: bytes = b"", head: bytes = b"") -> Task:
 
 
 def text(**vary: str) -> str:
-    """Return the text at the last point."""
     space = space_of(SourceFile("k.py", KERNEL), task(), vary)
     return space.text([*space.points()][-1])
 

@@ -84,7 +84,6 @@ def compiled(tmp_path: Path, body: str) -> Executable:
 
 
 def fills(found: Executable) -> list[str]:
-    """Return the iterations of the fills, sorted."""
     items = [i for s in found.streams for i in s.items if isinstance(i, InstructionRecord)]
     return sorted(
         found.iterations[i.iterations] if i.iterations >= 0 else ""

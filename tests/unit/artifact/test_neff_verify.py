@@ -59,7 +59,6 @@ def stream(*items: Item, engine: Engine = Engine.VECTOR, queue: int = 0) -> Stre
 
 
 def running(*items: Item, engine: Engine = Engine.VECTOR, **more: Any) -> Executable:
-    """Return the sample with one stream of `items`."""
     return replace(sample(), streams=(stream(*items, engine=engine),), **more)
 
 

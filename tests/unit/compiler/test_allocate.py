@@ -657,7 +657,6 @@ def role_lives(*made: Made) -> list[Lifetime]:
 
 
 def banks(*made: Made) -> list[int]:
-    """Return the first bank of each tensor."""
     found = by_role(role_lives(*made), SPACE)
     return [found[number].byte // PSUM_BANK_BYTES for number in range(len(made))]
 

@@ -110,7 +110,6 @@ def said(found: Program) -> list[tuple[str, str]]:
 
 
 def bytes_of(pattern: AccessPattern) -> set[tuple[int, int]]:
-    """Return all (partition, byte) of a pattern."""
     size = pattern.dtype.size
     rows = range(pattern.start, pattern.start + max(1, pattern.partitions))
     first = [number * size for number in numbers(pattern.offset, pattern.dims)]

@@ -48,7 +48,6 @@ def scheduled(found: Program, serial: bool = False) -> Schedule:
 
 
 def streams(done: Schedule) -> str:
-    """Return the streams alone, as text."""
     text = schedule_text(done)
     return text[text.index("stream ") :].rstrip()
 
@@ -242,7 +241,6 @@ def scheduler(*body: str) -> ListScheduler:
 
 
 def begun(found: Program, here: Sequence[Instruction], waits: list[Sequence[int]]) -> ListScheduler:
-    """Return a scheduler that has issued the first instruction of `here`."""
     (graph, *_) = depend(found)
     orderer = Orderer(graph, found.target)
     made = ListScheduler(orderer, orderer.known(here)._replace(waits=waits))

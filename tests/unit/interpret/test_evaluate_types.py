@@ -20,7 +20,6 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 
 
 def under_python(code: str) -> str:
-    """Return what CPython prints."""
     lines = "".join(f"    {line}\n" for line in code.strip("\n").split("\n"))
     space: dict[str, Any] = {}
     exec(f"def kernel():\n{lines}", space)

@@ -400,7 +400,6 @@ METHODS = [n for n, parameters in PUBLIC.items() if parameters is not None and "
 
 
 def definitions() -> dict[str, ast.FunctionDef]:
-    """Return the functions of the standard library."""
     files = {file.path: file for file in library.sources().values()}
     trees = [ast.parse(file.text) for file in files.values()]
     return {n.name: n for tree in trees for n in tree.body if isinstance(n, ast.FunctionDef)}
@@ -426,7 +425,6 @@ def _word(name: str, default: Any) -> str:
 
 
 def spelled(words: list[str]) -> list[str]:
-    """Return parameters in a normalised spelling."""
     text = "\n".join(words).replace("nl.", "").replace('"', "'")
     text = re.sub(r"<?Buffer\.(\w+)(: [^>]*>)?", lambda m: m[1].lower(), text)
     return text.replace("DType(float32)", "float32").split("\n") if words else []
@@ -548,7 +546,6 @@ def helper() -> None:
 
 
 def keyword_said(profile: Profile, module: str, name: str) -> list[Diagnostic]:
-    """Return the diagnostics of a call with an unknown keyword."""
     decorates = name in WARNED or name in DECORATORS
     call = f"module.{name}(unheard_of=1){'(helper)(a)' if decorates else ''}"
     root = f"{provide.OLD_ROOT}.nki" if profile is Profile.BETA1 else "nki"

@@ -30,7 +30,6 @@ class Way(NamedTuple):
     target: Target = TRN2
 
     def cycles(self) -> float:
-        """Return its cycles of streaming."""
         row, facts = facts_of(self.name, self.target, **self.changes)
         facts = Facts(self.target, facts.operands, facts.attributes, self.engine)
         return row.cost(facts).interval - beside(self.target, self.engine, self.changes)

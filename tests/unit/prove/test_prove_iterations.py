@@ -96,7 +96,6 @@ NESTED = (
 
 
 def outer(found: Made, engine: Engine) -> tuple[StreamItem, ...]:
-    """Return the items of that engine in an iteration of the outer loop."""
     (stream,) = (s for s in found.schedule.cores[0] if s.id.engine is engine)
     (loop,) = (item for item in stream.items if isinstance(item, StreamLoop))
     return loop.items

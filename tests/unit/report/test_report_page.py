@@ -64,7 +64,6 @@ def reported(kernel: str = "matmul") -> RunReport:
 
 
 def record() -> dict[str, Any]:
-    """Return the same as JSON."""
     return run_report.record(reported())
 
 

@@ -176,7 +176,6 @@ def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
 
 
 def looped(*body: str, iterations: int = 4) -> Executable:
-    """Return a loop on the device."""
     return build(f"loop 1 $0 = 0 to {iterations} by 1", *(f"  {line}" for line in body), "end")
 
 

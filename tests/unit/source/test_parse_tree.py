@@ -21,13 +21,11 @@ def tree(text: str) -> n.Module:
 
 
 def only(kind: type[Kind], text: str) -> Kind:
-    """Return the only node of this kind in the tree of `text`."""
     (found,) = [node for node in walk(tree(text)) if isinstance(node, kind)]
     return found
 
 
 def texts(kind: type[n.Node], text: str) -> list[str]:
-    """Return the source text of each node of this kind."""
     source = SourceFile("k.py", text)
     return [source.text_of(x.span) for x in walk(parse(source)) if isinstance(x, kind)]
 

@@ -67,7 +67,6 @@ def _errors(said: tuple[Diagnostic, ...]) -> list[Diagnostic]:
 
 
 def arithmetic(data: bytes) -> list[tuple[object, ...]]:
-    """Return the instructions of a file."""
     items = [item for stream in read(data).streams for item in stream.items]
     found = [one for one in items if isinstance(one, InstructionRecord)]
     return [(one.row, one.operands, one.attributes) for one in found]

@@ -21,8 +21,6 @@ from nkic.program.program import Instruction, Loop, View
 
 
 class Names:
-    """A namespace with its names as attributes."""
-
     def __init__(self, names: dict[str, Any]) -> None:
         self.__dict__.update(names)
 

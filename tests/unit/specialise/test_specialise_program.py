@@ -55,7 +55,6 @@ def request(*args: str, consts: tuple[str, ...] = (), **more: Any) -> Request:
 
 
 def compiled(text: str, wanted: Request) -> tuple[Program, tuple[Diagnostic, ...]]:
-    """Return the program and the warnings."""
     report = Reporter()
     resolved = resolve(
         SourceFile("k.py", text),

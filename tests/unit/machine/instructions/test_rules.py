@@ -167,7 +167,6 @@ class Asked:
             self.answers[change.what].append((change, self.said(change.changes)))
 
     def said(self, changes: Settings) -> str:
-        """Return the answer to changes of the variant."""
         found = said_of(self.row, self.target, {**self.variant, **changes})
         self.words |= {(one.slug, one.operand, one.message, one.help) for one in found}
         return answer(found)

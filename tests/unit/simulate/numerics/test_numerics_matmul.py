@@ -139,7 +139,6 @@ print(digest.hexdigest())
 
 
 def rounded(values: Floats) -> Floats:
-    """Round to bfloat16."""
     return codecs.round_to_grid(values, dtypes.BFLOAT16, values)
 
 

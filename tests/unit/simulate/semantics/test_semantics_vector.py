@@ -69,7 +69,6 @@ def computed(op: str, a: Array, b: Any) -> Array:
 
 
 def engine_of(op: str) -> str:
-    """Return an engine that has the instruction on trn3."""
     engines = ALU[op].engines_of(4)
     return (Engine.VECTOR if Engine.VECTOR in engines else engines[0]).value
 

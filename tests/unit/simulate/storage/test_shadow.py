@@ -19,7 +19,6 @@ def shadow_of(*accesses: PatternRecord, tensors: tuple[TensorRecord, ...] = (TIL
 
 
 def part(low: int, size: int, *, start: int = 0, partitions: int = 128) -> PatternRecord:
-    """Return columns of all partitions."""
     return access(0, ((1, size),), offset=low, start=start, partitions=partitions)
 
 
