@@ -1,7 +1,5 @@
 """The table of the language server: from a change of the text to its diagnostics, elapsed time."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

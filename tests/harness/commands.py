@@ -1,7 +1,5 @@
 """The command nkic as users run it, and the result of a run."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

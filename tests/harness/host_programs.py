@@ -5,8 +5,6 @@ call; and what host code changes in the module before the call. The kernel is a 
 module, or one that a factory makes. All numbers are small integers.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ A program is a kernel whose body, and the file around it, contains a few attempt
 attempts tests one possible weakness. No attempt is realistic NKI, but all are legal Python.
 """
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 Lines = st.SearchStrategy[list[str]]

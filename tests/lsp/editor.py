@@ -1,7 +1,5 @@
 """An editor for tests: pygls's client of the protocol, behind calls that wait."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Random kernels in the language of each NKI version compute the same bits after migration."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from random import Random

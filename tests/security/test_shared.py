@@ -4,8 +4,6 @@ The attempts are every mutator, and every method, on every object that two evalu
 All that the modules of the interpreter and of the language hold is compared before and after.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import gc

@@ -1,7 +1,5 @@
 """The choices in a kernel's text: what may be varied, how a point is written, what is refused."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

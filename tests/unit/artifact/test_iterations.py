@@ -1,7 +1,5 @@
 """Test the iterations of Python's loops, which distinguish the instructions of one line."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from pathlib import Path

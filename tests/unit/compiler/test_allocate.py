@@ -1,7 +1,5 @@
 """Test allocate with printed programs; its results are proven."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations

@@ -2,8 +2,6 @@
 advice on operands that do not fit, as a page.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Test the version of a file that imports both packages of NKI."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

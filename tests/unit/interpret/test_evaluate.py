@@ -1,7 +1,5 @@
 """The meta-language: kernels compute the same values as Python."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import textwrap

@@ -1,7 +1,5 @@
 """Errors are one located diagnostic with the kernel's message, its values and the calls."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.device import SECOND_WAY, KernelError

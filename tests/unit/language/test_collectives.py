@@ -1,7 +1,5 @@
 """Test data exchange between ranks of one kernel: values against NumPy, rejected calls, times."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Test the resource line: its counts and units."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

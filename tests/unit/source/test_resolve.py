@@ -1,7 +1,5 @@
 """Test resolve: the chosen kernel, its files, and the code that it reaches."""
 
-from __future__ import annotations
-
 import symtable
 from collections.abc import Iterator, Mapping
 from pathlib import Path

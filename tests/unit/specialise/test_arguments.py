@@ -1,7 +1,5 @@
 """Test types and values of arguments as text: --arg, --const, --like, the inline block."""
 
-from __future__ import annotations
-
 import ast
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Test NumPy's functions on tensors, and early exits from device loops, where Python evaluates."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Test the way from a kernel and a request to a program: arguments, instances, outputs, errors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

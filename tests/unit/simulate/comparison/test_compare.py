@@ -1,7 +1,5 @@
 """Test the comparison with expected arrays: the verdict, and the report on differences."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

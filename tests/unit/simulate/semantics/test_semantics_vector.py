@@ -3,8 +3,6 @@
 Random tiles are tested in property/test_instructions.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
