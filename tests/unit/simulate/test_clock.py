@@ -9,7 +9,6 @@ import pytest
 from nkic.artifact.events import Cause, Event
 from nkic.artifact.pace import duration
 from nkic.artifact.records import Executable
-from nkic.artifact.verify import verify
 from nkic.base.diagnostics import Reporter
 from nkic.compiler.allocate import allocate
 from nkic.compiler.depend import depend
@@ -24,6 +23,7 @@ from nkic.simulate.outcome import Prints
 from nkic.simulate.plans import Decoder
 from nkic.simulate.streams import Hook, Item, Runner, prepare
 from tests.programs import copy, declare, load, op, program
+from tests.unit.simulate.test_machine import build
 
 TILE, HBM = "[0+128, 0; 1x64]", "[0; 64x128, 1x64]"
 DATA = np.zeros((128, 64), np.float32)
@@ -35,18 +35,6 @@ PEAK = F["dma.descriptor_bytes"] / (
 )
 MOVING = 8 * (F["dma.descriptor_ns"] + 256 / PEAK)
 SIGNAL = F["issue.semaphore_ns"]
-
-
-def build(*body: str, chip: int = 3) -> Executable:
-    """%0 is input x, %1 output_0, %2 … tiles in SBUF, all 128 x 64 float32."""
-    tensors = [f"%{i} {n}: float32[128, 64] shared_hbm" for i, n in enumerate("xy")]
-    tensors += [declare(2 + i, f"t{i}", "128, 64") for i in range(chip)]
-    text = [*tensors, "input x = %0", "output output_0 = %1", "core", *(f"  {b}" for b in body)]
-    found = program("\n".join(text))
-    placed, graphs = allocate(found, depend(found), Reporter())
-    executable = emit(schedule(placed, graphs), {})
-    verify(executable)
-    return executable
 
 
 def ns(executable: Executable, **options: Any) -> float:
