@@ -5,8 +5,6 @@ Rich's export. Another shows the same kernel as the language server describes it
 Nothing in them is fetched from the network.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
@@ -71,7 +69,6 @@ PICTURES = (
 
 
 def pictures() -> Iterator[tuple[str, str]]:
-    """Return the name and the SVG of each picture."""
     with TemporaryDirectory() as folder:
         for name, text in _kernels().items():
             (Path(folder) / name).write_text(text, encoding="utf-8")

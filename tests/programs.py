@@ -3,8 +3,6 @@
 Source places may be omitted: line n of the text then represents line n of a file `k.py`.
 """
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 from nkic.machine.instructions import ROWS
@@ -27,7 +25,6 @@ def _with_place(line: str, number: int) -> str:
 
 
 def code(found: Program, core: int = 0) -> list[Instruction]:
-    """Return the instructions of one core in program order."""
     return list(instructions(found.cores[core]))
 
 
@@ -49,10 +46,8 @@ def op(number: int, name: str, engine: str = "vector", **values: str) -> str:
 
 
 def load(number: int, dst: str, src: str) -> str:
-    """Return a line with a transfer."""
     return op(number, "dma_copy", "dma", dst=dst, src=src)
 
 
 def copy(number: int, dst: str, src: str, engine: str = "vector") -> str:
-    """Return a line with a tensor_copy."""
     return op(number, "tensor_copy", engine, dst=dst, src=src)

@@ -1,7 +1,5 @@
 """Test docs/add-an-instruction.md: with its row and semantics in their tables, its kernel runs."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from pathlib import Path

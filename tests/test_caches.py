@@ -1,7 +1,5 @@
 """List every cache that is kept for the next compilation or run, with its maximum size."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

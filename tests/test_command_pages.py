@@ -3,8 +3,6 @@
 NKIC_BLESS=1 writes the output of the commands into the page.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

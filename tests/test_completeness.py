@@ -1,7 +1,5 @@
 """Every row of the instruction table has everything that a row needs, and nothing else has it."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,8 +19,7 @@ from tests.harness.instruction import Call
 from tests.harness.model import Given, facts
 from tests.harness.scenes import whole
 from tests.models import EXCHANGES, MODELS
-from tests.property.test_instructions import MANY, drawn
-from tests.property.test_scenes import scene
+from tests.property.test_instructions import MANY, drawn, scene
 from tests.test_layers import FILES, ROOT
 
 PROJECT = Path(__file__).resolve().parents[1]

@@ -1,7 +1,5 @@
 """Test tests/corpus.py: it repeats itself, and reports a changed kernel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The course: what its grading command says of good, unfinished, wrong and slow kernels."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from pathlib import Path

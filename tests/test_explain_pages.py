@@ -4,8 +4,6 @@ Every code has a page in one format, every page is used, and every number has on
 example of a page raises exactly its code, and the right example compiles.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex
@@ -144,7 +142,6 @@ def test_commands_that_are_right_have_options_that_exist(page: Path) -> None:
 
 
 def section(text: str, heading: str) -> str:
-    """Return the text from a heading to the next one."""
     _, found, rest = f"\n{text}".partition(f"\n{heading}\n")
     assert found, f"{heading} is missing"
     return rest.split("\n## ")[0]

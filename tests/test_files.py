@@ -4,8 +4,6 @@ A case is a kernel with its expected diagnostics, or a printed program with the 
 some stages. `make bless` accepts new output.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The functions in docs/one-instruction.md are called, in the order of their first calls."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

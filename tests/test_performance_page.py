@@ -5,8 +5,6 @@ makes the kernel more than six times as fast. NKIC_BLESS=1 writes the output of 
 the page.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

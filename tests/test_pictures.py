@@ -1,7 +1,5 @@
 """The pages' pictures show the current output of the commands. NKIC_BLESS=1 draws them again."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

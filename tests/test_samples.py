@@ -1,7 +1,5 @@
 """Run the samples through the two commands: right against NumPy, and the same in any order."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

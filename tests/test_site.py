@@ -1,7 +1,5 @@
 """The documentation as a site: its order, its links, and the pages that are made from the code."""
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

@@ -126,7 +126,6 @@ Statement = ast.Import | ast.ImportFrom
 
 
 def targets(node: Statement) -> set[str]:
-    """Return the modules that a statement imports from."""
     if isinstance(node, ast.Import):
         return {alias.name for alias in node.names}
     return {node.module or ""}
@@ -152,7 +151,6 @@ def at_load(tree: ast.AST) -> Iterator[Statement]:
 
 
 def loads(tree: ast.AST, known: Mapping[str, object]) -> set[str]:
-    """Return the modules of `known` that are loaded with this one."""
     found = set()
     for node in at_load(tree):
         if isinstance(node, ast.Import):
@@ -210,7 +208,6 @@ class Loading:
         self.bound.get(parent, set()).add(last)
 
     def run(self, module: str, step: Step) -> None:
-        """Execute one step of a module."""
         if isinstance(step, set):
             self.bound[module] |= step
         elif isinstance(step, ast.Import):

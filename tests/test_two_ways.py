@@ -1,7 +1,5 @@
 """Both ways to evaluate a kernel give the same artifact, byte for byte, and the same places."""
 
-from __future__ import annotations
-
 import copy
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 NKIC_BLESS=1 writes the output into the page.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import linecache

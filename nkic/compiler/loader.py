@@ -120,7 +120,6 @@ class Loader:
         return str(source_path.disk) if source_path is not None else path
 
     def source(self, shown: str) -> SourceFile | None:
-        """Return the file whose printed path is `shown`."""
         return next((s for path, s in self.sources.items() if self.shown(path) == shown), None)
 
     def relocated(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -393,7 +393,6 @@ def compile_traced(tracing: Tracing, options: CompileOptions = DEFAULT) -> Compi
 
 
 def list_kernels(source: SourceFile) -> tuple[Kernel, ...]:
-    """Return the kernels of a file in source order."""
     return kernels_of(source, parse)
 
 

@@ -235,7 +235,6 @@ class Orderer:
         return Stretch(code, [cost_class(i) for i in code], self._waits(code))
 
     def _waits(self, code: Sequence[Instruction]) -> list[Sequence[int]]:
-        """Return the instructions of the stretch that each one waits for."""
         edges = self.graph.edges
         index_of = {instruction.number: index for index, instruction in enumerate(code)}
         waits: list[Sequence[int]] = []

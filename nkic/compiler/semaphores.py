@@ -151,7 +151,6 @@ class Timings:
         return cached
 
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
-        """Return the timing of `instruction` on its engine or, for a transfer, on that queue."""
         return self.cost_class(instruction).times[queue]
 
 

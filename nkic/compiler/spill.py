@@ -140,7 +140,6 @@ class Away(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """The bytes of one transfer."""
         return self.tensor.bytes * self.tensor.partitions
 
     @property

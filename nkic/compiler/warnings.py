@@ -284,7 +284,6 @@ def _size(tensor: Tensor) -> str:
 
 
 def _form(tile: View | AccessPattern) -> _Form | None:
-    """Return the form of a tile in HBM, or None if it is dynamic."""
     return None if tile.dynamic is not None else (_dims(tile), tile.dtype.size)
 
 

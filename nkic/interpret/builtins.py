@@ -245,12 +245,7 @@ def _ascii(m: Machine, obj: Any, /) -> str:
 
 @builtin("print", _FUNCTIONS)
 def _print(
-    m: Machine,
-    *args: Any,
-    sep: Any = " ",
-    end: Any = "\n",
-    file: Any = None,
-    flush: Any = False,
+    m: Machine, *args: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
 ) -> None:
     """Pass the text to the machine's `show`; `file` and `flush` have no effect."""
     between, after = _part(m, "sep", sep, " "), _part(m, "end", end, "\n")

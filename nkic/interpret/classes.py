@@ -297,11 +297,7 @@ def of_members(
 
 
 def plain(
-    m: Machine,
-    name: str,
-    bases: tuple[Class, ...],
-    space: dict[str, Any],
-    fields: dict[str, str],
+    m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
 ) -> Class:
     """Create a class by the default rules."""
     bases = bases or (m.builtins["object"],)
@@ -409,7 +405,6 @@ def _wrong_base(m: Machine, value: Any) -> KernelError:
 
 
 def construct(m: Machine, cls: Class, *args: Any, **named: Any) -> Any:
-    """Return `cls(*args, **named)` for a class of the kernel."""
     if cls.extra.get("abstract"):
         raise _cannot_make(cls)
     new = cls.find("__new__")
@@ -475,7 +470,6 @@ def special(m: Machine, value: Any, name: str) -> Any:
 
 
 def truth(m: Machine, value: Any) -> bool:
-    """Return `bool(value)` for a kernel object."""
     method = value.cls.find("__bool__")
     if method is not UNSET:
         result = m.call(method, (value,), None)
@@ -492,7 +486,6 @@ def truth(m: Machine, value: Any) -> bool:
 
 
 def length(m: Machine, value: Any) -> int:
-    """Return `len(value)`."""
     if value.__class__ in INSTANCES:
         method = value.cls.find("__len__")
         if method is not UNSET:
@@ -542,7 +535,6 @@ def is_class(value: Any) -> bool:
 
 
 def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
-    """Return `isinstance(value, kinds)`."""
     if isinstance(kinds, Class):
         cls = m.class_of(value)
         if cls.is_a(kinds):

@@ -217,7 +217,6 @@ def _set_likes(m: Machine, symbol: str, left: Any, right: Any) -> bool:
 
 
 def contains(m: Machine, container: Any, item: Any) -> bool:
-    """Return `item in container`."""
     kind = container.__class__
     if kind in INSTANCES:
         method = container.cls.find("__contains__")

@@ -33,8 +33,6 @@ _SORT_STEPS = 16  # steps per element that is sorted, besides those of its text
 
 
 class KernelSet(set[Any]):
-    """The `set` type of kernel code."""
-
     __slots__ = ()
     __name__ = "set"
 
@@ -244,7 +242,6 @@ def delegate(m: Machine, value: Any) -> Any:
 
 
 def unpack(m: Machine, value: Any, count: int) -> Sequence[Any]:
-    """Return the `count` values of `a, b = value`."""
     if isinstance(value, list | tuple) and value.__class__ not in INSTANCES:
         elements: Sequence[Any] = value
         if len(elements) == count:
@@ -298,7 +295,6 @@ _SET_ENTRY = 10  # steps for an element that may be new
 
 
 def item(m: Machine, owner: Any, key: Any) -> Any:
-    """Return `owner[key]`."""
     kind = owner.__class__
     if kind is dict:
         m.check_key(key, len(owner))
@@ -387,7 +383,6 @@ def _of_class(m: Machine, owner: Class, key: Any) -> Any:
 
 
 def put(m: Machine, owner: Any, key: Any, value: Any) -> None:
-    """Execute `owner[key] = value`."""
     kind = owner.__class__
     if kind is dict:
         if key.__class__ is not str:
@@ -439,7 +434,6 @@ def _put_in_instance(m: Machine, owner: Any, key: Any, value: Any) -> None:
 
 
 def remove(m: Machine, owner: Any, key: Any) -> None:
-    """Execute `del owner[key]`."""
     if owner.__class__ in INSTANCES:
         method = owner.cls.find("__delitem__")
         if method is not UNSET:
@@ -468,7 +462,6 @@ def to_list(m: Machine, value: Any) -> list[Any]:
 
 
 def extend_list(m: Machine, owner: list[Any], values: Any) -> list[Any]:
-    """Execute `owner += values` for a list, and return it."""
     kind = values.__class__
     if kind is list or kind is tuple or kind is range or kind is str or kind is dict:
         m.elements(len(values), "the list")
@@ -551,7 +544,6 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
 
 
 def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:
-    """Merge `source` into `target`, as `{**target, **source}` does."""
     pairs = mapping(m, source)
     if pairs is None:
         raise TypeError(f"'{m.class_of(source).name}' object is not a mapping")
@@ -575,7 +567,6 @@ def keyed(m: Machine, pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
-    """Return a value with keys as a dict, or None for other values."""
     if isinstance(value, dict):
         return value
     if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:

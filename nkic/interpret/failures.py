@@ -104,7 +104,6 @@ class Failure:
         return module.source if module else None
 
     def text(self, span: Span) -> str:
-        """Return the source text of a span on one line."""
         source = self.source(span)
         return " ".join(source.text_of(span).split()) if source else ""
 
@@ -204,7 +203,6 @@ def _second_way(failure: Failure, reason: _Reason) -> list[str]:
 
 
 def _notes(failure: Failure) -> list[str]:
-    """Return the notes added by `add_note`."""
     fields = failure.error.fields if isinstance(failure.error, ErrorInstance) else {}
     return [note for note in fields.get("__notes__", []) if isinstance(note, str)][:_MAX_SHOWN]
 

@@ -245,7 +245,6 @@ class Machine(Budget):
     # ---- calls -----------------------------------------------------------------------------
 
     def call(self, function: Any, args: Sequence[Any], named: Mapping[Str, Any] | None) -> Any:
-        """Return `function(*args, **named)` for any callable value."""
         kind = function.__class__
         if kind is Function:
             return self.invoke(function, args, named)
@@ -324,7 +323,6 @@ class Machine(Budget):
             generator.running = False
 
     def super_of(self, cls: Class, owner: Any) -> Super:
-        """Return `super()` in a method of `cls`."""
         start = owner if owner.__class__ is Class and owner.is_a(cls) else self.class_of(owner)
         if not start.is_a(cls):
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
@@ -333,7 +331,6 @@ class Machine(Budget):
     # ---- values ----------------------------------------------------------------------------
 
     def class_of(self, value: Any) -> Class:
-        """Return `type(value)`."""
         kind = value.__class__
         if kind in INSTANCES:
             cls: Class = value.cls
@@ -342,13 +339,11 @@ class Machine(Budget):
         return registered if registered is not None else classes.unknown(self, kind)
 
     def truth(self, value: Any) -> bool:
-        """Return `bool(value)`."""
         if value.__class__ in INSTANCES:
             return classes.truth(self, value)
         return bool(value)
 
     def less(self, left: Any, right: Any) -> bool:
-        """Return `left < right` as a truth value."""
         return bool(self.truth(compare.compare(self, "<", left, right)))
 
     def hint(self, owner: Any, name: Str) -> Exception | None:

@@ -45,7 +45,6 @@ class Table:
         self.advice = advice
 
     def get(self, m: Machine, name: str) -> Any:
-        """Return the value of a name, or UNSET."""
         return self.contents.get(name, UNSET)
 
     def missing(self, name: str) -> Exception:
@@ -498,7 +497,6 @@ class ModuleValue:
 
     @property
     def module_name(self) -> str:
-        """The name under which the module is imported."""
         return self.runtime.module.name
 
     def __repr__(self) -> str:

@@ -245,7 +245,6 @@ class Class:
         return next((cls.extra[name] for cls in self.mro if name in cls.extra), None)
 
     def is_a(self, other: Class) -> bool:
-        """Whether this class is `other` or inherits from it."""
         return other in self.kinds
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -678,12 +677,10 @@ _active = _Active()
 
 
 def active() -> Machine:
-    """Return the machine whose kernel is running."""
     return _active.machines[-1]
 
 
 def enter(machine: Machine) -> None:
-    """Make `machine` the active one."""
     _active.machines.append(machine)
 
 

@@ -56,21 +56,18 @@ WRITERS[Union] = _show_union
 
 
 def add(m: Machine, left: Any, right: Any) -> Any:
-    """Return `left + right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
         return _checked(m, left + right)
     return _dispatch(m, "+", left, right)
 
 
 def subtract(m: Machine, left: Any, right: Any) -> Any:
-    """Return `left - right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
         return _checked(m, left - right)
     return _dispatch(m, "-", left, right)
 
 
 def multiply(m: Machine, left: Any, right: Any) -> Any:
-    """Return `left * right`."""
     if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
         if left.__class__ is int and right.__class__ is int:
             _check_factors(m, left, right)

@@ -116,8 +116,6 @@ def getter(cls: Class, name: str) -> Callable[[_Function], _Function]:
 
 
 def builtin(name: str, table: dict[str, Any]) -> Callable[[_Function], _Function]:
-    """Register a function `(m, …)` in a table of functions."""
-
     def add(function: _Function) -> _Function:
         table[name] = Builtin(name, function)
         return function
@@ -250,7 +248,6 @@ def iterator_of(m: Machine, value: Any) -> Any:
 
 
 def text_of(m: Machine, value: Any) -> str:
-    """Return a string as a plain `str`."""
     return value if value.__class__ is str else str.__str__(value)
 
 

@@ -54,7 +54,6 @@ _BRACKETS: dict[type, tuple[str, str]] = {
 
 
 def text(m: Machine, value: Any) -> str:
-    """Return `str(value)`."""
     kind: Any = value.__class__
     if kind is str:
         return str(value)
@@ -66,19 +65,15 @@ def text(m: Machine, value: Any) -> str:
         if isinstance(value, str) and not has_repr:
             return str.__str__(value)
         if isinstance(value, ErrorInstance):
-            return _error_text(m, value)
+            if not value.args:
+                return ""
+            if len(value.args) > 1:
+                return representation(m, value.args)
+            is_key = any(cls.name == "KeyError" for cls in value.cls.mro)
+            return representation(m, value.args[0]) if is_key else text(m, value.args[0])
     if kind in m.formatting or isinstance(value, Enum):
         return str(value)
     return representation(m, value)
-
-
-def _error_text(m: Machine, value: ErrorInstance) -> str:
-    if not value.args:
-        return ""
-    if len(value.args) > 1:
-        return representation(m, value.args)
-    is_key = any(cls.name == "KeyError" for cls in value.cls.mro)
-    return representation(m, value.args[0]) if is_key else text(m, value.args[0])
 
 
 def _returned(m: Machine, method: str, result: Any) -> str:
@@ -89,7 +84,6 @@ def _returned(m: Machine, method: str, result: Any) -> str:
 
 
 def representation(m: Machine, value: Any) -> str:
-    """Return `repr(value)`."""
     kind = value.__class__
     if kind is str or kind in _PLAIN:
         return _literal(m, value)
@@ -120,7 +114,6 @@ class Writer:
         self._open: set[int] = set() if m.writing is None else m.writing
 
     def write(self, value: Any) -> str:
-        """Return the text of `value`."""
         self.value(value)
         return "".join(self._parts)
 
@@ -228,7 +221,6 @@ class Writer:
             self.add(f"<{value.cls.name} object>")
 
     def named(self, name: str, fields: Iterable[tuple[str, Any]]) -> None:
-        """Append `Name(field=value, …)`."""
         self.add(f"{name}(")
         for number, (field, part) in enumerate(fields):
             self.add(f"{', ' if number else ''}{field}{'=' if field else ''}")
@@ -319,7 +311,6 @@ def _allow_width(m: Machine, width: int) -> None:
 
 
 def formatted(m: Machine, value: Any, spec: Any = "") -> str:
-    """Return `format(value, spec)`."""
     if not isinstance(spec, str):
         raise TypeError(f"format() argument 2 must be str, not {m.class_of(spec).name}")
     if len(spec) > _SHORT_SPEC:

@@ -251,7 +251,12 @@ class Binder(Identical):
     def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
         self._row = row
         self._positions = {name: position for position, name in enumerate(row.parameters)}
-        self._future = _future_parameters(row, profile)
+        parameters: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
+        self._future = {
+            parameter.name: parameter.since
+            for parameter in parameters
+            if parameter.since > profile and parameter.name not in row.by_profile
+        }
         self._defaults = [_parameter_default(row, name) for name in row.parameters]
         self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
         self._mandatory = [
@@ -500,16 +505,13 @@ class Binder(Identical):
             if ghost:
                 return Failed()
             if self._row.returns:
-                return self._record_result(operands, attributes)
+                register = active().register()
+                operands.insert(self._row.operand_index[self._row.returns], register)
+                active().record(self._row, tuple(operands), attributes)
+                return VirtualRegister(register)
             return trace.record(self._row, tuple(operands), attributes, engine_, name)
         except CallRefused as refused:
             return Failed() if Failed in map(type, values) else self._complain(refused)
-
-    def _record_result(self, operands: list[Bound], attributes: tuple[Any, ...]) -> VirtualRegister:
-        register = active().register()
-        operands.insert(self._row.operand_index[self._row.returns], register)
-        active().record(self._row, tuple(operands), attributes)
-        return VirtualRegister(register)
 
     def _engine(self, value: Any) -> Engine | None:
         if isinstance(value, engine):
@@ -551,15 +553,6 @@ def _attributes(plan: Plan, values: Sequence[Any]) -> tuple[Any, ...]:
     if is_constant and len(plan.converted) < MAX_CONVERTED:
         plan.converted[key] = attributes, given
     return attributes
-
-
-def _future_parameters(row: Row, profile: Profile) -> dict[str, Profile]:
-    parameters: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
-    return {
-        parameter.name: parameter.since
-        for parameter in parameters
-        if parameter.since > profile and parameter.name not in row.by_profile
-    }
 
 
 def _parameter_default(row: Row, name: str) -> Any:

@@ -107,12 +107,7 @@ class _Ndarray(type):
     """Metaclass of `nl.ndarray`: supports calls and isinstance."""
 
     def __call__(
-        cls,
-        shape: Any,
-        dtype: Any,
-        buffer: Any = Buffer.SBUF,
-        name: str = "",
-        address: Any = None,
+        cls, shape: Any, dtype: Any, buffer: Any = Buffer.SBUF, name: str = "", address: Any = None
     ) -> NkiTensor:
         return make_tensor(shape, dtype, buffer, name, address)
 

@@ -108,11 +108,8 @@ class NkiGrid:
         """Whether a single tensor of `element_shape` is exactly the selection."""
         if not self._storage.counts:
             return True
-        spans = self._tile_counts()
+        spans = tuple(-(-n // t) for n, t in zip(self._area.sizes, self._tile, strict=True))
         return max(spans) == 1 or (len(spans) == 2 and spans[0] == 1)
-
-    def _tile_counts(self) -> Shape:
-        return tuple(-(-n // t) for n, t in zip(self._area.sizes, self._tile, strict=True))
 
     @property
     def data(self) -> NkiTensor:

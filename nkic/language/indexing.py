@@ -228,7 +228,6 @@ def _offset(view: View, offset: Any, shape: Shape) -> int:
 
 
 def _in_elements(view: View, count: int, dtype: DType, shape: Shape) -> int:
-    """Convert `count` elements of the view's dtype to elements of `dtype`."""
     if dtype.size == view.dtype.size:
         return count
     bytes_ = count * view.dtype.size

@@ -270,10 +270,7 @@ class RegisterAlloc(Binder):
 
 
 def absent(module: str, profile: Profile) -> dict[str, Absent]:
-    return {
-        **versions.absent(module, profile),
-        **of_others(module, profile),
-    }
+    return {**versions.absent(module, profile), **of_others(module, profile)}
 
 
 def of_others(module: str, profile: Profile) -> dict[str, Absent]:

@@ -143,7 +143,6 @@ def _no_grid(axis: Any) -> int:
 
 
 def is_hbm(buffer: Any) -> bool:
-    """Whether a buffer is any kind of HBM."""
     memory = plain(buffer)
     return memory is Buffer.HBM or memory is Buffer.SHARED_HBM
 
@@ -155,12 +154,10 @@ def is_on_chip(buffer: Any) -> bool:
 
 
 def is_psum(buffer: Any) -> bool:
-    """Whether a buffer is PSUM."""
     return plain(buffer) is Buffer.PSUM
 
 
 def is_sbuf(buffer: Any) -> bool:
-    """Whether a buffer is SBUF."""
     return plain(buffer) is Buffer.SBUF
 
 
@@ -279,11 +276,7 @@ def _shared(profile: Profile, kernel_object: Any) -> Mapping[str, Namespace]:
     if profile is Profile.BETA1:  # for the library; Beta 1 has its own modules, see `_former`
         profile = Profile.NKI_0_6
     modules = [
-        Namespace(
-            "nki",
-            {"jit": Decorator("jit", jit)},
-            versions.absent("nki", profile),
-        ),
+        Namespace("nki", {"jit": Decorator("jit", jit)}, versions.absent("nki", profile)),
         *_language_and_isa(profile, kernel_object),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         _collectives(profile),

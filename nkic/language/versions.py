@@ -324,9 +324,7 @@ _MASK = Removed(
     "slice to the part that is there, `t[0:min(128, rows - start)]`, or use nisa.affine_select",
 )
 _DTYPE = Removed(
-    BETA2,
-    "the result has the dtype of dst: make dst with nl.ndarray(shape, dtype=...)",
-    idle=True,
+    BETA2, "the result has the dtype of dst: make dst with nl.ndarray(shape, dtype=...)", idle=True
 )
 _BUFFER = Removed(
     BETA2, "the result is in the buffer of dst: make dst with nl.ndarray(..., buffer=...)"
@@ -403,7 +401,6 @@ def tolerated(name: str, profile: Profile) -> bool:
 
 
 def parameter(function: str, name: str) -> Removed | None:
-    """Return the removal of a parameter of `function`, or None if unknown."""
     return _OF.get((function, name)) or _PARAMETERS.get(name)
 
 
@@ -551,10 +548,7 @@ SIZES = {
     "dma_transpose": {0: ("src", 1), 1: ("src", 0)},
 }
 # Copies with a run-time offset, which a tile's index expresses today: now plain copies.
-DYNAMIC = {
-    "tensor_copy_dynamic_src": "tensor_copy",
-    "tensor_copy_dynamic_dst": "tensor_copy",
-}
+DYNAMIC = {"tensor_copy_dynamic_src": "tensor_copy", "tensor_copy_dynamic_dst": "tensor_copy"}
 # Instructions whose results are in SBUF and resemble an operand: the operand that gives the dtype
 # without `dtype=`, and the shape if SIZES has no entry.
 MADE_LIKE = {

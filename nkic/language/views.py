@@ -89,7 +89,6 @@ def row_major(shape: Shape) -> Shape:
 
 
 def whole(tensor: Tensor) -> View:
-    """Return the view of all of `tensor`."""
     shape = tensor.shape
     return tuple.__new__(View, (tensor, shape, row_major(shape), 0, tensor.dtype, None))
 

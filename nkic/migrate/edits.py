@@ -175,7 +175,6 @@ class _Text:
         return self.source.text[self.source.slice_of(span)]
 
     def replaced(self, edits: Sequence[Edit], within: Span | None = None) -> str:
-        """Return the text, or a part of it, with edits."""
         if self.has_crlf:
             edits = [(span, re.sub(r"\r?\n", "\r\n", new)) for span, new in edits]
         return self.source.replaced(edits, within)
@@ -475,7 +474,6 @@ class _Text:
         return Span(span.path, span.line, 1, span.line, 1)
 
     def _line(self, span: Span) -> Span:
-        """Return the whole lines of a statement."""
         return Span(span.path, span.line, 1, span.end_line + 1, 1)
 
     # Sums in PSUM

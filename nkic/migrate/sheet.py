@@ -240,7 +240,6 @@ class Sheet:
             yield node
 
     def around(self, node: cst.CSTNode, kind: type[Kind]) -> Kind | None:
-        """Return the innermost node of a kind around another."""
         return next((p for p in self.parents(node) if isinstance(p, kind)), None)
 
     def fresh(self, base: str) -> str:

@@ -46,7 +46,6 @@ class Allocation:
 
     @property
     def total(self) -> int:
-        """The bytes of all its partitions."""
         return self.bytes * self.partitions
 
     @property

@@ -88,7 +88,12 @@ def _measured(probe: Probe, profile: Any, path: str) -> float:
     rows = rows_of(profile, path)
     seen = sorted(_named(rows, PROBE, path))
     if probe.quantity == ARRIVAL:
-        return _arrival(seen, sorted(_named(rows, AFTER, path)), path)
+        after = sorted(_named(rows, AFTER, path))
+        if len(seen) != 1 or len(after) != 1:
+            raise bad_value(
+                f"{path}: one instruction named {PROBE} and one named {AFTER} are expected"
+            )
+        return after[0].start - seen[0].start
     if probe.quantity == SPAN:
         if len(seen) != 2:
             raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, and not two")
@@ -103,12 +108,6 @@ def _measured(probe: Probe, profile: Any, path: str) -> float:
     pairs = zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
     ends = [last.start + last.duration - first.start for first, last in pairs]
     return median(ends[1:])
-
-
-def _arrival(triggers: list[_Timed], after: list[_Timed], path: str) -> float:
-    if len(triggers) != 1 or len(after) != 1:
-        raise bad_value(f"{path}: one instruction named {PROBE} and one named {AFTER} are expected")
-    return after[0].start - triggers[0].start
 
 
 def _named(rows: list[Any], name: str, path: str) -> Iterable[_Timed]:
@@ -269,7 +268,6 @@ class Whole:
 
     @cached_property
     def moved(self) -> int:
-        """The bytes that transfers move."""
         clock = Clock(self.executable, TARGETS[self.executable.target])
         return sum(
             count * clock.of(record, stream.engine, stream.queue)[1]

@@ -53,7 +53,6 @@ class Box(NamedTuple):
         )
 
     def covers(self, other: Box) -> bool:
-        """Whether `other` is inside this box."""
         return (
             self.first <= other.first
             and other.last <= self.last

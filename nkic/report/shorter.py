@@ -196,7 +196,6 @@ def bytes_of(pattern: PatternRecord) -> int:
 
 
 def named(subject: Subject, event: Event) -> tuple[dict[str, PatternRecord], Mapping[str, object]]:
-    """Return the patterns and the attributes of an instruction by name."""
     row = event.record.row
     assert row is not None
     operands = zip(row.operand_index, event.record.operands, strict=False)

@@ -52,7 +52,6 @@ class _Bar(NamedTuple):
 
 
 def svg(spans: Sequence[Stretch], total_ns: float, title: str) -> str:
-    """Return the picture of a run of `total_ns`."""
     lanes: dict[str, list[Stretch]] = {}
     for span in spans:
         lanes.setdefault(span.lane, []).append(span)

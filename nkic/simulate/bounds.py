@@ -521,7 +521,10 @@ class Bounds(Follower):
     def before(
         self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None = None
     ) -> Step:
-        self._check_registers(record)
+        into = any(type(operand) is Register for operand in record.operands[:1])
+        tiles = [p for p in record.operands if type(p) is PatternRecord]
+        if into and not self._are_exact(tiles):
+            self._registers_inexact = True
         return super().before(record, core, engine, dynamic)
 
     def following(self, record: InstructionRecord, core: int, engine: Engine) -> Step:
@@ -607,12 +610,6 @@ class Bounds(Follower):
 
     def _are_exact(self, patterns: list[PatternRecord]) -> bool:
         return not any(self.store.whole(p.tensor).any() for p in patterns)
-
-    def _check_registers(self, record: InstructionRecord) -> None:
-        into = any(type(operand) is Register for operand in record.operands[:1])
-        tiles = [p for p in record.operands if type(p) is PatternRecord]
-        if into and not self._are_exact(tiles):
-            self._registers_inexact = True
 
     def knows_offsets(self, record: InstructionRecord) -> bool:
         dynamic = [p.dynamic for p in record.operands if type(p) is PatternRecord and p.dynamic]

@@ -368,7 +368,10 @@ class Dynamic:
 
     def end(self) -> None:
         for tile, values in self._before:
-            self._restore(tile, values, self._mask)
+            out: Mask = ~self._mask
+            if not self._transposes:
+                out = np.repeat(out, tile.window.size // len(self._mask)).reshape(tile.window.shape)
+            np.copyto(tile.window, values, where=out)
         self._before = []
         for operand, indices in zip(self.places, self._found, strict=True):
             if operand.writes:
@@ -451,12 +454,6 @@ class Dynamic:
             if type(operand) is PatternRecord and operand.dynamic is None
             if self._access[number].writes
         ]
-
-    def _restore(self, tile: Tile, before: NDArray[Any], mask: Mask) -> None:
-        out = ~mask
-        if not self._transposes:
-            out = np.repeat(out, tile.window.size // len(mask)).reshape(tile.window.shape)
-        np.copyto(tile.window, before, where=out)
 
     # ---- initialised bytes ----
 

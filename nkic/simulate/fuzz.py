@@ -229,17 +229,13 @@ class Drawn:
                 return self.random.choice(ready)
             for action in ready:
                 if action.kind in (Kind.RUN, Kind.START):
-                    return self._with_consequences(machine, action)
+                    if action.kind is Kind.START and self.transfers is Transfers.EAGER:
+                        item = machine.runners[action.stream].item
+                        following = transfer_kinds(item)[1:] if item is not None else ()
+                        self._pending = [action._replace(kind=kind) for kind in following]
+                    return action
             postponed += ready
         return postponed[0] if postponed else None
-
-    def _with_consequences(self, machine: Interleaved, action: Action) -> Action:
-        """Return the action; with eager transfers, also schedule the actions that follow it."""
-        if action.kind is Kind.START and self.transfers is Transfers.EAGER:
-            item = machine.runners[action.stream].item
-            following = transfer_kinds(item)[1:] if item is not None else ()
-            self._pending = [action._replace(kind=kind) for kind in following]
-        return action
 
 
 class Scripted:
@@ -332,7 +328,6 @@ class Fuzz:
         return None
 
     def run(self, order: Order) -> tuple[Interleaved, Outcome]:
-        """Run in that order."""
         machines: list[Interleaved] = []
 
         def make(*facts: Any) -> Interleaved:

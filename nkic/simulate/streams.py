@@ -342,12 +342,7 @@ def prepare(
 
 class _Builder:
     def __init__(
-        self,
-        decoder: Decoder,
-        shadow: Shadow | None,
-        prints: Prints,
-        rank: int,
-        remarks: Remarks,
+        self, decoder: Decoder, shadow: Shadow | None, prints: Prints, rank: int, remarks: Remarks
     ) -> None:
         executable = self.executable = decoder.executable
         self.decoder, self.target, self.clock = decoder, decoder.target, decoder.clock

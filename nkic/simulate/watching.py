@@ -252,7 +252,6 @@ class Dumps(Observer):
         return [dump for dump in self.by_rank[rank] if self._is_chosen(dump.write)]
 
     def of(self, rank: int, tap: Tap) -> list[Dump]:
-        """Return the dumps of a tap, in program order."""
         dumps = [dump for dump in self.by_rank[rank] if (dump.write.name, dump.write.line) == tap]
         return sorted(dumps, key=lambda dump: dump.time)
 

@@ -119,7 +119,6 @@ class Place:
         return self.source.put((end, end), f", {argument}")
 
     def before(self, *lines: str) -> Source:
-        """Insert lines before the statement."""
         start, _ = self.source.node_bounds(self.statement())
         indent = " " * self.statement().col_offset
         return self.source.put((start, start), "".join(f"{line}\n{indent}" for line in lines))
@@ -137,7 +136,6 @@ class Place:
         return self.source.put(self.source.node_bounds(self.statement()), "pass")
 
     def after(self, line: str) -> Source:
-        """Insert a line after the statement."""
         _, end = self.source.node_bounds(self.statement())
         return self.source.put((end, end), f"\n{' ' * self.statement().col_offset}{line}")
 
@@ -195,7 +193,6 @@ def follow(source: Source, diagnostic: Diagnostic) -> Source | None:
 
 
 def fixed(source: Source, fix: Fix) -> Source:
-    """Apply an edit."""
     return source.put(source.bounds(fix.span), fix.replacement)
 
 
@@ -292,7 +289,6 @@ def _copied(place: Place, dtype: str, copy: str) -> Source | None:
 
 
 def _again(source: Source, place: Place) -> Place:
-    """Return the place of the statement in a changed source."""
     line, column = place.statement().lineno, place.statement().col_offset + 1
     span = place.span._replace(line=line, column=column, end_line=line, end_column=column)
     primary = place.diagnostic.primary

@@ -1,7 +1,5 @@
 """Kernels that follow the advice of verdicts, step by step, from what a newcomer writes."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

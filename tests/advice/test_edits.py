@@ -1,7 +1,5 @@
 """What edits make of a kernel's text, to follow an advice."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """`nkic --advise`: the advice that a program can follow is followed, and every step is measured."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """What is said of names of PyTorch, NumPy and Triton: the advice compiles, and is right."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator

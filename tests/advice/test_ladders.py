@@ -4,8 +4,6 @@ Each step is what the verdict on the kernel before it says first, and gains most
 promises.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

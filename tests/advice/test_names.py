@@ -1,7 +1,5 @@
 """What is said of names that do not exist, and of expressions whose cause is another one."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.diagnostics import Diagnostic, Level

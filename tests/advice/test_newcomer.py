@@ -4,8 +4,6 @@ Each mistake is made in a kernel that is right. Following the advice, and nothin
 to a kernel that compiles and computes what NumPy computes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import erf
 from typing import Any, NamedTuple

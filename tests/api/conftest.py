@@ -1,7 +1,5 @@
 """Fixtures that install nkic in place of the package nki for one test module."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

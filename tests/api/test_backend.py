@@ -1,7 +1,5 @@
 """The conformance suite's backend, called as the suite calls it."""
 
-from __future__ import annotations
-
 import sys
 import types
 from typing import Any

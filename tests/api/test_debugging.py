@@ -1,7 +1,5 @@
 """Inspection of a run from Python."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Constants, prints and schedules of kernels called from Python."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The closed world takes what a kernel names from the running program, as Python itself does."""
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Iterator

@@ -21,7 +21,7 @@ from nkic.machine.instructions import ROWS
 from nkic.nki import modules, stubs
 from nkic.nki.names import OutsideKernel
 from tests.harness import warm
-from tests.unit.language.test_language_complete import PUBLIC
+from tests.unit.language.test_names import PUBLIC
 
 PROJECT = Path(__file__).resolve().parents[2]
 NL, NISA = modules.built("nki.language"), modules.built("nki.isa")

@@ -9,8 +9,6 @@ stages, commands, parse, instructions and editing.
 Prints Markdown. Ratios compare within one run; docs/benchmarks.md keeps the last results.
 """
 
-from __future__ import annotations
-
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported

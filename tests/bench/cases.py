@@ -6,8 +6,6 @@ Both work in float32: bfloat16 inputs are given to them widened, and what the ke
 bfloat16 they do not round, so that the floor is what no runner in NumPy can be below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

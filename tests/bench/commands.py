@@ -1,7 +1,5 @@
 """Time whole commands: milliseconds of processor time, of the process and its children."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

@@ -1,7 +1,5 @@
 """The table of the language server: from a change of the text to its diagnostics, elapsed time."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path
@@ -27,7 +25,6 @@ STEPS = """\
 
 
 def long_kernel(steps: int = 28) -> str:
-    """Return a kernel of 10 lines a step."""
     head = (
         '# /// nkic\n# [args]\n# a = "float32[128, 512]"\n# ///\nimport nki\n'
         "import nki.isa as nisa\nimport nki.language as nl\n\n\n@nki.jit\ndef steps(a):\n"

@@ -9,8 +9,6 @@ tools for flame graphs read. Functions in C count as their callers. KERNEL is `a
 `matmul_naive` of kernels.py.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections import Counter
@@ -135,7 +133,6 @@ def box(name: str, tip: str, left: float, row: int, width: float) -> Iterator[st
 
 
 def inputs_of(executable: Executable) -> dict[str, Any]:
-    """Return zeros for every input."""
     tensors = [(p.name, executable.tensors[p.tensor]) for p in executable.inputs]
     return {name: np.zeros(t.shape, storage(t.dtype)) for name, t in tensors}
 

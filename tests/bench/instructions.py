@@ -7,8 +7,6 @@ the shortest NumPy expression with the same result, on float32 arrays of the sam
 numbers are its PCG64. What cores or ranks do together is of all of them: two cores, four ranks.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

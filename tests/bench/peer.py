@@ -4,8 +4,6 @@ Only its module of simulation is loaded, without tracer and web pages. It takes 
 from `import nki`, which are nkic's here, and replaces those that it interprets.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from importlib import import_module

@@ -5,8 +5,6 @@ meet the same machine. The results are compared with the floor's before anything
 *First*: a process that has not run the executable before. *Again*: one that has (`simulate.stage`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +94,6 @@ def _out(case: Case) -> Floats:
 
 
 def line(case: Case, peer: Peer | None, rounds: int = ROUNDS) -> str:
-    """Return a row of the table."""
     inputs, executable = drawn(case), executable_of(case)
     given, wanted = widened(inputs), _out(case)
     case.floor(given)(given, wanted)

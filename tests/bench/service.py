@@ -5,8 +5,6 @@ endless, and between them come bodies that are none. Every candidate is new. Pri
 docs/benchmarks.md keeps the last result.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import threading
@@ -36,8 +34,6 @@ WANTED |= {"refused": {"refused"}, "endless": {"refused"}}
 
 
 class _Load:
-    """What the clients saw."""
-
     def __init__(self, service: Served, seconds: float) -> None:
         self.service, self.until = service, time.monotonic() + seconds
         self.seconds: list[float] = []

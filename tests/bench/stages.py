@@ -7,8 +7,6 @@ that Python and nkic take before. Times are of the processor.
 stages in units compare machines.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import sys

@@ -4,8 +4,6 @@ Milliseconds, the least of several runs, all columns in turn: elapsed time, and,
 processor time, in which a thread that waits counts too. The outputs are compared bit by bit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -24,7 +22,6 @@ Seconds = tuple[float, float]  # elapsed, and of processor time
 
 
 def took(action: Callable[[], object]) -> Seconds:
-    """Return the seconds that an action takes."""
     with without_collector():
         elapsed, used = perf_counter(), process_time()
         action()
@@ -32,7 +29,6 @@ def took(action: Callable[[], object]) -> Seconds:
 
 
 def line(case: Case, rounds: int) -> str:
-    """Return a row of the table."""
     inputs, executable = drawn(case), executable_of(case)
     (one,), (two,) = (simulate(executable, inputs, o).outputs.values() for o in (ONE, TWO))
     if one.tobytes() != two.tobytes():

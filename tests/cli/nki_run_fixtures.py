@@ -1,7 +1,5 @@
 """A current directory with a compiled kernel in it, and runs of nki-run there."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

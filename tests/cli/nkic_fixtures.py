@@ -1,7 +1,5 @@
 """A current directory with a kernel in it, and runs of nkic there."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Behaviour common to both tools, tested with a small tool in a separate process."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

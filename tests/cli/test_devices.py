@@ -1,7 +1,5 @@
 """Differences between devices, and uninitialised memory, through the options of both commands."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

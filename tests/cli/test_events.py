@@ -1,7 +1,5 @@
 """Every event type that the commands write is in the published schema and conforms to it."""
 
-from __future__ import annotations
-
 import ast
 import json
 from pathlib import Path

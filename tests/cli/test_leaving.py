@@ -1,7 +1,5 @@
 """How the commands exit: meaningful exit codes, no lost output, no traceback."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Inspection of runs: dumps, watches, intermediates of a reference, the prompt, other orders."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The command nkic from outside: what it reads, writes and reports, and its exit codes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """`nkic evaluate`: its table, its exit codes, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

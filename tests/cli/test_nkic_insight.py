@@ -1,7 +1,5 @@
 """nkic --report remarks and changes from outside."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

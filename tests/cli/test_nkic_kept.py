@@ -1,7 +1,5 @@
 """Repeated runs of `nkic`: artifacts and messages are reused if nothing has changed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

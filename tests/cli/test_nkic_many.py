@@ -1,7 +1,5 @@
 """Many files: each as alone, one summary, the exit code of the worst; --fix, --watch, reports."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`nkic --migrate`: destination of the new source, messages, exit codes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """--print for programs, and errors for unknown settings."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What pull requests use: the action's script, the problem matcher, the hooks of pre-commit."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 NKIC_BLESS=1 writes what README.md's Python prints into the page.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """--message-format and --message-file for services, tested through the commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

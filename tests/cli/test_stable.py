@@ -1,7 +1,5 @@
 """docs/stable.md lists what there is."""
 
-from __future__ import annotations
-
 import re
 
 import nkic

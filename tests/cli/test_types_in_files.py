@@ -1,7 +1,5 @@
 """Element types that NumPy lacks, passed through files between both tools."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

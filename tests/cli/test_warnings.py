@@ -1,7 +1,5 @@
 """-W, -A, -D, -Werror and `# nkic: ignore[…]`, tested through the commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -5,8 +5,6 @@ that `--nki beta1` keeps in HBM. These tables replace numbers in a kernel, and i
 inputs; tiles, loops and instructions are unchanged.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from typing import Any

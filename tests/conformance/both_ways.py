@@ -6,8 +6,6 @@ Both must give the same artifact, byte for byte, or the same error messages. The
 1 if they do not. The checkouts' modules are imported; nothing of a checkout is written.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import sys

@@ -3,8 +3,6 @@
 Compiled as NKI 0.4, as the suite's kernels are (tests/conformance/nkic_backend.py).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -2,8 +2,6 @@
 docs/migration.md.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -53,7 +51,6 @@ class Row:
 
     @property
     def label(self) -> str:
-        """Return the label that identifies a row."""
         return f"{self.checkout}: {self.name}"
 
     @property
@@ -71,7 +68,6 @@ def read(path: Path | None) -> dict[str, Row]:
 
 
 def added(path: Path | None, row: Row) -> None:
-    """Append a row to the file."""
     if path is not None:
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(row)) + "\n")

@@ -15,8 +15,6 @@ all rows in the file; `--table` only prints them. The exit status is 1 if a kern
 something else than before, or a second migration changed something.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re
@@ -193,7 +191,6 @@ class File:
 def _rows(
     wanted: Sequence[Case], cases: Sequence[Case], folder: Path, options: argparse.Namespace
 ) -> Iterator[Row]:
-    """Return a row for each of the wanted cases of one file."""
     file = File(folder / cases[0].file, cases)
     if options.write:
         name = re.sub(r"\W+", "_", f"{cases[0].checkout}_{cases[0].file}")

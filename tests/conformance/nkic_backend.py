@@ -6,8 +6,6 @@ name; `lnc` is the number of physical cores; `nc_version` the generation of the 
 in the environment permits reads of uninitialised memory, as on a device.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -46,7 +44,6 @@ def run_ranks(
 
 
 def trace(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> api.Artifact:
-    """Return the compiled kernel."""
     return api.prepare(kernel, (), _named(inputs), **_place(lnc, nc_version)).artifact
 
 

@@ -6,8 +6,6 @@ The exit status is 1 if a kernel that should run does not, or is further from it
 than its case allows. The checkouts' modules are imported; nothing of a checkout is written.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
@@ -46,7 +44,6 @@ def options(description: str | None) -> argparse.Namespace:
 
 
 def chosen(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
-    """Return the chosen cases, and their packages."""
     found: list[tuple[Case, str]] = []
     if options.samples:
         tutorials = options.samples / "src" / "nki_samples" / "tutorials"
@@ -60,7 +57,6 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
 
 
 def row(outcome: Outcome) -> str:
-    """Return a line of the table."""
     if outcome.said:
         return f"| {outcome.case.name} | | | {outcome.said} | | |"
     worst = outcome.worst

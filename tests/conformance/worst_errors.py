@@ -10,8 +10,6 @@ the rounded arguments. Kernels come from a checkout and are never copied; refere
 Results of integer types must be equal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -103,7 +101,6 @@ class Outcome(NamedTuple):
 
     @property
     def expected(self) -> bool:
-        """Return whether it is rejected as expected."""
         refused = self.case.refused
         return bool(refused) and refused in self.said
 
@@ -112,8 +109,6 @@ Cases = list[Case]
 
 
 def collector(cases: Cases) -> Callable[..., Register]:
-    """Return the decorator that adds to `cases`."""
-
     def case(name: str, kernel: str, limit: float = 2.0, refused: str = "", **how: Any) -> Register:
         def register(build: Build) -> Build:
             cases.append(Case(name, kernel, build, limit, how, refused))

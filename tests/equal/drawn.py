@@ -4,8 +4,6 @@ A kernel is a list of steps. Each draws one instruction, with all its attributes
 the steps before, and makes a tile of 32 x 32. A change draws the attributes of one step again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from random import Random
 from textwrap import dedent

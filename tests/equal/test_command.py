@@ -1,7 +1,5 @@
 """`nki-run equal` and `nkic.equal`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 and every number lies within its interval.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Where kernels that are equal as functions part: an overflow, a pole, lost digits."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 equal unless ordinary runs agree, too.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from random import Random

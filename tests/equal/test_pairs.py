@@ -1,7 +1,5 @@
 """Pairs of kernels: equal, different with an input that shows it, or undecided by a line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Up to which size of inputs kernels are proven to stay finite, and that intervals hold."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

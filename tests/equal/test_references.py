@@ -1,7 +1,5 @@
 """A kernel beside a function of NumPy: the reference is run as it is, over the field."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Callable, Iterator

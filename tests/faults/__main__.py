@@ -1,7 +1,5 @@
 """`python -m tests.faults [--limit N] [--write] [CASE ...]`: see the package."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import time

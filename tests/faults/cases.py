@@ -213,7 +213,6 @@ class Subject:
     outputs: dict[str, bytes]
 
     def stage(self, name: str) -> Any:
-        """Return the result of a stage."""
         return self.compiled.results[name]
 
     def addresses(self, placed: Any) -> list[Finding]:
@@ -226,7 +225,6 @@ class Subject:
 
 
 def names() -> list[str]:
-    """Return the names of all cases."""
     return [*(case.name for folder in folders() for case in cases(folder)), *OWN]
 
 

@@ -1,7 +1,5 @@
 """The faults: each makes one change in a schedule, in addresses, or in the records of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Faults in the result of lower: each is one error that the stage could make."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Break a case in every way, and find which check notices."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from random import Random

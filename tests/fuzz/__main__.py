@@ -5,8 +5,6 @@ breaks the target is written there as `crash-…`, `timeout-…` or `oom-…`: f
 file, minimised, as `seeds/<target>/found_…`.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys

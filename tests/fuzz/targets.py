@@ -4,8 +4,6 @@ The files in `seeds/<target>/` are where fuzzing starts from; those called `foun
 nkic. `tests/fuzz/test_seeds.py` gives every seed to its target, without a fuzzer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Run every seed through its target, without a fuzzer: bugs that fuzzing found stay fixed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Expected output, which `make bless` (NKIC_BLESS=1) replaces by the actual output."""
 
-from __future__ import annotations
-
 import os
 from difflib import unified_diff
 from hashlib import sha256

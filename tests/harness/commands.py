@@ -1,7 +1,5 @@
 """The command nkic as users run it, and the result of a run."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -46,8 +44,6 @@ def hear_signals() -> None:
 
 
 class Ran(NamedTuple):
-    """The result of a run."""
-
     code: int
     out: str
     err: str

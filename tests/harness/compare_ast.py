@@ -1,7 +1,5 @@
 """Compare nkic's syntax tree with Python's own, node by node, positions included."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

@@ -10,8 +10,6 @@ x = f(y)  # error[NKI0312]: part of the message
 # warning[NKI0701]: part of the message
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

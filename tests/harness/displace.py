@@ -4,8 +4,6 @@ The address is an offset in a register or a tile, columns that an index names (`
 rows that an index names (gather, scatter).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

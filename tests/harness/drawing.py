@@ -1,7 +1,5 @@
 """Random tiles with random contents, all from one seed, so that a failure can be repeated."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import prod
 from typing import Any, TypeVar

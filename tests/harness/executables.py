@@ -1,7 +1,5 @@
 """Small executables over a separate instruction table, for tests of the file format."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any
 
@@ -110,7 +108,6 @@ def sbuf(
 
 
 def whole(index: int, tensor: TensorRecord) -> PatternRecord:
-    """Return a pattern of a whole tensor."""
     dims: list[tuple[int, int]] = []
     step = 1
     for num in reversed(tensor.shape[1:] if tensor.buffer.on_chip else tensor.shape):

@@ -4,8 +4,6 @@ Each construct is a function of a size. Work is counted in Python's bytecode ins
 same number on every machine; it must grow as the text does.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import FrameType

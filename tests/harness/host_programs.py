@@ -5,8 +5,6 @@ call; and what host code changes in the module before the call. The kernel is a 
 module, or one that a factory makes. All numbers are small integers.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 
@@ -137,8 +135,6 @@ class Program:
 
 
 class Writer:
-    """Writes one program."""
-
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.version = self.random.choice(("beta1", "0.7"))
@@ -471,5 +467,4 @@ def _filled(text: str, given: dict[str, str]) -> str:
 
 
 def program(seed: int) -> Program:
-    """Return the program of a seed."""
     return Writer(seed).program()

@@ -4,8 +4,6 @@ A program is a kernel whose body, and the file around it, contains a few attempt
 attempts tests one possible weakness. No attempt is realistic NKI, but all are legal Python.
 """
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 Lines = st.SearchStrategy[list[str]]
@@ -41,7 +39,6 @@ FIELD = f"x,)\\n{PAYLOAD}\\ndef g(other,self):\\n if 1:\\n  if 1:\\n   return (s
 
 
 def words(text: str) -> st.SearchStrategy[str]:
-    """Draw one of the words of a text."""
     return st.sampled_from(text.split())
 
 

@@ -59,7 +59,6 @@ class Tensor:
 
     @property
     def shape(self) -> str:
-        """The shape in the text form."""
         return f"{self.partitions}, {self.bytes // DTYPES[self.dtype].size}"
 
 
@@ -198,7 +197,6 @@ def run_one(row: str, *, engine: str = "any", target: str = "trn2", **values: An
 def run(
     calls: Sequence[Call], *, target: str = "trn2", precise: bool = True, raw: bool = False
 ) -> Outcome:
-    """Run instructions in order."""
     return built(calls, target).run(precise, raw)
 
 
@@ -282,7 +280,6 @@ def built_cores(cores: Sequence[Sequence[Call]], target: str = "trn2") -> Built:
 
 
 def _tensors(calls: Sequence[Call]) -> dict[Tensor, None]:
-    """Return the tensors of the calls' tiles, in order."""
     tiles = (t for c in calls for v in c.values.values() for t in _tiles(v))
     return dict.fromkeys(t.tensor for t in tiles)
 

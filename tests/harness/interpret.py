@@ -4,8 +4,6 @@ Nothing is lowered, allocated, ordered or synchronised. The semantics of instruc
 runner's; everything else is implemented separately.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -79,7 +77,6 @@ class _Core:
 
 
 def engine_of(one: Instruction) -> Engine:
-    """Return the requested engine."""
     return one.engine or one.row.engines[0]
 
 

@@ -1,7 +1,5 @@
 """Compile a kernel in a process of its own, which may crash, with limits of the system."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

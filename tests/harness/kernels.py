@@ -1,7 +1,5 @@
 """Run case files of kernels: compile them as `nkic` would, without the command."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +52,6 @@ def _compile(
 
 
 def form(case: Case, compiled: Compiled) -> str:
-    """Return the form that the case compares."""
     made = FORMS[case.words["emit"]].make(compiled)
     return made if isinstance(made, str) else made.hex() + "\n"
 

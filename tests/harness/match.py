@@ -1,7 +1,5 @@
 """Compare the diagnostics with those that a case expects: none missing, none additional."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nkic.base.diagnostics import Diagnostic

@@ -1,7 +1,5 @@
 """Executables that consist only of tensors and accesses to them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nkic.artifact.records import (
@@ -22,7 +20,6 @@ HBM = "shared_hbm"
 def tensor(
     dtype: str, shape: tuple[int, ...], byte: int = 0, buffer: str = "sbuf", partition: int = 0
 ) -> TensorRecord:
-    """Return a tensor at an address."""
     kind = Buffer(buffer)
     core = -1 if kind is Buffer.SHARED_HBM else 0
     return TensorRecord(f"t{byte}", DTYPES[dtype], shape, kind, core, "internal", partition, byte)

@@ -44,7 +44,6 @@ class Done:
 
     @property
     def slugs(self) -> list[str]:
-        """The slugs of all diagnostics."""
         return [one.code.slug for one in self.said]
 
     @property
@@ -138,7 +137,6 @@ def resolved(
     profile: Profile = Profile.NKI_0_7,
     path: str = "k.py",
 ) -> tuple[Resolved | None, tuple[Diagnostic, ...]]:
-    """Return resolve's result for a file, and its diagnostics."""
     report = Reporter(max_errors=100)
     load = load_from(files or {})
     modules = provided_modules((*namespaces([]), "numpy"))
@@ -163,7 +161,6 @@ def run(
     profile: Profile = Profile.NKI_0_7,
     path: str = "k.py",
 ) -> Done:
-    """Resolve and evaluate a kernel."""
     found, said = resolved(text, kernel, files=files, profile=profile, path=path)
     if found is None or any(said):
         return Done(said=said)

@@ -11,8 +11,6 @@ values. Instances that a rule rejects are drawn again. A model helps where that 
 tiles, `silent` names parameters that change no value, `program` draws several instructions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -350,7 +348,6 @@ def _view(draw: Draw, below: Tile, like: Tile) -> Tile | None:
 
 
 def facts(call: Call, target: str) -> Facts:
-    """Return the facts that rules read."""
     row = ROWS[call.row]
     operands = {o.name: _fact(call.values[o.name]) for o in row.operands}
     attributes = {a.name: call.values[a.name] for a in row.attributes}

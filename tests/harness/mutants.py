@@ -5,8 +5,6 @@ dropped or doubled argument, swapped operands, another number, dtype, operator, 
 deleted or repeated line.
 """
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Callable, Iterator
@@ -52,7 +50,6 @@ class Source:
         return start, self.lines[(place.end_lineno or 1) - 1] + (place.end_col_offset or 0)
 
     def of(self, node: ast.AST) -> str:
-        """Return the text of a node."""
         return slice_of(self.text, self.span(node))
 
 

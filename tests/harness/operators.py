@@ -4,8 +4,6 @@ nkic.
 Numbers are float64 arrays that hold float32 values; results are rounded to float32 once.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable

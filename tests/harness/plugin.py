@@ -1,7 +1,5 @@
 """Load nkic's pytest plugin, also where the checkout was installed before the plugin existed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from importlib.metadata import entry_points

@@ -7,8 +7,6 @@ program p on trn2
 the last stage's result, or the diagnostics
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Schedules and files of small programs, and functions that break them, for tests of the proofs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -47,11 +45,9 @@ class Made:
         return prove_addresses(changed or self.placed, read(self.lowered))
 
     def rules(self, changed: Schedule) -> set[str]:
-        """Return the rules that a changed schedule breaks."""
         return {finding.rule for finding in self.order(changed)}
 
     def file(self) -> Executable:
-        """Return the file as a reader decodes it."""
         return decode(write(emit(self.schedule, {})))
 
 
@@ -131,8 +127,6 @@ def dropped(at: int) -> Callable[[Items], None]:
 
 
 def without_waits(at: int) -> Callable[[Items], None]:
-    """Return the item without its waits."""
-
     def edit(items: Items) -> None:
         items[at] = slot(items[at])._replace(waits=())
 
@@ -140,7 +134,6 @@ def without_waits(at: int) -> Callable[[Items], None]:
 
 
 def with_stream(found: Executable, index: int, stream: StreamRecord) -> Executable:
-    """Return the executable with one stream replaced."""
     streams = (*found.streams[:index], stream, *found.streams[index + 1 :])
     return replace(found, streams=streams)
 
@@ -156,7 +149,6 @@ def slots(found: Executable) -> list[tuple[int, int, InstructionRecord]]:
 
 
 def allocated(found: Program) -> Program:
-    """Return the program with addresses, which are proven."""
     done, _ = allocate(found, depend(found), Reporter())
     assert prove_addresses(done, read(found)) == []
     return done

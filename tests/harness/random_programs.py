@@ -1,7 +1,5 @@
 """Random executables over the real instruction table that pass the verifier."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from random import Random
@@ -130,7 +128,6 @@ def _roles() -> tuple[int, tuple[TensorRecord, ...]]:
 
 
 def program(streams: tuple[StreamRecord, ...], target: str = "trn2") -> Executable:
-    """Return an executable with these streams."""
     first, roles = _roles()
     return Executable(
         name="random",

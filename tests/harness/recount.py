@@ -3,8 +3,6 @@
 Tests compare reports with these figures; no code is shared with the reports.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field

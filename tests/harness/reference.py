@@ -1,7 +1,5 @@
 """The documented conversions, in NumPy's float64 and Python's integers, without code of nkic."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -10,8 +10,6 @@ contents. Its expectations are computed from the contents before the run: `befor
 returns a tile's elements on a rank, and `numbers` converts them to what the engines read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -2,8 +2,6 @@
 hashes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
@@ -20,7 +18,6 @@ _HUGE = LIMITS.__class__(header_bytes=1 << 30, file_bytes=1 << 40)
 
 
 def contents(data: bytes) -> dict[str, bytes]:
-    """Return the contents of the sections by name."""
     return {name: bytes(s.data) for name, s in container.unpack(data).sections.items()}
 
 
@@ -51,7 +48,6 @@ def records(data: bytes, section: str) -> list[Any]:
 
 
 def with_records(data: bytes, section: str, records: list[Any]) -> bytes:
-    """Return `data` with other records in a section."""
     return rebuilt(data, {section: msgpack.packb(records)})
 
 

@@ -1,7 +1,5 @@
 """Processes that are forked from one that has imported nkic are like those that start anew."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -31,7 +31,6 @@ def run(program: Executable, **how: Any) -> Result:
 
 
 def recorded(result: Result) -> Recorded:
-    """Return the trace of a run."""
     assert result.recorded is not None
     return result.recorded
 

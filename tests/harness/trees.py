@@ -1,7 +1,5 @@
 """The modules of the package as text and as trees, read once in a process."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from functools import cache
@@ -31,7 +29,6 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 
 def tree(path: Path) -> ast.Module:
-    """Return a module as a tree."""
     module = nodes(path)[0]
     assert isinstance(module, ast.Module)
     return module

@@ -1,7 +1,5 @@
 """Evaluate a kernel's file in both ways: by Python itself, and in the closed world."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass

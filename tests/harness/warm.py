@@ -41,8 +41,6 @@ def script(path: Path | str) -> str:
 
 @dataclass
 class Child:
-    """A running process."""
-
     pid: int
     link: socket.socket
 

@@ -7,8 +7,6 @@ pass from phase to phase. With two cores each core has its own program; both rea
 together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -87,7 +85,6 @@ class _Maker:
         return made
 
     def plain(self, name: str, engine: Engine, **operands: Operand) -> Instruction:
-        """Return an instruction with default attributes."""
         row = ROWS[name]
         values = tuple(operands.get(o.name, o.default) for o in row.operands)
         given = {"cores": (0, 1)}
@@ -193,7 +190,6 @@ class _Maker:
 
 
 def whole(tensor: Tensor) -> View:
-    """Return a view of a whole tensor."""
     return View(tensor, tensor.shape, (tensor.shape[1], 1), 0, tensor.dtype)
 
 

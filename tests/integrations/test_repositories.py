@@ -56,7 +56,6 @@ def checkout(variable: str, repository: str) -> Path:
 
 
 def python(*words: str | Path, folders: list[Path], **options: str) -> str:
-    """Run Python with folders on its path, and return what it prints."""
     places = {**options, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     given = places.pop("given", None)
     where = places.pop("where", None)

@@ -1,7 +1,5 @@
 """An editor for tests: pygls's client of the protocol, behind calls that wait."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import threading
@@ -109,7 +107,6 @@ class Editor:
         return asyncio.run_coroutine_threadsafe(made, self._loop).result(PATIENCE)
 
     def tell(self, notify: Any, params: Any) -> None:
-        """Send a notification."""
         self._loop.call_soon_threadsafe(notify, params)
 
     # ---- documents -----------------------------------------------------------------------------
@@ -125,7 +122,6 @@ class Editor:
         self.tell(self.client.workspace_did_change_configuration, params)
 
     def open(self, name: str, text: str) -> list[types.Diagnostic]:
-        """Open a document, and return what is found in it."""
         self.show(name, text)
         return self.found(name)
 

@@ -1,7 +1,5 @@
 """The process that compiles: hostile kernels end it at most, and another takes its place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sessions of an editor with the language server."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

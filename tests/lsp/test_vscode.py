@@ -1,7 +1,5 @@
 """The extension of VS Code in Node, with the protocol library that `make vscode` installs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

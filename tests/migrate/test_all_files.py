@@ -1,7 +1,5 @@
 """Migrate every kernel file of the tests twice, including those with errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import libcst as cst

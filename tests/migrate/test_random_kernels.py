@@ -1,7 +1,5 @@
 """Random kernels in the language of each NKI version compute the same bits after migration."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from random import Random
@@ -39,7 +37,6 @@ Made = Callable[[Random, Profile], str]
 
 
 def _engine(random: Random, version: Profile) -> str:
-    """Return an engine in the version's spelling."""
     said = ["nisa.engine.vector"] if version >= NKI_0_3 else []
     return random.choice([*said, *(["nisa.vector_engine"] if version <= NKI_0_5 else [])])
 

@@ -1,7 +1,5 @@
 """The tables of docs/migration.md are computed from rows of results."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.conformance.migration_table import Row, added, read, tables

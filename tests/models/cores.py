@@ -1,7 +1,5 @@
 """Models of two cores: barriers and swaps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from nkic.machine.dtypes import DTYPES

@@ -1,7 +1,5 @@
 """Models of instructions that print."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nkic.machine.dtypes import DTYPES

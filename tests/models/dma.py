@@ -1,7 +1,5 @@
 """Models of the DMA engines: copies, transposes and sums, between HBM and SBUF and within each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from numpy.typing import NDArray

@@ -1,7 +1,5 @@
 """Models of the GpSimd engine: indices, gathers, reductions over partitions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

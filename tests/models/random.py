@@ -1,7 +1,5 @@
 """Models of random numbers: XORWOW and the seeding of docs/fidelity.md, in Python's integers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

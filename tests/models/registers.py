@@ -1,7 +1,5 @@
 """Models of registers: programs that store all registers to memory at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,7 +70,6 @@ def _value(given: Given, name: str) -> int:
 
 
 def _held(given: Given, name: str, bits: int = 32) -> int:
-    """Return the lowest bits of a value."""
     return _value(given, name) & (1 << bits) - 1
 
 

@@ -1,7 +1,5 @@
 """Models of the scalar engine: functions from tables, and its reduce registers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

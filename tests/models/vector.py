@@ -3,8 +3,6 @@
 `nki.isa`, the page of each one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

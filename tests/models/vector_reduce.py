@@ -1,7 +1,5 @@
 """Models of instructions that leave results in the vector engine's accumulators."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

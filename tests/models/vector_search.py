@@ -1,7 +1,5 @@
 """Models of instructions that search for eight values, or move partitions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`python -m tests.mutate [--random N] [--seed S] [--every FILE] [--map FILE]`: see the package."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -29,7 +27,6 @@ class Table:
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, mutant: Mutant, noticed: str, taken: float) -> None:
-        """One more."""
         verdict = KILLED if noticed else SURVIVED
         self.counts[mutant.room, verdict] += 1
         print(f"{verdict:9} {taken:6.1f} s  {mutant.room:9} {mutant.name}", flush=True)

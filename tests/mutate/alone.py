@@ -1,7 +1,5 @@
 """Run a mutant in a separate process, in a copy of the project: for code that runs on import."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

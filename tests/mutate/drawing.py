@@ -1,7 +1,5 @@
 """Create mutants: those of the fixed list, and random ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from typing import NamedTuple

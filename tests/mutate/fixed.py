@@ -3,8 +3,6 @@
 If a text is no longer in its file, the code has changed, and the entry is an error.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

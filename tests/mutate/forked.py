@@ -4,8 +4,6 @@ First, a run without a change records which test enters which function. A mutant
 the tests that enter its function, the quickest first, until one fails.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -39,8 +37,6 @@ class Asked(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The outcome of a mutant."""
-
     noticed: str  # the test that failed, or nothing
     asked: int  # the number of tests that enter the changed code
     early: bool  # it ran on import: this process cannot test it

@@ -4,8 +4,6 @@ That saves most of the cost of a mutant: a start of Python and the collection of
 test code that ran before the change, while modules were imported: `Live.early` reports such code.
 """
 
-from __future__ import annotations
-
 import ast
 import gc
 from collections import defaultdict
@@ -57,7 +55,6 @@ class Caches:
         ]
 
     def empty(self) -> None:
-        """Empty all caches."""
         for one in self.found:
             one.cache_clear()
 

@@ -1,7 +1,5 @@
 """Single points of a module that can be changed, and the changes."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -53,7 +51,6 @@ def points(text: str) -> list[Point]:
 
 
 def point(text: str, index: int) -> Point:
-    """The change of that number."""
     tree = ast.parse(text)
     line, what, change = list(_changes(tree))[index]
     change()

@@ -1,7 +1,5 @@
 """The places of random changes, and the quick tests that concern each place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,16 +10,13 @@ ANY_STAGE = (
     f"{U}test_exact.py",
     f"{U}compiler/test_depend.py",
     f"{U}compiler/test_schedule.py",
-    f"{U}compiler/test_order.py",
     f"{U}compiler/test_allocate.py",
     f"{U}prove/test_prove_order.py",
-    f"{U}compiler/test_lower_accumulate.py",
+    f"{U}compiler/test_lower.py",
     f"{U}language/test_device_loops.py",
     f"{U}compiler/test_ordering.py",
     f"{U}simulate/test_cores.py",
     f"{U}compiler/test_stage_remarks.py",
-    f"{U}compiler/test_sink.py",
-    f"{U}compiler/test_packing.py",
     f"{U}prove/test_prove_addresses.py",
     "tests/property/test_overlap.py",
     "tests/property/test_allocator.py",
@@ -36,14 +31,13 @@ def _first(*names: str) -> tuple[str, ...]:
 
 PROOFS = (
     f"{U}test_exact.py",
-    f"{U}prove/test_prove_reads.py",
     f"{U}prove/test_prove_order.py",
     f"{U}prove/test_prove_file.py",
     f"{U}prove/test_prove_addresses.py",
     "tests/property/test_prove_boxes.py",
     f"{U}test_faults.py",
     f"{U}artifact/test_verify_orders.py",
-    f"{U}prove/test_prove_work.py",
+    f"{U}prove/test_prove_iterations.py",
 )
 FILES = (
     f"{U}test_exact.py",
@@ -53,19 +47,17 @@ FILES = (
     f"{U}simulate/test_psum.py",
     f"{U}language/test_indirect.py",
     f"{U}artifact/test_verify_orders.py",
-    f"{U}artifact/test_neff_limits.py",
     "tests/property/test_neff.py",
 )
 RULES = (
     f"{U}test_exact.py",
     f"{U}machine/instructions/test_rule_page.py",
     f"{U}machine/instructions/test_instructions.py",
-    f"{U}machine/instructions/test_connectivity.py",
+    f"{U}machine/instructions/test_rules.py",
     f"{U}machine/test_patterns.py",
     f"{U}specialise/test_arguments.py",
     f"{U}language/test_collectives.py",
     f"{U}language/test_indirect.py",
-    f"{U}machine/instructions/test_rules.py",
 )
 COSTS = (
     f"{U}machine/test_costs.py",
@@ -107,7 +99,6 @@ class Room(NamedTuple):
     own: bool = False
 
     def modules(self) -> list[Path]:
-        """Return the modules, in order."""
         found = {path for pattern in self.patterns for path in (ROOT / "nkic").glob(pattern)}
         return sorted(path for path in found if path.name != "__init__.py")
 
@@ -128,7 +119,7 @@ ROOMS = {
         ),
     ),
     "lower": Room(
-        ("compiler/lower.py",), _first(f"{U}test_exact.py", f"{U}compiler/test_lower_accumulate.py")
+        ("compiler/lower.py",), _first(f"{U}test_exact.py", f"{U}compiler/test_lower.py")
     ),
     "schedule": Room(
         ("compiler/schedule.py", "compiler/semaphores.py"),
@@ -154,34 +145,34 @@ ROOMS = {
     "check": Room(
         ("compiler/check.py", "compiler/check_memory.py"),
         (*(f"{U}compiler/test_{n}.py" for n in ("check", "check_memory", "check_warnings",
-                                                "lower_groups", "unwritten")),
-         f"{U}machine/instructions/test_row_warnings.py", f"{U}simulate/test_definedness.py",
+                                                "lower", "unwritten")),
+         f"{U}machine/instructions/test_rules.py", f"{U}simulate/test_definedness.py",
          "tests/property/test_views.py", "tests/test_files.py", f"{U}test_exact.py"),
         own=True,
     ),
     "semantics": Room(
         ("simulate/semantics/*.py",),
         (*_in(f"{U}simulate/semantics"), *_in(f"{U}simulate/numerics"),
-         *(f"{U}simulate/test_{n}.py" for n in ("accumulate", "lost", "remarks", "cores",
+         *(f"{U}simulate/test_{n}.py" for n in ("psum", "lost", "remarks", "cores",
                                                 "definedness")),
          f"{U}simulate/bounds/test_hidden.py",
-         *(f"{U}language/test_{n}.py" for n in ("collectives", "collectives_counted", "indirect",
-                                                "dynamic", "device_loops")),
+         *(f"{U}language/test_{n}.py" for n in ("collectives", "indirect", "dynamic",
+                                                "device_loops")),
          "tests/property/test_instructions.py"),
         own=True,
     ),
     "spill": Room(
         ("compiler/spill.py",),
-        (f"{U}compiler/test_spill.py", f"{U}prove/test_prove_spilled.py",
+        (f"{U}compiler/test_spill.py", f"{U}prove/test_prove_addresses.py",
          "tests/property/test_stage_pages.py"),
         own=True,
     ),
     "clock": Room(
         ("simulate/machine.py", "simulate/streams.py"),
-        (*(f"{U}simulate/test_{n}.py" for n in ("clock", "machine", "cores", "psum", "exclusive",
-                                                "bands", "races", "remarks", "lost", "debug",
+        (*(f"{U}simulate/test_{n}.py" for n in ("clock", "machine", "cores", "psum", "bands",
+                                                "races", "remarks", "lost", "debug",
                                                 "definedness", "rerun")),
-         f"{U}simulate/semantics/test_semantics_registers.py", f"{U}language/test_device_loops.py",
+         f"{U}simulate/semantics/test_semantics_control.py", f"{U}language/test_device_loops.py",
          f"{U}language/test_collectives.py", f"{U}test_exact.py"),
         own=True,
     ),

@@ -1,7 +1,5 @@
 """Random access patterns of a tensor, and the bytes that they touch, by brute force."""
 
-from __future__ import annotations
-
 from math import prod
 from random import Random
 
@@ -22,7 +20,6 @@ def steps(tensor: Tensor, size: int) -> list[int]:
 
 
 def drawn(tensor: Tensor, dtype: str, rng: Random) -> AccessPattern:
-    """Draw an access pattern inside the tensor."""
     size = DTYPES[dtype].size
     room, low, high = tensor.bytes // size, 0, 0
     dims: list[tuple[int, int]] = []

@@ -1,7 +1,5 @@
 """The proof's findings for programs with spilled tiles and a single change."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

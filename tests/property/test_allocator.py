@@ -1,7 +1,5 @@
 """Test the allocator on random live ranges and programs, against brute force and a lower bound."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +19,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import TARGETS, Address, Buffer
 from nkic.program.program import Program, Tensor, instructions
 from tests.property.test_random_programs import Action, programs
-from tests.unit.compiler.test_addresses import most
+from tests.unit.compiler.test_allocate import most
 
 TRN2 = TARGETS["trn2"]
 SBUF = space_of(Buffer.SBUF, TRN2)

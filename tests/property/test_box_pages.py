@@ -3,8 +3,6 @@
 They cover the accessed bytes, and their sizes are in tests/data/boxes.txt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -30,7 +28,6 @@ PATTERNS = 60  # of each shape, type and memory
 
 
 def tensors() -> Iterator[tuple[Tensor, str]]:
-    """Return tensors, each with the type of its accesses."""
     for on_chip, free, (own, dtype) in product((False, True), SHAPES, TYPES):
         shape, buffer = ((8, *free), Buffer.SBUF) if on_chip else (free, Buffer.HBM)
         tensor = Tensor(0, "t", DTYPES[own], shape, buffer, CallChain(NOWHERE))

@@ -5,8 +5,6 @@
 compares the programs of these seeds, and prints those that differ.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import warnings

@@ -4,8 +4,6 @@ The instances are those of seeds 0, 1 … for each row: `make test` runs a few, 
 A failure is repeated with `check("row", seed)`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,8 @@ from tests.harness.drawing import Draw
 from tests.harness.instruction import Call, Tile, built
 from tests.harness.model import Bits, Given, Near, program
 from tests.harness.reference import same
-from tests.models import MODELS
+from tests.harness.scenes import Run, Scene
+from tests.models import EXCHANGES, MODELS
 
 Array = NDArray[Any]
 FEW, MANY = 5, 60
@@ -35,7 +34,6 @@ def psum_tensors(calls: list[Call]) -> int:
 
 
 def drawn(name: str, seed: int) -> tuple[str, list[Call]]:
-    """Return the instructions of a seed, and the target."""
     draw = Draw(seed, sum(map(ord, name)))
     target = draw.pick(targets_of(name))
     calls = program(draw, name, target)
@@ -101,3 +99,45 @@ def test_the_least_number_of_64_bits_is_read_from_a_printed_program() -> None:
 def test_an_instruction_does_what_its_model_says_many_times(name: str) -> None:
     for seed in range(FEW, MANY):
         check(name, seed)
+
+
+# ------------------------------------------------------------------------------------------------
+# Test instructions of several cores and ranks, on random instances, against their models.
+#
+# A failure is repeated with `check("row", seed)`.
+
+FEW_SCENES, MANY_SCENES = 4, 60
+NEEDS_CORES = {
+    "all_gather_v": 3,
+    "all_gather_v_trigger": 3,
+}  # ranks of two cores, which trn1 does not have
+
+
+def scene(name: str, seed: int) -> tuple[Draw, Scene, str]:
+    """Return the scene of a seed, its further choices, and the target."""
+    draw = Draw(seed, sum(map(ord, name)))
+    first = max(ROWS[name].generation, NEEDS_CORES.get(name, 0))
+    target = draw.pick([t.name for t in TARGETS.values() if t.generation >= first])
+    return draw, EXCHANGES[name](draw, target), target
+
+
+def check_scene(name: str, seed: int) -> None:
+    run = Run(*scene(name, seed))
+    for rank in range(run.scene.ranks):
+        for tile, wanted in run.scene.expected(rank, run.before).items():
+            compare(run.after(rank, tile), wanted)
+    if run.scene.judge:
+        run.scene.judge(run.outcomes[0], run.before)
+
+
+@pytest.mark.parametrize("name", sorted(EXCHANGES))
+def test_cores_and_ranks_do_what_the_model_says(name: str) -> None:
+    for seed in range(FEW_SCENES):
+        check_scene(name, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(EXCHANGES))
+def test_cores_and_ranks_do_what_the_model_says_many_times(name: str) -> None:
+    for seed in range(FEW_SCENES, MANY_SCENES):
+        check_scene(name, seed)

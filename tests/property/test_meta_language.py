@@ -1,7 +1,5 @@
 """Random meta-programs print the same through nkic as under Python, and fail where Python fails."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import Any

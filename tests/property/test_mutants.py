@@ -4,8 +4,6 @@ There is never a traceback and never a failing proof: the stages' results are au
 `make test-all` runs the thousand; the message of a failure shows the change.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Test random executables over the whole instruction table, and random damage to them."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from itertools import product
 from random import Random

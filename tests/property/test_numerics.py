@@ -1,7 +1,5 @@
 """Rounding, products and recurrences on random arrays."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -2,8 +2,6 @@
 bytes.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 from hypothesis import given, settings

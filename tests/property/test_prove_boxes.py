@@ -4,8 +4,6 @@ They cover every byte that a pattern accesses, and are never coarser than those 
 orders, or a valid schedule would be rejected.
 """
 
-from __future__ import annotations
-
 from itertools import combinations, product
 from math import prod
 

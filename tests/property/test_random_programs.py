@@ -1,7 +1,5 @@
 """Run random programs in three ways: scheduled, serial, and NumPy in program order, bit for bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple

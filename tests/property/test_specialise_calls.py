@@ -1,7 +1,5 @@
 """Any call with any arguments ends in a program or in located errors, never in a traceback."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,8 +5,6 @@ program; `NKIC_BLESS=1` writes them again, including the programs, which a new a
 requires.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Element i of the storage has the value i. The elements that a view addresses, by
 and offset, must equal the result of NumPy's own operation on the array of the same shape.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -4,8 +4,6 @@ They are scheduled, scheduled in tight memory, scheduled in memory so small that
 serial, and interpreted from the recorded program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random

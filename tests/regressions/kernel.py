@@ -1,7 +1,5 @@
 """Compile and run whole kernels, given by their bodies, for the regression tests."""
 
-from __future__ import annotations
-
 from textwrap import dedent, indent
 from typing import Any
 

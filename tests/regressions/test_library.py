@@ -1,7 +1,5 @@
 """Constructs from kernels of the public nki-library, each reduced to a few lines."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Bugs fixed in NKI 0.2.0, by its release notes. Docstrings in the past tense describe the bug."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Fixes, changes and new errors in NKI 0.3.0, by its release notes; the past tense means a bug."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

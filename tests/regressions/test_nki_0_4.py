@@ -1,7 +1,5 @@
 """Bugs of the vendor's simulator or compiler fixed in NKI 0.4.0, by its release notes."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Bugs of the vendor's simulator fixed in NKI 0.5.0, by its release notes."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

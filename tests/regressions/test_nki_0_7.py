@@ -1,7 +1,5 @@
 """Changes in NKI 0.7.0, by its release notes, migration page and reference."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

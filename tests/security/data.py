@@ -3,8 +3,6 @@
 A changed artifact is still in its format, with the right hashes, so that it comes as far as it can.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator

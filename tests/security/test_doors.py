@@ -1,7 +1,5 @@
 """No attempt to escape from the closed world succeeds, and none affects the next compilation."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import os

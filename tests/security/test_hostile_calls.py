@@ -3,8 +3,6 @@
 What compiles is run, too. The work of a call, counted in calls of functions, is bounded.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -81,8 +81,6 @@ VERDICTS = {0, 1, 2, 3, 4, 5, 6}
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
-
     code: int
     said: str
 
@@ -95,13 +93,11 @@ class Place:
         self.capfd = capfd
 
     def write(self, name: str, data: bytes | str) -> str:
-        """Write a file and return its name."""
         encoded = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
         (self.folder / name).write_bytes(encoded)
         return name
 
     def read(self, name: str) -> str:
-        """Return the text of a file."""
         return (self.folder / name).read_text(encoding="utf-8")
 
     def ends(self, tool: str, *words: str, about: object = "") -> Ended:

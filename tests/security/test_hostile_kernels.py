@@ -4,8 +4,6 @@ Each is compiled by the command, in this process. Its exit code is 0, 1 or 6; no
 opened or written; and the work, counted in calls, is bounded.
 """
 
-from __future__ import annotations
-
 import builtins
 import os
 import resource

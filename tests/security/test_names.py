@@ -1,7 +1,5 @@
 """No construct of the grammar binds a name that belongs to Python itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.harness.metalanguage import body

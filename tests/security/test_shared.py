@@ -4,8 +4,6 @@ The attempts are every mutator, and every method, on every object that two evalu
 All that the modules of the interpreter and of the language hold is compared before and after.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import gc
@@ -250,7 +248,6 @@ def world(text: str) -> Iterator[tuple[World, Any]]:
 
 
 def member_names(m: Machine, value: Any) -> list[str]:
-    """Return the names of a value that lead somewhere."""
     classes = [*m.class_of(value).mro, *(value.mro if value.__class__ is Class else ())]
     tables = [table for cls in classes for table in (cls.members, cls.extra.get("protocol", {}))]
     own = value.fields if value.__class__ in INSTANCES else ()
@@ -393,7 +390,6 @@ def _tables() -> list[Callable[[], Any]]:
 
 
 def changes(before: dict[int, Any], after: dict[int, Any]) -> list[str]:
-    """Describe what differs."""
     return [
         f"{type(value)} {held.get('name')}: {[k for k in held if not _same(held, now, k)]}"
         for key, (value, held) in before.items()

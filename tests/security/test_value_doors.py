@@ -6,8 +6,6 @@ functions of the language get only what `border.admit` has measured. A new use o
 here: call the door, or add the place with the reason why the value is harmless.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

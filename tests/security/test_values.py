@@ -4,8 +4,6 @@ Each kernel runs in a process of its own with little memory. It ends with the ex
 expected line, or compiles for few steps.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

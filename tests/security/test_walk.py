@@ -1,7 +1,5 @@
 """Traverse everything that a kernel can reach; nothing of the host is reachable."""
 
-from __future__ import annotations
-
 import io
 import types
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The cache of compiled kernels returns only entries made for the same request."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

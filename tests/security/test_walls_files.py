@@ -1,7 +1,5 @@
 """A kernel's text can make nkic read only files in the folders that the command line names."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

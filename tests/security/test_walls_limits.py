@@ -1,7 +1,5 @@
 """The commands' limits hold whatever the kernel does; exceeding one prints one line and exits 6."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

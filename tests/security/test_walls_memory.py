@@ -1,7 +1,5 @@
 """`limits={"memory": …}`: what a kernel may make while it is compiled and run, from Python."""
 
-from __future__ import annotations
-
 import threading
 import tracemalloc
 from typing import Any

@@ -1,7 +1,5 @@
 """Every limit at small values, through every door: a diagnostic says what ended, and where."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

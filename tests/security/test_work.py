@@ -6,8 +6,6 @@ values, and programs are drawn from a few loops around them. What the functions 
 in `test_hostile_calls`: their errors end the kernel.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import tracemalloc

@@ -3,8 +3,6 @@
 The site shows it with what compiling and running it prints.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """MkDocs calls these functions (mkdocs.yml): the site's pages are those of tests/site/pages.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig

@@ -1,7 +1,5 @@
 """Man pages of the commands and their subcommands, from their help: `make man` writes build/man."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path
@@ -32,7 +30,6 @@ def page(name: str, command: Tool) -> str:
 
 
 def escaped(line: str) -> str:
-    """Return a line that troff prints as it is."""
     line = line.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 

@@ -3,8 +3,6 @@
 docs/measurements.md keeps it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -91,7 +89,6 @@ def ran(case: Case, args: dict[str, str]) -> tuple[float, float]:
 
 
 def instruction(seen: Seen) -> Iterable[Found]:
-    """Return interval and duration of an instruction."""
     row, facts = facts_of(seen.name, seen.target, **seen.changes)
     facts = Facts(seen.target, facts.operands, facts.attributes, seen.engine)
     found = timing(row, facts, seen.engine)

@@ -1,7 +1,5 @@
 """The minimum time for which engines are busy, in any order: it shows which engine binds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ repeats, and a run of twice the shape shows how much longer the first iteration 
 others.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 OPTIMISATION = "kernel optimisation tutorial"

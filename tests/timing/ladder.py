@@ -8,8 +8,6 @@ run's time. The notes (.claude/rules/learnings.md, "Matmul MFU ladder") describe
 second rung, which is the third's with one sum; the repository has the others.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator, Sequence

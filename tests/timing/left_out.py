@@ -9,8 +9,6 @@ share, to first order. Least squares, in which a figure is drawn to its own valu
 error.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import exp, log
@@ -32,7 +30,6 @@ Change = dict[str, float]  # logarithms by figure
 
 
 def operators() -> dict[str, list[Row]]:
-    """Return the kernels by operator."""
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in kept():
         groups[NAMES[row.target] if row.group == WHOLE else row.group].append(row)

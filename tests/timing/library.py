@@ -61,7 +61,6 @@ def row(case: Case, package: str, line: Line = line) -> str | None:
 
 
 def table() -> Iterator[str]:
-    """Return the whole table."""
     yield HEAD.replace("sample", "kernel", 1)
     for case, package in chosen(options(__doc__ or "")):
         found = row(case, package)

@@ -9,8 +9,6 @@ than is in use. Memories in which the kernel chose addresses are left out, and n
 checkouts is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -41,7 +39,6 @@ HEAD = """\
 
 
 def lines(name: str, compile_with: Callable[[int, bool], Compiled]) -> str | None:
-    """Return the lines of a kernel, one for each of its memories."""
     program: Program = compile_with(DEFAULT.level, False).results["allocate"]
     found = [
         _line(name, body, program, buffer)
@@ -91,7 +88,6 @@ def least(body: Body, lives: Sequence[Lifetime], space: Space, program: Program)
 
 
 def table() -> Iterator[str]:
-    """Return the whole table."""
     yield HEAD
     for folder in folders():
         for case in cases(folder):

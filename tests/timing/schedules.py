@@ -1,7 +1,5 @@
 """Compare schedules with their lower bounds: the samples, serial and at every level."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -54,7 +52,6 @@ def microseconds(found: Compiled) -> float:
 
 
 def row(case: Case) -> str:
-    """Return a line of the table."""
     return line(case.name, lambda n, serial: compiled(case, CompileOptions(serial, level=n)))
 
 
@@ -82,7 +79,6 @@ def line(name: str, compile_with: Callable[[int, bool], Compiled]) -> str:
 
 
 def table() -> Iterator[str]:
-    """Return the whole table, in Markdown."""
     yield HEAD
     for folder in folders():
         yield from map(row, cases(folder))

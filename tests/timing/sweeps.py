@@ -3,8 +3,6 @@
 python -m tests.timing.sweeps
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +26,6 @@ class Way(NamedTuple):
     path: Path = HERE / "tuned.py"
 
     def us(self) -> float:
-        """Return the microseconds that it takes."""
         loader = Loader.beside(str(self.path))
         source = loader.main(str(self.path))
         made = compile_source(source, request_for(source, self.words, {}), loader)
@@ -195,7 +192,6 @@ SWEEPS = (
 
 
 def table() -> list[str]:
-    """Return the sweeps in Markdown."""
     rows = ["| what is tuned | claimed by | us, from slow to fast as the source says | confirmed |"]
     rows.append("|---|---|---|---|")
     for sweep in SWEEPS:

@@ -12,8 +12,6 @@ each kernel's critical path, the share that each figure makes. All that docs/tim
 candidates comes from there (`tests.timing.left_out`).
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -82,7 +80,6 @@ class Row(NamedTuple):
 
 
 def kept() -> list[Row]:
-    """Return the rows of `trusted.csv`."""
     with KEPT.open(encoding="utf-8", newline="") as file:
         return [
             Row(
@@ -107,7 +104,6 @@ def timed(executable: Executable) -> tuple[float, dict[str, float]]:
 
 
 def candidates(checkout: Path, operator: str) -> Iterator[Row]:
-    """Yield the candidates of an operator."""
     with MEASURED.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["operator"] == operator]
     for row in rows:
@@ -142,7 +138,6 @@ def whole(case: Case) -> Row:
 
 
 def run_of(row: Row) -> Timed:
-    """Return the run for ranking."""
     reasons = trusted(row.shares, TARGETS[row.target]).reasons
     return Timed(row.kernel, row.predicted * 1000, {reason.figure: reason for reason in reasons})
 

@@ -1,7 +1,5 @@
 """The search, kept results and the budget, with a judge that knows the answer at once."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The choices in a kernel's text: what may be varied, how a point is written, what is refused."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -42,7 +40,6 @@ def task(more: bytes = b"", head: bytes = b"") -> Task:
 
 
 def text(**vary: str) -> str:
-    """Return the text at the last point."""
     space = space_of(SourceFile("k.py", KERNEL), task(), vary)
     return space.text([*space.points()][-1])
 

@@ -1,7 +1,5 @@
 """Tuning: the best point is right and fastest, and a tuning that was stopped continues."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

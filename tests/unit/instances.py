@@ -1,7 +1,5 @@
 """One legal instance of every row, for tests that change one property of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ These are functions with their parameters, enumerations with their members, and 
 Sources: the type stubs of the package of 0.6, and the pages of `nki.isa` for 0.7.
 """
 
-from __future__ import annotations
-
 FUNCTIONS = {
     "get_nc_sub_version": "",
     "get_nc_version": "",

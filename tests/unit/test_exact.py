@@ -3,8 +3,6 @@
 Each of these was once changed by one in the code, and only tests of golden text noticed.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """A small sweep of injected faults (`make faults` runs all): no fault changes values silently."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Flame graphs: the width of a box is proportional to its count."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 
@@ -13,7 +11,6 @@ STACKS = {("a:f", "b/c.py:g"): 3, ("a:f",): 1, ("a:h<1>",): 4}
 
 
 def widths(text: str) -> dict[str, float]:
-    """Return the width of each box by title."""
     boxes = re.findall(r'<title>([^<]*)</title><rect x="\S+" y="\S+" width="(\S+)"', text)
     return {title.partition(",")[0]: float(width) for title, width in boxes}
 

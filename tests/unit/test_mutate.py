@@ -1,7 +1,5 @@
 """Test the driver of mutants: its list follows the code, and a mutated file is still a module."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from pathlib import Path

@@ -2,8 +2,6 @@
 (docs/timing.md).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

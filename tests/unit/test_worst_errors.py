@@ -1,7 +1,5 @@
 """Test the measurement of errors of public kernels (tests/conformance)."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -111,7 +111,6 @@ def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
 
 
 def small_literal(node: nodes.Expression) -> int | None:
-    """Return the value of a literal that is a small integer, or None."""
     value = node.value if isinstance(node, nodes.Constant) else None
     return value if type(value) is int and value < HALF else None
 
@@ -295,8 +294,6 @@ _WEIGHTS = {nodes.Slice: 14, nodes.Dict: 58, nodes.Set: 54, nodes.Lambda: 80, no
 
 
 class Expressions:
-    """The compiler for the expressions of one unit."""
-
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
 
@@ -345,7 +342,6 @@ class Expressions:
         return self.load(self.unit.mangled(node.id), node)
 
     def load(self, name: str, node: nodes.Node) -> Evaluate:
-        """Return the closure that reads `name` at `node`."""
         unit = self.unit
         if unit.in_class_body:
             return self._class_name(name, node)
@@ -442,7 +438,9 @@ class Expressions:
                 return super_call
         arguments = self._call_arguments(node)
         if isinstance(node.func, nodes.Attribute) and self._is_plain_attribute(node.func.attr):
-            return self._method_call(node, node.func, arguments)
+            func = node.func
+            owner, name = self.expression(func.value), self.unit.mangled(func.attr)
+            return method_call(node, func, self._global(func.value), owner, name, arguments)
         return plain_call(
             node, self.expression(node.func), arguments.positional, arguments.keywords
         )
@@ -491,13 +489,6 @@ class Expressions:
             return keywords
 
         return merged
-
-    def _method_call(
-        self, node: nodes.Call, func: nodes.Attribute, arguments: CallArguments
-    ) -> Evaluate:
-        """Compile `owner.method(…)` without creating a bound method if it is a kernel function."""
-        owner, name = self.expression(func.value), self.unit.mangled(func.attr)
-        return method_call(node, func, self._global(func.value), owner, name, arguments)
 
     def _super(self, node: nodes.Call) -> Evaluate | None:
         """Compile `super()` inside a method."""
@@ -602,7 +593,6 @@ class Expressions:
         return name if (unit.find(name) or GLOBAL).slot < 0 else ""
 
     def unary(self, node: nodes.UnaryOp) -> Evaluate:
-        """Compile `-a`, `+a`, `~a` or `not a`."""
         operand, symbol = self.expression(node.operand), node.op
         if symbol == "not":
             test = self.test(operand, node.operand)
@@ -618,8 +608,6 @@ class Expressions:
         return run
 
     def test(self, value: Evaluate, node: nodes.Node) -> Evaluate:
-        """Return a closure for the truth value of `value`."""
-
         def run(f: Frame) -> bool:
             result = value(f)
             if result is True or result is False:

@@ -43,8 +43,6 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
 
 
 class Statements(Comprehensions):
-    """The compiler for the statements of one unit."""
-
     def statement(self, node: nodes.Statement) -> Run:
         self.unit.cost += 1
         closure: Run = _COMPILERS[type(node)](self, node)
@@ -423,7 +421,6 @@ class Statements(Comprehensions):
         return run
 
     def no_async(self, span: Span) -> Refused:
-        """Return the error about `async`."""
         return Refused("not-in-nki", "`async` cannot be used in kernel code", span)
 
 

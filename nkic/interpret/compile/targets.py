@@ -35,8 +35,6 @@ _DISPLAY = 14  # steps for the bytes of an empty list or tuple
 
 
 class Displays(Expressions):
-    """The compiler for the displays of one unit."""
-
     def tuple(self, node: nodes.Tuple) -> Evaluate:
         self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
         if any(isinstance(element, nodes.Starred) for element in node.elts):
@@ -373,8 +371,6 @@ Emit = Callable[[Frame, Any], None]  # adds one element to the result
 
 
 class Comprehensions(Targets):
-    """The compiler for the comprehensions of one unit."""
-
     @contextmanager
     def _scope(self, node: scopes.Comprehension) -> Iterator[tuple[int, ...]]:
         """Open the comprehension's scope; yield the slots that need a new cell at every run."""
@@ -455,7 +451,6 @@ def _filling(kind: type, run: Emit, cells: tuple[int, ...]) -> Evaluate:
 
 
 def _nested(loops: list[Any], emit: Emit, cost: int) -> Emit:
-    """Nest the loops; the innermost one emits."""
     run = emit
     for values, store, tests, node in reversed(loops):
         run = _loop(values, store, tests, run, cost, node)

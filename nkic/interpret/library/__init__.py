@@ -215,7 +215,6 @@ def _reraise(m: Machine, error: Any, /) -> None:
 
 
 def _fields_of(m: Machine, value: Any, /) -> list[Any] | None:
-    """Return the fields of a dataclass or of an object of one, or None."""
     cls = value if isinstance(value, Class) else m.class_of(value)
     specs = cls.hook("dataclass")
     if specs is None:

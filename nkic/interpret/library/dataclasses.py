@@ -202,7 +202,6 @@ def field(
     metadata: Any = None,
     kw_only: Any = MISSING,
 ) -> Any:
-    """Return a field, as `dataclasses.field` does."""
     if default is not MISSING and default_factory is not MISSING:
         raise ValueError("cannot specify both default and default_factory")
     return new_instance(
@@ -234,7 +233,6 @@ def _show(m: Machine, owner: Any, writer: Writer) -> None:
 
 
 def is_field(value: Any) -> bool:
-    """Whether the value is a result of `field(…)`."""
     return is_instance_of(value, FIELD)
 
 
@@ -258,7 +256,11 @@ def own_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
         if is_field(value) and name not in cls.fields:
             raise TypeError(f"'{name}' is a field but has no type annotation")
     for spec in specs.values():
-        _set_class_default(cls, spec)
+        if is_field(cls.members.get(spec.name)):
+            if spec.default is MISSING:
+                del cls.members[spec.name]
+            else:
+                cls.members[spec.name] = spec.default
     return {name: spec for name, spec in specs.items() if spec.kind != "classvar"}
 
 
@@ -291,15 +293,6 @@ def _is_mutable(default: Any) -> bool:
     return isinstance(default, list | dict | set)
 
 
-def _set_class_default(cls: Class, spec: Spec) -> None:
-    """Assign the default of `field(default=…)` to the class attribute, as Python does."""
-    if is_field(cls.members.get(spec.name)):
-        if spec.default is MISSING:
-            del cls.members[spec.name]
-        else:
-            cls.members[spec.name] = spec.default
-
-
 def all_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
     """Return the fields of a class and of its bases, in their order."""
     specs: dict[str, Spec] = {}
@@ -311,8 +304,6 @@ def all_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
 
 
 class DataclassOptions(NamedTuple):
-    """The parameters of `dataclass(…)`."""
-
     init: bool = True
     repr: bool = True
     eq: bool = True

@@ -98,13 +98,13 @@ def _new(m: Machine, cls: Any, /, *args: Any, **named: Any) -> Any:
         return cls.make(m, cls, *args, **named)
     if cls.extra.get("abstract"):
         raise classes._cannot_make(cls)
-    if cls.payload is Instance and (args or named) and _takes_none(cls):
+    if (
+        cls.payload is Instance
+        and (args or named)
+        and (cls.find("__new__") is not UNSET or cls.find("__init__") is UNSET)
+    ):
         raise TypeError("object.__new__() takes exactly one argument (the type to instantiate)")
     return classes.blank(m, cls, args, named)
-
-
-def _takes_none(cls: Class) -> bool:
-    return cls.find("__new__") is not UNSET or cls.find("__init__") is UNSET
 
 
 @protocol(OBJECT, "__init__")
@@ -593,7 +593,6 @@ def _backwards(m: Machine, value: Any, index: int) -> Iterator[Any]:
 
 
 def is_callable(m: Machine, value: Any) -> bool:
-    """Return `callable(value)`."""
     kind = value.__class__
     if kind in INSTANCES:
         return value.cls.find("__call__") is not UNSET

@@ -154,7 +154,6 @@ def _make_bool(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bool:
 
 @constructor(FLOAT)
 def make_float(m: Machine, cls: Class, /, *args: Any, **named: Any) -> float:
-    """Return `float(x)`."""
     check_call("float", args, named, 0, 1)
     return _to_float(m, args[0]) if args else 0.0
 

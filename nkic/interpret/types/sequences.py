@@ -120,7 +120,6 @@ _CHARACTERS_PER_STEP = 4096  # characters compared per step
 
 @constructor(LIST)
 def make_list(m: Machine, cls: Class, /, *args: Any, **named: Any) -> list[Any]:
-    """Return `list(values)`."""
     check_call("list", args, named, 0, 1)
     return m.to_list(args[0]) if args else []
 
@@ -138,7 +137,6 @@ def _init(m: Machine, values: Any, /, *args: Any, **named: Any) -> None:
 
 @constructor(TUPLE)
 def make_tuple(m: Machine, cls: Class, /, *args: Any, **named: Any) -> tuple[Any, ...]:
-    """Return `tuple(values)`."""
     check_call("tuple", args, named, 0, 1)
     if not args:
         return ()
@@ -337,7 +335,6 @@ ITEMS = builtin_class("dict_items", DICT_ITEMS)
 
 @constructor(DICT)
 def make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> dict[Any, Any]:
-    """Return `dict(pairs, **named)`."""
     entries: dict[Any, Any] = {}
     _fill(m, entries, "dict", args, named)
     return entries
@@ -428,14 +425,12 @@ FROZENSET = builtin_class("frozenset", KernelFrozenSet)
 
 @constructor(SET)
 def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
-    """Return `set(values)`."""
     check_call("set", args, named, 0, 1)
     return containers.make_set(m, args[0] if args else ())
 
 
 @constructor(FROZENSET)
 def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelFrozenSet:
-    """Return `frozenset(values)`."""
     check_call("frozenset", args, named, 0, 1)
     if args and args[0].__class__ is KernelFrozenSet:
         return args[0]
@@ -443,7 +438,6 @@ def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Kerne
 
 
 def _same_type(owner: Any, values: Any) -> Any:
-    """Return a set of the same type as `owner`."""
     return KernelSet(values) if isinstance(owner, set) else KernelFrozenSet(values)
 
 

@@ -116,7 +116,6 @@ def width(m: Machine, text: Any, args: Sequence[Any]) -> None:
 
 
 def tabs(m: Machine, text: Any, size: int) -> None:
-    """Charge for `expandtabs`."""
     count = _count(text, "\t" if isinstance(text, str) else b"\t")
     m.text(len(text) + count * max(size, 0))
     m.charge(len(text) >> 2)
@@ -266,7 +265,6 @@ host_method(STR, str, "casefold", copy)
 
 
 def join(m: Machine, separator: Any, parts: Any, kind: Any, expected: str) -> Any:
-    """Return `separator.join(parts)`, for text and bytes."""
     try:
         values = parts if parts.__class__ in (list, tuple) else m.to_list(parts)
     except TypeError as error:
@@ -363,7 +361,6 @@ def _encode(m: Machine, text: str, /, encoding: Any = "utf-8", errors: Any = "st
 
 
 def encode(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> bytes:
-    """Return the bytes of a text."""
     codec, handler = _codec(m, encoding, errors, name)
     longest = _LONGEST_NAME if handler == "namereplace" else 4
     m.text(len(text))

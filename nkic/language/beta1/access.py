@@ -72,7 +72,10 @@ _EXPRESSIONS = (Index, AtRunTime)  # a tuple: making a union at each test would 
 def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
     """`t[key]`; `tile_of(value)` returns the view of a tile, or None if `value` is not one."""
     parts = _parts(view, key, tile_of)
-    is_advanced = any(isinstance(part, AtRunTime) or _is_advanced(part) for part in parts)
+    is_advanced = any(
+        isinstance(part, AtRunTime) or (isinstance(part, Index) and bool(part.dims))
+        for part in parts
+    )
     result = (_advanced if is_advanced else _basic)(view, axes, parts)
     if parts[0] is None and on_chip(view):
         _check_leading(view, parts, result.view.shape)
@@ -94,10 +97,6 @@ def _check_leading(view: View, parts: Sequence[Part], shape: tuple[int, ...]) ->
 def is_several(key: Any) -> bool:
     """Return whether a key is several indices; nl.ds(…), although a tuple, is one."""
     return isinstance(key, tuple) and not isinstance(key, DynamicSlice)
-
-
-def _is_advanced(part: Part) -> bool:
-    return isinstance(part, Index) and bool(part.dims)
 
 
 def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:

@@ -167,12 +167,7 @@ DECORATORS = {
 
 
 def ndarray(
-    shape: Any,
-    dtype: Any,
-    *,
-    buffer: Any = None,
-    name: str = "",
-    lazy_initialization: bool = False,
+    shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", lazy_initialization: bool = False
 ) -> Any:
     """Return a new, uninitialised tensor: a tile, or blocks of tiles.
 
@@ -270,12 +265,7 @@ def full(
 
 
 def zeros(
-    shape: Any,
-    dtype: Any,
-    *,
-    buffer: Any = None,
-    name: str = "",
-    lazy_initialization: bool = True,
+    shape: Any, dtype: Any, *, buffer: Any = None, name: str = "", lazy_initialization: bool = True
 ) -> Any:
     """Return a new tensor of zeros."""
     return full(shape, 0, dtype, buffer=buffer, name=name)

@@ -673,12 +673,7 @@ def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
 
 
 def affine_select(
-    pred: Any,
-    on_true_tile: Any,
-    on_false_value: Any,
-    *,
-    mask: Any = None,
-    dtype: Any = None,
+    pred: Any, on_true_tile: Any, on_false_value: Any, *, mask: Any = None, dtype: Any = None
 ) -> Tile:
     """Return on_true_tile where a condition on indices is true, else a number."""
     source = in_sbuf(tile(on_true_tile, "on_true_tile"))

@@ -106,7 +106,6 @@ def stdlib(name: str, *args: Any, **named: Any) -> Any:
 
 
 def across_partitions(row: Tile, count: int) -> Tile:
-    """Copy the single partition of `row` to each of `count` partitions."""
     row, body = in_sbuf(row), active().body
     first = len(body)
     rows: Tile = stdlib("_across_partitions", row, count)
@@ -226,11 +225,7 @@ def copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = None) -
         return load(source, mask=mask, dtype=dtype)
     output, region = output_like(source, dtype, mask)
     return record(
-        "tensor_copy",
-        output,
-        region,
-        src=expanded(source, output.shape, region),
-        engine=engine,
+        "tensor_copy", output, region, src=expanded(source, output.shape, region), engine=engine
     )
 
 

@@ -118,7 +118,6 @@ def operator_name(value: Any, parameter: str = "op") -> str:
 
 
 def operator(value: Any, parameter: str = "op") -> Operator | None:
-    """Return the operator of an instruction; None stays None."""
     if value is None:
         return None
     name = operator_name(value, parameter)
@@ -181,7 +180,6 @@ def _set_item(self: Tile | Blocks, key: Any, value: Any) -> None:
 
 
 def _broadcast_to(self: Tile, shape: Any) -> Tile:
-    """Broadcast to a shape."""
     return broadcast_to(self, shape=shape)
 
 
@@ -202,7 +200,6 @@ _PUBLIC = ("shape", "dtype", "buffer", "ndim", "astype", "view", "reshape", "bro
 
 
 def _astype(self: Tile, dtype: Any) -> Any:
-    """Return a copy with another dtype."""
     return static_cast(self, dtype)
 
 

@@ -156,7 +156,6 @@ def reshaped(view: View, shape: tuple[int, ...]) -> View:
 
 
 def tile_view(value: Any) -> View | None:
-    """Return the view of a tile, or None for other values."""
     return value._access if isinstance(value, NkiTensor) else None
 
 

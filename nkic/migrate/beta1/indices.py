@@ -118,7 +118,6 @@ def number(source: cst.BaseExpression | str) -> Number:
 
 
 def _terms(node: cst.BaseExpression, sign: int) -> Iterator[tuple[int, str]]:
-    """Yield the terms of a sum, each with its sign."""
     match node:
         case cst.BinaryOperation(left, cst.Add() | cst.Subtract() as sign_of, right):
             yield from _terms(left, sign)

@@ -317,7 +317,7 @@ def quantized(values: Floats, element: DType, headroom: bool = True) -> tuple[Fl
     groups = values.reshape(rows, PARTITIONS, columns, LANES)
     greatest = np.abs(groups).max(axis=(1, 3))
     finite = np.isfinite(greatest)
-    shift = largest_exponent(element) + (not headroom)
+    shift = (int(np.frexp(element.highest)[1]) - 1) + (not headroom)
     _, above = np.frexp(np.where(finite, greatest, 0))  # floor(log2) + 1
     exponent = np.where(greatest > 0, above - shift, -BIAS)
     exponent = np.maximum(exponent, -BIAS)
@@ -326,11 +326,6 @@ def quantized(values: Floats, element: DType, headroom: bool = True) -> tuple[Fl
     scaled = np.where(finite[:, None, :, None], scaled, np.float32(np.nan))
     codes = np.where(finite, exponent + BIAS, NAN).astype(np.uint8)
     return scaled.reshape(values.shape), codes
-
-
-def largest_exponent(element: DType) -> int:
-    """Return the largest exponent of `element`: 8 for float8_e4m3fn, 15 for float8_e5m2."""
-    return int(np.frexp(element.highest)[1]) - 1
 
 
 def dequantized(elements: Floats, codes: Codes) -> Doubles:

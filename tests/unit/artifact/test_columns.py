@@ -1,7 +1,5 @@
 """Test that columns stand for the records of a stream, from both makers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Test the iterations of Python's loops, which distinguish the instructions of one line."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +82,6 @@ def compiled(tmp_path: Path, body: str) -> Executable:
 
 
 def fills(found: Executable) -> list[str]:
-    """Return the iterations of the fills, sorted."""
     items = [i for s in found.streams for i in s.items if isinstance(i, InstructionRecord)]
     return sorted(
         found.iterations[i.iterations] if i.iterations >= 0 else ""

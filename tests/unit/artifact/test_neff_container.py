@@ -1,7 +1,5 @@
 """Test the container: errors that are found before anything inside a file is decoded."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

@@ -1,17 +1,22 @@
 """Test the text form: the content of listings, and that a dump can be read back completely."""
 
-from __future__ import annotations
-
 import json
-from dataclasses import replace
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 
+from nkic.artifact import container
 from nkic.artifact.assemble import assemble
-from nkic.artifact.disassemble import disassemble, dump, rows
+from nkic.artifact.disassemble import MAX_ALIGNED, diff, disassemble, dump, rows
+from nkic.artifact.encode import write
+from nkic.artifact.format import LIMITS, ROLES, SECTIONS, CodeRecord, Layout
+from nkic.artifact.read import info, load, read
 from nkic.artifact.records import ParameterRecord
+from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS as TABLE_ROWS
-from nkic.machine.targets import Engine
+from nkic.machine.targets import BUFFER_CODES, ENGINE_CODES, Engine
 from tests.harness.executables import (
     LOOP,
     ROWS,
@@ -23,7 +28,7 @@ from tests.harness.executables import (
     long_sample,
     sample,
 )
-from tests.harness.tamper import refused
+from tests.harness.tamper import rebuilt, refused
 
 NAMES = {row.name: row for row in ROWS.values()}
 DUMP = dump(sample())
@@ -193,3 +198,183 @@ def test_texts_that_cannot_be_assembled(text: str, says: str) -> None:
     number, message = refused(lambda: assemble(text, rows=NAMES))
     assert number == "NKI0810"
     assert says in message
+
+
+# ------------------------------------------------------------------------------------------------
+# Inspect files without running them: info, diff.
+
+DATA = write(sample(), embed_source=True)
+
+
+def test_info_for_people() -> None:
+    shown = dict(info(DATA).rows())
+    assert shown["Kernel"] == "add"
+    assert shown["Artifact ID"] == container.unpack(DATA).header.id.hex()
+    assert shown["Format Version"] == "2.0"
+    assert shown["Made By"] == "nkic 0.1.0"
+    assert shown["Runs Here"] == "yes"
+    assert shown["Features"] == "none"
+    assert shown["Signed By"] == "nobody"
+    assert shown["Timing Figures"] == "same"
+    assert shown["Input a"] == "float32[128, 16] in shared_hbm"
+    assert shown["Output output_0"] == "float32[128, 16] in shared_hbm"
+    assert shown["Argument a"] == "float32[128, 16]"
+    assert shown["Flag serial"] == "no"
+    assert shown["Source kernels/add.py"] == f"sha256 {sample().files[0].sha256}"
+
+
+def test_the_section_table() -> None:
+    rows = info(DATA).sections()
+    assert [row[0] for row in rows] == ["layout", "const", "code", "meta", "src", "lines", "debug"]
+    code = len(bytes(container.unpack(DATA).sections["code"].data))
+    assert rows[2] == ("code", str(code), f"{100 * code / len(DATA):.1f}%", "ok")
+
+
+def test_info_for_programs() -> None:
+    found = info(DATA).as_json()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["bytes"] == len(DATA)
+    assert found["format_version"] == [2, 0]
+    assert found["runnable"] is True
+    assert found["entries"] == [
+        {
+            "name": "add",
+            "cores": 1,
+            "inputs": [
+                {"name": "a", "dtype": "float32", "shape": [128, 16], "buffer": "shared_hbm"}
+            ],
+            "outputs": [
+                {"name": "output_0", "dtype": "float32", "shape": [128, 16], "buffer": "shared_hbm"}
+            ],
+        }
+    ]
+    assert sum(section["bytes"] for section in found["sections"]) < len(DATA)
+    assert found["sources"][0]["embedded"] is True
+
+
+def test_info_works_on_newer_files_that_cannot_run() -> None:
+    newer = rebuilt(DATA, {"meta": b"\x91\x05"}, fmt=(2, 9), min_reader=(2, 9), req=5)
+    shown = dict(info(newer).rows())
+    assert shown["Runs Here"].startswith("no")
+    assert shown["Features"] == "bit 0, bit 2"
+    assert shown["Format Version"].endswith(".9")
+    assert "Flag serial" not in shown
+    assert refused(lambda: read(newer, rows=ROWS))[0] == "NKI0803"
+    assert refused(lambda: info(rebuilt(DATA, {"meta": b"\x91\x05"})))[0] == "NKI0805"
+    assert refused(lambda: info(DATA[:-1]))[0] == "NKI0804"
+
+
+def test_info_sees_other_target_tables() -> None:
+    assert dict(info(rebuilt(DATA, {}, target_hash=bytes(32))).rows())["Timing Figures"].startswith(
+        "changed"
+    )
+    assert info(rebuilt(DATA, {}, target="trn9")).target_table == "unknown target"
+
+
+def test_equal_files_and_equal_programs() -> None:
+    assert diff(DATA, DATA).summary == "the files are identical"
+    found = diff(DATA, write(sample()))
+    assert (found.verdict, found.lines) == ("metadata", ())
+    assert found.summary == "identical program, different metadata, in the sections src"
+    assert diff(DATA, rebuilt(DATA, dict.fromkeys(("src", "lines")))).sections == ("src", "lines")
+
+
+def test_a_forged_id_does_not_make_programs_equal() -> None:
+    other = write(replace(sample(), constants={2: bytes(16)}))
+    forged = rebuilt(other, {}, id=container.unpack(DATA).header.id)
+    assert refused(lambda: diff(DATA, forged, rows=ROWS))[0] == "NKI0804"
+
+
+def test_different_programs_are_shown_by_stream() -> None:
+    changed = SCALED._replace(attributes=("add", *SCALED.attributes[1:]))
+    items = (changed, *sample().streams[1].items[1:])
+    streams = (sample().streams[0], sample().streams[1]._replace(items=items))
+    other = write(replace(sample(), streams=streams, constants={2: bytes(16)}))
+    found = diff(DATA, other, rows=ROWS)
+    assert found.verdict == "program"
+    assert found.sections == ("const", "code", "src", "lines")
+    shown = [line for line in found.lines if "scale" in line]
+    assert len(shown) == 2
+    assert shown[0].startswith("- scale dst=%4") and 'op="multiply"' in shown[0]
+    assert shown[1].startswith("+ scale dst=%4") and 'op="add"' in shown[1]
+    assert sum(line.startswith("- constant %2") for line in found.lines) == 1
+    assert "  stream core0.dma3" in found.lines
+    assert "  stream core0.dma0" not in found.lines
+
+
+def test_long_differences_are_not_aligned() -> None:
+    first = long_sample(2 * MAX_ALIGNED)
+    items = tuple(
+        item._replace(attributes=("add", *item.attributes[1:]))
+        for item in map(instruction_of, first.streams[1].items)
+    )
+    second = replace(first, streams=(first.streams[0], first.streams[1]._replace(items=items)))
+    found = diff(write(first), write(second), rows=ROWS)
+    assert f"  {MAX_ALIGNED:,} lines are replaced by {MAX_ALIGNED:,}, first of all:" in found.lines
+    assert len(found.lines) == 4
+
+
+# ------------------------------------------------------------------------------------------------
+# docs/neff.md agrees with the code, and files of earlier versions stay readable.
+
+PROJECT = Path(__file__).resolve().parents[3]
+TEXT = (PROJECT / "docs" / "neff.md").read_text("utf-8")
+ARTIFACTS = PROJECT / "tests" / "artifacts"
+
+
+def pairs(pattern: str) -> dict[str, str]:
+    return dict(re.findall(pattern, TEXT))
+
+
+def test_limits() -> None:
+    published = pairs(r"\| `(\w+)` \| (\d+) \|")
+    assert {name: str(value) for name, value in asdict(LIMITS).items()} == published
+
+
+def test_numbers_of_dtypes_buffers_and_engines() -> None:
+    numbers = {dtype.name: str(dtype.code) for dtype in DTYPES.values()}
+    numbers |= {buffer.value: str(code) for buffer, code in BUFFER_CODES.items()}
+    numbers |= {engine.value: str(code) for engine, code in ENGINE_CODES.items()}
+    found = pairs(r"\| (\w+) \| (\d+) (?=\|)")
+    assert {name: found.get(name) for name in numbers} == numbers
+    sizes = {name: size for name, _, size in re.findall(r"\| (\w+) \| (\d+) \| (\d+) ", TEXT)}
+    assert sizes == {dtype.name: str(dtype.size) for dtype in DTYPES.values()}
+
+
+@pytest.mark.parametrize("kinds", [Layout, CodeRecord])
+def test_kinds_of_records(kinds: type[Layout] | type[CodeRecord]) -> None:
+    for kind in kinds:
+        assert f"| {kind.value} {kind.name.lower()} | " in TEXT
+
+
+def test_sections_roles_and_header() -> None:
+    order = [
+        name for name in re.findall(r"^\| `(\w+)` \| ", TEXT, re.MULTILINE) if name in SECTIONS
+    ]
+    assert tuple(order) == SECTIONS
+    assert ", ".join(f"{number} {role}" for number, role in enumerate(ROLES)) in TEXT
+    keys = re.findall(r"^\| `(\w+)` \| ", TEXT.partition("## Sections")[0], re.MULTILINE)
+    assert keys == [*container.Header._fields, "digest"]
+    assert container.PREFIX.hex(" ") in TEXT
+
+
+FROZEN = sorted(ARTIFACTS.glob("v*/*.neff"))
+
+
+def test_there_are_frozen_files() -> None:
+    assert [path.parent.name for path in FROZEN] == ["v1.0", "v2.0"]
+
+
+def test_files_of_another_major_version_are_refused_by_name() -> None:
+    number, message = refused(lambda: load(FROZEN[0].read_bytes(), rows=ROWS))
+    assert number == "NKI0803"
+    assert "format version 1.0, made by nkic" in message
+    assert "only major version 2 can be read" in message
+
+
+@pytest.mark.parametrize("path", FROZEN[1:], ids=lambda path: path.parent.name)
+def test_frozen_files_of_this_major_version_are_read(path: Path) -> None:
+    """Never change these files. A new version of the format adds one."""
+    data = path.read_bytes()
+    assert load(data, rows=ROWS) == sample()
+    assert container.unpack(data).header.id == container.unpack(write(sample())).header.id

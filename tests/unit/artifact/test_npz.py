@@ -1,7 +1,5 @@
 """Test files of arrays: arrays are read correctly, and errors in files are reported."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -1,7 +1,5 @@
 """The compiler's estimate is the time of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

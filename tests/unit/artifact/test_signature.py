@@ -1,7 +1,5 @@
 """Signed files: whatever is changed is noticed, also by one who computes all hashes again."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial

@@ -3,8 +3,6 @@
 The verifier's answers are in tests/data/verifier.txt, a line for each field.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
@@ -51,7 +49,6 @@ def _element(value: tuple[Any, ...], index: int, put: Put) -> Put:
 
 
 def of_file(found: Executable) -> Iterator[tuple[str, int, Put]]:
-    """Return every number of a file."""
     for one in fields(found):
         if one.name not in SAID:
             value = getattr(found, one.name)
@@ -97,7 +94,6 @@ def _unnumbered(text: str, number: int) -> str:
 
 
 def lines(found: Executable) -> Iterator[str]:
-    """Return a line for each number."""
     for path, value, put in of_file(found):
         yield f"{path} = {value}"
         yield from (f"  {one}" for one in answers(value, put))

@@ -1,7 +1,5 @@
 """Test `nki-run --race-check` within one core: accesses that nothing in the file orders."""
 
-from __future__ import annotations
-
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -177,35 +175,35 @@ def test_the_command_asks_for_it_by_default(nki: Run) -> None:
     assert "nothing orders" not in run.err
 
 
+ARRAYS = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
+
+
 @pytest.mark.parametrize("asked", [None, True])
 def test_python_asks_for_it_by_default(asked: bool | None) -> None:
     found = executable(*STRAIGHT)
     wait = next((s, at) for s, at, i in slots(found) if i.waits and i.signals)
-    arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
-    nkic.run(nkic.Artifact(write(found)), arrays, race_check=asked)
+    nkic.run(nkic.Artifact(write(found)), ARRAYS, race_check=asked)
     bad = nkic.Artifact(write(changed(found, *wait, waits=())))
     for _ in range(2):  # whether or not it has been asked for before
         with pytest.raises(nkic.RunError, match="nothing orders it and another access to"):
-            nkic.run(bad, arrays, race_check=asked)
+            nkic.run(bad, ARRAYS, race_check=asked)
 
 
 def test_python_proves_a_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
     proven = list[Executable]()
     monkeypatch.setattr("nkic.api.artifact.verify_ordered", proven.append)
     artifact = nkic.Artifact(write(executable(*STRAIGHT)))
-    arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
     for asked in (False, True, None, True):
-        nkic.run(artifact, arrays, race_check=asked)
+        nkic.run(artifact, ARRAYS, race_check=asked)
         assert proven == [artifact.executable] * (asked is not False)
 
 
 def test_python_does_without_it_if_told_to() -> None:
     found = executable(*STRAIGHT)
     wait = next((s, at) for s, at, i in slots(found) if i.waits and i.signals)
-    arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
     bad = nkic.Artifact(write(changed(found, *wait, waits=())))
     try:
-        nkic.run(bad, arrays, race_check=False)
+        nkic.run(bad, ARRAYS, race_check=False)
     except nkic.RunError as error:  # what the race does to the values
         assert "nothing orders" not in str(error)
 
@@ -214,11 +212,10 @@ def test_a_run_by_itself_does_not_ask_for_it() -> None:
     found = executable(*STRAIGHT)
     stream, at = next((s, a) for s, a, i in slots(found) if i.row and i.row.name == "tensor_copy")
     broken = changed(found, stream, at, waits=())
-    arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
-    outcome = simulate(found, arrays, RunOptions(check_races=True)).outputs["output_0"]
-    assert np.array_equal(outcome, arrays["x"])
+    outcome = simulate(found, ARRAYS, RunOptions(check_races=True)).outputs["output_0"]
+    assert np.array_equal(outcome, ARRAYS["x"])
     with pytest.raises(ProgramFault):  # here it has an effect: the copy runs before the data exist
-        simulate(broken, arrays)
+        simulate(broken, ARRAYS)
 
 
 @pytest.mark.parametrize("shape", [(128, 64), (32, 4, 8), (7, 1, 3)])

@@ -1,7 +1,5 @@
 """Test the folder of compiled kernels: valid entries, and entries that are ignored."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

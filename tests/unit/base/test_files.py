@@ -2,8 +2,6 @@
 reason.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os

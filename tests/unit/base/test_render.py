@@ -1,7 +1,5 @@
 """Test the exact form of diagnostics; no text or span may break a writer."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re

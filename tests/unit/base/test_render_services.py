@@ -1,7 +1,5 @@
 """Test the output for services: one SARIF log, and GitHub's workflow commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

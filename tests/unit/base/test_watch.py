@@ -2,8 +2,6 @@
 message.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

@@ -1,7 +1,5 @@
 """Test the progress of a run: right counts, shown late, and only on a terminal."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

@@ -1,17 +1,40 @@
 """Test allocate with printed programs; its results are proven."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from random import Random
 
+import ml_dtypes
+import numpy as np
 import pytest
 
+from nkic import api
+from nkic.api import CompileError
 from nkic.base.diagnostics import CompileFailed, Reporter
-from nkic.compiler.allocate import allocate, peak
+from nkic.base.source import NOWHERE, CallChain, SourceFile, Span
+from nkic.compiler.allocate import (
+    Addresses,
+    DoesNotFit,
+    Lifetime,
+    Space,
+    allocate,
+    by_role,
+    fit,
+    peak,
+    place,
+    space_of,
+)
 from nkic.compiler.depend import depend
-from nkic.machine.targets import Address, Buffer
-from nkic.program.program import Edge, Program
+from nkic.compiler.tight import _by_area, _by_length, _by_size, _Overlaps, pack, sink
+from nkic.machine.dtypes import DTYPES, FLOAT32
+from nkic.machine.targets import PSUM_BANK_BYTES, TRN2, Address, Buffer
+from nkic.program.program import Edge, Program, Tensor, instructions
 from nkic.prove import prove_addresses, read
+from tests.harness.bless import compare_file
 from tests.harness.proofs import allocated
-from tests.programs import copy, declare, op, program
+from tests.programs import code, copy, declare, load, op, program
 
 KIB = 1024
 
@@ -226,3 +249,459 @@ def test_a_tensor_of_a_loop_keeps_its_bytes_during_the_loop() -> None:
     with pytest.raises(CompileFailed):
         allocate(program("\n".join(text)), depend(program("\n".join(text))), report)
     assert report.errors[0].code.slug == "sbuf-overflow"
+
+
+# ------------------------------------------------------------------------------------------------
+# Test allocate where program order leaves no room.
+#
+# It packs by size, places tensors side by side, and delays first writes. Kernels are compiled and
+# run, and NumPy computes the expected results.
+
+HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n\n"
+BIG = 30_000  # float32 of 120,000 bytes: two of them do not fit into a partition of 212,728
+
+
+def kernel(body: str) -> SourceFile:
+    text = HEAD + "@nki.jit\ndef kernel(x):\n    " + body.strip().replace("\n", "\n    ")
+    return SourceFile("k.py", text + "\n    return out\n")
+
+
+def doubled(rows: int) -> SourceFile:
+    return kernel(f"""
+a = nl.ndarray(({rows}, {BIG}), dtype=nl.float32, buffer=nl.sbuf)
+b = nl.ndarray(({rows}, {BIG}), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_scalar(dst=b, data=a, op0=nl.multiply, operand0=2.0)
+nisa.tensor_tensor(dst=b, data1=a, data2=b, op=nl.add)
+out = nl.ndarray(({rows}, {BIG}), dtype=nl.float32, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=b)
+""")
+
+
+def data(rows: int, columns: int = BIG) -> np.ndarray:
+    return np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
+
+
+@pytest.mark.parametrize("serial", [False, True])
+@pytest.mark.parametrize("rows", [5, 32, 64])
+def test_tensors_of_few_partitions_lie_side_by_side(rows: int, serial: bool) -> None:
+    x = data(rows)
+    artifact = api.compile(doubled(rows), inputs={"x": x}, serial=serial)
+    out = api.run(artifact, {"x": x}).outputs["output_0"]
+    assert np.array_equal(np.asarray(out), x + 2 * x)
+
+
+def test_tensors_of_many_partitions_do_not() -> None:
+    with pytest.raises(CompileError, match=r"no room for `b` in SBUF: .* 120,000 bytes are in use"):
+        api.compile(doubled(65), inputs={"x": data(65)})
+
+
+def test_four_quadrants_share_bytes() -> None:
+    tensors = [declare(i, f"t{i}", f"32, {BIG}") for i in range(4)]
+    whole = f"[0+32, 0; 1x{BIG}]"
+    fills = [op(i, "memset", dst=f"%{i}{whole}", value="0.0") for i in range(4)]
+    reads = [copy(4 + i, f"%{i}{whole}", f"%{3 - i}{whole}") for i in range(4)]
+    done = allocated(program("\n".join([*tensors, "core", *fills, *reads])))
+    assert sorted(done.addresses.values()) == [(0, 0), (32, 0), (64, 0), (96, 0)]
+
+
+def test_what_the_tensor_engine_reads_begins_at_partition_0() -> None:
+    tensors = [
+        *(declare(i, f"t{i}", f"64, {BIG}") for i in range(2)),
+        "%2 p: float32[64, 512] psum",
+    ]
+    whole = f"[0+64, 0; 1x{BIG}]"
+    part = "[0+64, 0; 1x64]"
+    steps = [
+        op(0, "memset", dst=f"%0{whole}", value="0.0"),
+        copy(1, f"%1{whole}", f"%0{whole}"),
+        op(2, "nc_matmul", "tensor", dst=f"%2{part}", stationary=f"%1{part}", moving=f"%1{part}"),
+        copy(3, f"%0{whole}", f"%1{whole}"),
+    ]
+    done = allocated(program("\n".join([*tensors, "core", *steps])))
+    assert done.addresses[0].partition == 64
+    assert done.addresses[1].partition == 0
+
+
+FILLED_EARLY = f"""
+tiles = []
+for i in range(3):
+    t = nl.ndarray((128, {BIG}), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=t, value=0.0)
+    nisa.dma_copy(dst=t[:, 1:{BIG}], src=x[:, 1:{BIG}])
+    tiles.append(t)
+out = nl.ndarray((3, 128, {BIG}), dtype=nl.float32, buffer=nl.shared_hbm)
+for i in range(3):
+    nisa.tensor_scalar(dst=tiles[i], data=tiles[i], op0=nl.add, operand0=float(i))
+    nisa.dma_copy(dst=out[i], src=tiles[i])
+"""
+
+
+def test_tiles_that_are_filled_long_before_their_use_are_filled_later() -> None:
+    x = data(128)
+    expected = np.stack([np.where(np.arange(BIG) > 0, x, 0) + np.float32(i) for i in range(3)])
+    for serial in (False, True):
+        artifact = api.compile(kernel(FILLED_EARLY), inputs={"x": x}, serial=serial)
+        out = api.run(artifact, {"x": x}).outputs["output_0"]
+        assert np.array_equal(np.asarray(out), expected)
+
+
+def test_what_fits_stays_in_program_order() -> None:
+    found = program(
+        "\n".join(
+            [
+                *(declare(i, f"t{i}", "128, 64") for i in range(2)),
+                "core",
+                op(0, "memset", dst="%0[0+128, 0; 1x64]", value="0.0"),
+                op(1, "memset", dst="%1[0+128, 0; 1x64]", value="0.0"),
+                copy(2, "%1[0+128, 0; 1x64]", "%0[0+128, 0; 1x64]"),
+            ]
+        )
+    )
+    assert allocated(found).cores == found.cores
+
+
+def test_a_transfer_is_put_off_only_up_to_what_writes_its_source() -> None:
+    """%1 is loaded from x before x is overwritten, long before %1 is used."""
+    whole = f"[0+128, 0; 1x{BIG}]"
+    hbm = f"[0; {BIG}x128, 1x{BIG}]"
+    tensors = [
+        f"%0 x: float32[128, {BIG}] shared_hbm",
+        *(declare(i, f"t{i}", f"128, {BIG}") for i in range(1, 3)),
+    ]
+    body = [
+        load(0, f"%1{whole}", f"%0{hbm}"),
+        op(1, "memset", dst=f"%2{whole}", value="0.0"),
+        load(2, f"%0{hbm}", f"%2{whole}"),
+        copy(3, f"%1{whole}", f"%1{whole}"),
+    ]
+    needed = copy(3, f"%2{whole}", f"%1{whole}")  # so that no order lets %1 end before %2 begins
+    late = program("\n".join([*tensors, "input x = %0", "core", *body[:3], needed]))
+    report = Reporter()
+    with pytest.raises(CompileFailed):
+        allocate(late, depend(late), report)
+    assert [e.code.slug for e in report.errors] == ["sbuf-overflow"]
+    free = program("\n".join([*tensors, "input x = %0", "core", body[0], body[1], body[3]]))
+    assert [one.row.name for one in code(allocated(free))] == ["memset", "dma_copy", "tensor_copy"]
+
+
+def test_fixed_tensors_side_by_side_leave_the_rest() -> None:
+    """Two tensors of 64 partitions at fixed addresses over the same bytes do not prevent
+    packing.
+    """
+    fixed = [declare(i, f"f{i}", f"64, {BIG}", more=f" fixed ({64 * i}, 4096)") for i in range(2)]
+    free = [declare(2, "low", "128, 1024"), declare(3, "high", "128, 20000")]
+    parts = [f"%{i}[0+64, 0; 1x{BIG}]" for i in range(2)]
+    fills = [op(i, "memset", dst=part, value="0.0") for i, part in enumerate(parts)]
+    fills += [
+        op(2, "memset", dst="%2[0+128, 0; 1x1024]", value="0.0"),
+        op(3, "memset", dst="%3[0+128, 0; 1x20000]", value="0.0"),
+        copy(4, "%3[0+128, 0; 1x1024]", "%2[0+128, 0; 1x1024]"),
+        copy(5, *parts),
+    ]
+    done = allocated(program("\n".join([*fixed, *free, "core", *fills])))
+    assert done.addresses[2].byte == 0
+    assert done.addresses[3].byte >= 4096 + 4 * BIG
+
+
+@pytest.mark.parametrize(("columns", "moves"), [(1, True), (2, False)])
+def test_what_is_put_off_may_hold_no_more_of_another_memory(columns: int, moves: bool) -> None:
+    """The sum takes at most as many bytes as the only use of its source frees."""
+    tensors = [
+        declare(0, "source", f"128, {columns}"),
+        declare(1, "sum", "128, 1"),
+        declare(2, "tile", "128, 1", Buffer.PSUM),
+        declare(3, "other", "128, 1"),
+    ]
+    column = "[0+128, 0; 1x1]"
+    reduce = {"op": "'copy'", "reduce_op": "'add'", "bias": "0.0", "scale": "1.0"}
+    sums = {"dst": f"%2{column}", "data": f"%0{column}", "reduce_res": f"%1{column}"}
+    body = [
+        op(0, "memset", dst=f"%0{column}", value="1.0"),
+        op(1, "activation_reduce", "scalar", **reduce, **sums),
+        op(2, "memset", dst=f"%3{column}", value="1.0"),
+        op(3, "memset", dst=f"%3{column}", value="2.0"),
+        copy(4, f"%3{column}", f"%1{column}"),
+        copy(5, f"%3{column}", f"%2{column}"),
+    ]
+    found = program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
+    (graph,) = depend(found)
+    order, _ = sink(found.cores[0], graph, {Buffer.PSUM}, TRN2)
+    assert [i.row.name for i in instructions(order)].index("activation_reduce") == 1 + 2 * moves
+
+
+def test_an_order_is_found_in_which_less_is_in_use_at_once() -> None:
+    """A rotation of halves, as in rotary embeddings.
+
+    In program order a fourth product is live while both halves of the argument are needed. If one
+    half is processed before the other, the argument's live range ends before the result's begins.
+    """
+    columns = 32_768  # bfloat16 of 65,536 bytes: SBUF holds three of 128 partitions
+    text = f"""
+h, n = 64, {columns}
+whole = nl.ndarray((128, n), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.dma_copy(dst=whole, src=x)
+turned = nl.ndarray((128, n), dtype=nl.bfloat16, buffer=nl.sbuf)
+low = nl.ndarray((h, n), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.tensor_copy(dst=low, src=whole[h:, :])
+parts = [nl.ndarray((h, n), dtype=nl.bfloat16, buffer=nl.sbuf) for _ in range(4)]
+for i in range(4):
+    half = low if i % 2 else whole[:h, :]
+    nisa.tensor_scalar(dst=parts[i], data=half, op0=nl.multiply, operand0=float(i + 1))
+nisa.tensor_tensor(dst=turned[:h, :], data1=parts[0], data2=parts[3], op=nl.subtract)
+nisa.tensor_tensor(dst=turned[h:, :], data1=parts[1], data2=parts[2], op=nl.add)
+out = nl.ndarray((128, n), dtype=nl.bfloat16, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=turned)
+"""
+    x = np.random.default_rng(1).integers(-3, 4, (128, columns)).astype(ml_dtypes.bfloat16)
+    artifact = api.compile(kernel(text), inputs={"x": x})
+    out = np.asarray(api.run(artifact, {"x": x}).outputs["output_0"], np.float32)
+    top, bottom = x[:64].astype(np.float32), x[64:].astype(np.float32)
+    assert np.array_equal(out, np.concatenate([top - 4 * bottom, 2 * bottom + 3 * top]))
+
+
+# ------------------------------------------------------------------------------------------------
+# Test addresses for random live ranges, in memories of several sizes.
+#
+# A plain search tries every byte; packing is compared with tests/data/addresses.txt.
+
+PAGE = Path(__file__).parents[2] / "data/addresses.txt"
+SBUF = space_of(Buffer.SBUF, TRN2)
+Range = tuple[int, int]
+
+
+def lives(seed: int, fixed: bool) -> list[Lifetime]:
+    """Draw tensors of few sizes and types; some of them have a fixed address."""
+    rng, found = Random(seed), []
+    for number in range(28):
+        dtype, rows = rng.choice(["uint8", "float32"]), rng.choice([1, 32, 33, 64, 65, 128])
+        columns = rng.choice([1, 15, 16, 17, 63, 64, 65, 250])
+        at = Address(0, 128 * (number // 9)) if fixed and number % 9 == 0 else None
+        name, shape = f"t{number}", (rows, columns)
+        where = (Buffer.SBUF, CallChain(NOWHERE), at)
+        tensor = Tensor(number, name, DTYPES[dtype], shape, *where)
+        first = rng.randrange(30)
+        found.append(Lifetime(tensor, first, first + rng.randrange(12)))
+    return sorted(found, key=lambda one: (one.first, one.tensor.number))
+
+
+def most(found: Sequence[Lifetime]) -> int:
+    """Return the most bytes in use at one time: no placement of whole columns takes less."""
+    return max(
+        sum(SBUF.size(o.tensor) for o in found if o.first <= one.first <= o.last) for one in found
+    )
+
+
+def spaces(found: Sequence[Lifetime]) -> Iterator[Space]:
+    """Return memories from one with room for all tensors to one that is too small."""
+    for percent in (400, 150, 120, 105, 100, 90):
+        yield replace(SBUF, capacity=most(found) * percent // 100 // 64 * 64)
+
+
+# The same by plain search.
+
+
+def apart(low: int, high: int, taken: Sequence[Range]) -> bool:
+    return all(high <= start or end <= low for start, end in taken)
+
+
+def lowest(taken: Sequence[Range], capacity: int, size: int, after: int) -> int | None:
+    """Return the first byte from `after` on at which there is room."""
+    starts = range(after, capacity - size + 1)
+    return next((at for at in starts if apart(at, at + size, taken)), None)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_room_is_found_at_the_lowest_byte(seed: int) -> None:
+    rng, taken, at = Random(seed), [], 0
+    for _ in range(rng.randrange(6)):
+        at += rng.randrange(5)
+        taken.append((at, at + rng.randrange(1, 9)))
+        at = taken[-1][1]
+    for size in range(1, 8):
+        for after in range(at + 3):
+            assert fit(taken, at + 2, size, after) == lowest(taken, at + 2, size, after)
+
+
+def slots(found: Sequence[Lifetime], space: Space, rest: int) -> Addresses | None:
+    """Place in slots by size and type: in the slot that has been free longest, once `rest` slots
+    are free.
+    """
+    held: dict[int, tuple[int, object]] = {}
+    free: list[tuple[int, int, int, object]] = []  # end, order, start, kind
+    addresses, top = Addresses(), 0
+    for order, life in enumerate(found):
+        kind = (space.size(life.tensor), life.tensor.dtype.name)
+        over = [(one.last, i) for i, one in enumerate(found[:order]) if one.last < life.first]
+        free += [(last, i, *held.pop(i)) for last, i in sorted(over) if i in held]
+        same = [one for one in free if one[3] == kind]
+        if same and (len(same) >= rest or top + kind[0] > space.capacity):
+            free.remove(same[0])
+            start = same[0][2]
+        elif top + kind[0] <= space.capacity:
+            start, top = top, top + kind[0]
+        else:
+            return None
+        held[order] = (start, kind)
+        addresses[life.tensor.number] = Address(0, start)
+    return addresses
+
+
+def swept(found: Sequence[Lifetime], space: Space, around: bool) -> Addresses | None:
+    """Place in program order at the lowest free bytes, or at those after the preceding tensor."""
+    addresses = {one.tensor.number: one.tensor.fixed for one in found if one.tensor.fixed}
+    own = {number: at.byte for number, at in addresses.items()}
+    after = 0
+    for life in found:
+        if life.tensor.fixed is not None:
+            continue
+        taken = [_range(one, own[one.tensor.number], space) for one in found
+                 if one.tensor.number in own and one.first <= life.last and life.first <= one.last
+                 and (one.tensor.fixed is not None or one.last >= life.first)]  # fmt: skip
+        size = space.size(life.tensor)
+        starts = [lowest(taken, space.capacity, size, at) for at in (after, 0)]
+        start = starts[0] if starts[0] is not None else starts[1]
+        if start is None:
+            return None
+        own[life.tensor.number] = start
+        addresses[life.tensor.number] = Address(0, start)
+        after = start + size if around else 0
+    return addresses
+
+
+def _range(one: Lifetime, byte: int, space: Space) -> Range:
+    low = byte // space.align * space.align
+    high = byte + one.tensor.bytes
+    return low, max(low + space.align, -(-high // space.align) * space.align)
+
+
+def or_none(strategy: Callable[[], Addresses]) -> Addresses | None:
+    """Return the addresses, or None if there is no room."""
+    try:
+        return strategy()
+    except DoesNotFit:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("fixed", [False, True])
+def test_places_are_those_of_a_plain_search(seed: int, fixed: bool) -> None:
+    found = lives(seed, fixed)
+    for space in spaces(found):
+        for rest in (0, 1, 2, 8):
+            wanted = None if fixed else slots(found, space, rest)
+            if wanted is None:
+                wanted = swept(found, space, True) or swept(found, space, False)
+            assert or_none(lambda: place(found, space, rest)) == wanted  # noqa: B023
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_packed_first(seed: int) -> None:
+    """Orders: the largest tensor, the largest for the longest time, the longest live range
+    first.
+    """
+    for one in lives(seed, False):
+        size, time = SBUF.size(one.tensor), one.last + 1 - one.first
+        assert _by_size(SBUF, one) == (-size, one.first)
+        assert _by_area(SBUF, one) == (-size * time, one.first)
+        assert _by_length(SBUF, one) == (1 - time, -size)
+
+
+def test_packing_chooses_as_it_did() -> None:
+    text = ""
+    for seed in range(8):
+        found = lives(seed, seed % 2 == 1)
+        every = {one.tensor.number for one in found}
+        for space in spaces(found):
+            for movable in ((), every):
+                made = or_none(lambda: pack(found, space, movable))  # noqa: B023
+                text += f"{seed} in {space.capacity}, {len(movable)} move: {_listed(made)}\n"
+    compare_file(PAGE, text)
+
+
+def _listed(found: Addresses | None) -> str:
+    if found is None:
+        return "no room"
+    return " ".join(f"{n}={at.partition}+{at.byte}" for n, at in sorted(found.items()))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_in_use_together_is_found_as_by_asking_each(seed: int) -> None:
+    """A tensor may be its own neighbour; pairs are counted in both directions."""
+    found = lives(seed, False)
+    together = _Overlaps(found)
+    count = 0
+    for i, one in enumerate(found):
+        wanted = {j for j, other in enumerate(found) if one.meets(other) and i != j}
+        assert set(together.beside(one.tensor.number).tolist()) - {i} == wanted
+        count += len(wanted)
+    assert together.pairs == len(found) + count
+
+
+# ------------------------------------------------------------------------------------------------
+# Test banks of PSUM by role: how many each role gets, and that roles do not block each other.
+
+SPACE = Space(Buffer.PSUM, 8 * PSUM_BANK_BYTES, PSUM_BANK_BYTES)
+Made = tuple[int, int, int, int]  # line, banks, first and last access
+
+
+def role_lives(*made: Made) -> list[Lifetime]:
+    found = []
+    for number, (line, banks, first, last) in enumerate(made):
+        at = CallChain(Span("k.py", line, 1, line, 9))
+        shape = (128, 512 * banks)
+        found.append(Lifetime(Tensor(number, "t", FLOAT32, shape, Buffer.PSUM, at), first, last))
+    return found
+
+
+def banks(*made: Made) -> list[int]:
+    found = by_role(role_lives(*made), SPACE)
+    return [found[number].byte // PSUM_BANK_BYTES for number in range(len(made))]
+
+
+def test_each_place_has_banks_of_its_own() -> None:
+    """Iterations of a loop: one tile with a long live range, and three in succession."""
+    iterations = [
+        one
+        for iteration in range(3)
+        for one in (
+            (1, 1, iteration * 10, iteration * 10 + 8),
+            *((2, 1, iteration * 10 + n, iteration * 10 + n) for n in (1, 2, 3)),
+        )
+    ]
+    found = banks(*iterations)
+    long, short = found[::4], [bank for n, bank in enumerate(found) if n % 4]
+    assert not set(long) & set(short)
+    assert len(set(long)) == 3  # a bank for each turn, before the short ones get the rest
+    assert len(set(short)) == 5
+
+
+def test_the_longest_get_what_is_left_over() -> None:
+    """Each iteration gets two of three banks; neither of the remaining two suffices for the long
+    tiles.
+    """
+    assert banks((1, 3, 0, 9), (2, 1, 1, 2), (1, 3, 10, 19), (2, 1, 11, 12)) == [0, 6, 3, 7]
+
+
+def test_places_one_after_the_other_share_all_banks() -> None:
+    found = banks(*((1, 1, n, n) for n in range(8)), *((2, 1, 10 + n, 10 + n) for n in range(8)))
+    assert found == [*range(8), *range(8)]
+
+
+def test_what_is_in_use_at_once_must_fit() -> None:
+    with pytest.raises(DoesNotFit):
+        banks((1, 5, 0, 9), (2, 4, 1, 2))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_two_tiles_meet(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    made: list[Made] = []
+    for first in range(40):
+        line = int(rng.integers(1, 4))
+        made.append((line, 1 + line // 3, first, first + int(rng.integers(0, 2))))
+    found = by_role(role_lives(*made), SPACE)
+    for one, other in combinations(role_lives(*made), 2):
+        if one.meets(other):
+            low, high = (found[life.tensor.number].byte for life in (one, other))
+            assert low + one.tensor.bytes <= high or high + other.tensor.bytes <= low

@@ -2,8 +2,6 @@
 advice on operands that do not fit, as a page.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -110,7 +108,6 @@ def said(found: Program) -> list[tuple[str, str]]:
 
 
 def bytes_of(pattern: AccessPattern) -> set[tuple[int, int]]:
-    """Return all (partition, byte) of a pattern."""
     size = pattern.dtype.size
     rows = range(pattern.start, pattern.start + max(1, pattern.partitions))
     first = [number * size for number in numbers(pattern.offset, pattern.dims)]

@@ -2,8 +2,6 @@
 uninitialised bytes, and where cores meet.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from random import Random
 

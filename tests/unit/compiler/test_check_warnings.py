@@ -2,8 +2,6 @@
 not.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.levels import OFF_BY_DEFAULT

@@ -1,7 +1,5 @@
 """Test nkic --spill as a command: messages, the content of the file, combinations of options."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

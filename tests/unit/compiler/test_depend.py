@@ -1,7 +1,5 @@
 """Test depend with printed programs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from nkic.compiler.depend import depend

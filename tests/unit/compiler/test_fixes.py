@@ -1,7 +1,5 @@
 """Applying certain fixes gives a kernel that compiles."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.diagnostics import Fix

@@ -1,7 +1,5 @@
 """Test the order of a loop's body with overlapping iterations."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.compiler import schedule

@@ -1,7 +1,5 @@
 """Test where imports lead: files on disk, named by their path from the kernel's folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

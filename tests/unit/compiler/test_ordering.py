@@ -1,7 +1,5 @@
 """Test `with_schedule` in a run: `Request.schedule`, on every instance of a kernel."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.diagnostics import CompileFailed

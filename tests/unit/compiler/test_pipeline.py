@@ -1,7 +1,5 @@
 """Test the order of the stages: their results, where they stop, and which proofs run."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from dataclasses import replace

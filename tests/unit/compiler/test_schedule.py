@@ -1,21 +1,35 @@
 """Test schedule with printed programs; its results are proven."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from nkic.base.diagnostics import Reporter
-from nkic.compiler.allocate import allocate
+from nkic.compiler.allocate import allocate, joined
 from nkic.compiler.depend import depend
-from nkic.compiler.schedule import schedule
-from nkic.compiler.semaphores import Wiring
-from nkic.machine.targets import Engine
-from nkic.program.program import Program, Schedule, StreamLoop, slots
-from nkic.program.text import schedule_text
+from nkic.compiler.lower import lower
+from nkic.compiler.remarks import MIN_WAIT_PS, Issue, _waits
+from nkic.compiler.schedule import ListScheduler, Orderer, _Lane, _Queues, schedule
+from nkic.compiler.semaphores import Wiring, engine_of, first_users, grouped, queues_of
+from nkic.compiler.tight import frugal, sink
+from nkic.machine.targets import TRN2, Buffer, Engine
+from nkic.machine.timing import Timing, overlaps_commands, semaphore_ps
+from nkic.program.program import (
+    AccessPattern,
+    Edge,
+    Instruction,
+    Program,
+    Schedule,
+    StreamLoop,
+    instructions,
+    slots,
+)
+from nkic.program.text import read_program, schedule_text
 from nkic.prove import prove_order, read
-from tests.programs import copy, declare, load, op, program
+from tests.programs import code, copy, declare, load, op, program
 
 TILE = "[0+128, 0; 1x512]"
 
@@ -34,7 +48,6 @@ def scheduled(found: Program, serial: bool = False) -> Schedule:
 
 
 def streams(done: Schedule) -> str:
-    """Return the streams alone, as text."""
     text = schedule_text(done)
     return text[text.index("stream ") :].rstrip()
 
@@ -206,3 +219,370 @@ def test_loops_one_after_the_other_take_the_same_semaphores() -> None:
 
 def _semaphores(done: Schedule) -> set[int]:
     return {s for stream in done.cores[0] for slot in slots(stream.items) for s in slot.signals}
+
+
+# ------------------------------------------------------------------------------------------------
+# Test when the list scheduler lets an instruction start, and which queue a transfer takes.
+
+STAGES = Path(__file__).parents[2] / "data/stages"
+TENSORS = [
+    "%0 x: float32[128, 512] shared_hbm",
+    *(declare(i, f"t{i}", "128, 512") for i in range(1, 6)),
+]
+
+
+def scheduler(*body: str) -> ListScheduler:
+    """Return the scheduler of a program without loops, in which all instructions wait for the
+    first.
+    """
+    found = program("\n".join([*TENSORS, "core", *(f"  {line}" for line in body)]))
+    here = code(found)
+    return begun(found, here, [[0] if index else [] for index in range(len(here))])
+
+
+def begun(found: Program, here: Sequence[Instruction], waits: list[Sequence[int]]) -> ListScheduler:
+    (graph, *_) = depend(found)
+    orderer = Orderer(graph, found.target)
+    made = ListScheduler(orderer, orderer.known(here)._replace(waits=waits))
+    made.begin()
+    next(made.issues())
+    return made
+
+
+def test_an_engine_knows_of_its_own_results_without_a_signal() -> None:
+    made = scheduler(
+        op(0, "reciprocal", dst=f"%1{TILE}", data=f"%2{TILE}"),
+        op(1, "reciprocal", dst=f"%3{TILE}", data=f"%1{TILE}"),
+        copy(2, f"%4{TILE}", f"%1{TILE}", "gpsimd"),
+    )
+    assert made.ready_at[1] == made.done[0]
+    assert made.ready_at[2] == made.done[0] + semaphore_ps(made.orderer.target)
+
+
+def test_a_queue_does_not() -> None:
+    """Transfers of one queue are in progress at the same time."""
+    made = scheduler(
+        load(0, f"%1{TILE}", "%0[0; 512x128, 1x512]"),
+        load(1, "%0[0; 512x128, 1x512]", f"%1{TILE}"),
+    )
+    assert made.ready_at[1] == made.done[0] + semaphore_ps(made.orderer.target)
+
+
+def test_a_sum_goes_on_before_its_result_is_there() -> None:
+    """A matmul that accumulates onto the same address need not wait for the first one's latency."""
+    psum, other = "%1[0+128, 0; 1x512]", "%6[0+128, 0; 1x512]"
+    held, moving = {"stationary": "%2[0+128, 0; 1x128]"}, {"moving": f"%3{TILE}"}
+    first, adds = {"accumulate": "False"}, {"accumulate": "True"}
+    sums = ["%1 sums: float32[128, 512] psum", "%6 others: float32[128, 512] psum"]
+    text = [TENSORS[0], sums[0], *TENSORS[2:], sums[1], "core"]
+    text += [
+        op(0, "nc_matmul", "tensor", dst=psum, **held, **moving, **first),
+        op(1, "nc_matmul", "tensor", dst=psum, **held, **moving, **adds),
+        op(2, "nc_matmul", "tensor", dst=other, **held, **moving, **first),
+    ]
+    found = program("\n".join(text))
+    made = begun(found, code(found), [[], [0], [0]])
+    assert made.classes[0].first.latency > 0
+    assert made.ready_at[1] == made.done[0] - made.classes[0].first.latency
+    assert made.ready_at[2] == made.done[0]
+
+
+class Drawn:
+    """Engines and queues at some time, with times so short that many are equal."""
+
+    def __init__(self, rng: Random, fresh: bool) -> None:
+        self.start = rng.randrange(4)
+        self.free = {engine: rng.randrange(5) for engine in Engine}
+        self.shared = {engine for engine in Engine if rng.random() < 0.5}
+        self.commands = dict.fromkeys(Engine, 0)
+        self.busy = [0] * TRN2.dma_queues
+        if not fresh:
+            self.commands = {engine: rng.randrange(5) for engine in Engine}
+            self.busy = [rng.randrange(5) for _ in self.busy]
+        self.timings = {
+            engine: Timing(1, 0, rng.randrange(3), 1, rng.randrange(4), engine) for engine in Engine
+        }
+        half = TRN2.dma_queues // 2
+        self.queues = rng.choice([range(half), range(half, 2 * half), range(2 * half)])
+
+    def chosen(self) -> int:
+        lanes = {engine: _Lane(engine, free) for engine, free in self.free.items()}
+        for engine, lane in lanes.items():
+            lane.commanded = self.commands[engine]
+        made = _Queues(TRN2, lanes, self.shared)
+        made.busy = self.busy
+        times = [self.timing(queue) for queue in range(TRN2.dma_queues)]
+        return made.choose(self.start, grouped(self.queues, TRN2), times)
+
+    def timing(self, queue: int) -> Timing:
+        return self.timings[TRN2.queue_engines[queue]]
+
+    def waited(self, queue: int) -> int:
+        """Return the delay until the data can move, and how long other work of the engine is
+        delayed.
+        """
+        engine, times = TRN2.queue_engines[queue], self.timing(queue)
+        ready = self.commands[engine] if engine is Engine.SCALAR else self.free[engine]
+        begins = max(self.start, ready)
+        held = max(self.free[engine], begins + times.trigger) - self.free[engine]
+        moves = max(begins, self.busy[queue]) + times.start
+        return moves + (min(held, times.trigger) if engine in self.shared else 0)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_transfer_takes_the_queue_that_costs_least(fresh: bool) -> None:
+    """Compare all queues; then prefer the queue that is free first, then the first one."""
+    for seed in range(400):
+        drawn = Drawn(Random(seed), fresh)
+        wanted = min(drawn.queues, key=lambda q: (drawn.waited(q), drawn.busy[q], q))
+        assert drawn.chosen() == wanted, f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_table_is_first_used_where_no_way_leads_from_another_user(seed: int) -> None:
+    rng = Random(seed)
+    tables = {n: rng.choice(["", "exp", "gelu"]) for n in range(8)}
+    waits = {n: [m for m in range(n) if rng.random() < 0.25] for n in tables}
+
+    def before(number: int) -> set[int]:
+        return {m for source in waits[number] for m in (source, *before(source))}
+
+    users = [n for n, table in tables.items() if table]
+    wanted = {n for n in users if all(tables[m] != tables[n] for m in before(n))}
+    assert first_users(tables, waits) == wanted
+
+
+def plainly_busiest(made: ListScheduler) -> int:
+    """Find the busiest engine by a sum for each engine.
+
+    Triggers count if no other engine can take them.
+    """
+    target, busy = made.orderer.target, dict.fromkeys(Engine, 0)
+    for one in made.code:
+        times, engine = made.orderer.timings.of(one), engine_of(one)
+        if engine is not Engine.DMA:
+            busy[engine] += times.hold
+            continue
+        busy[engine] += times.pool
+        engines = {target.queue_engines[queue] for queue in queues_of(one, target)}
+        if times.by is not target.queue_engines[0] or len(engines) == 1:
+            busy[times.by] += 0 if overlaps_commands(times.by) else times.trigger
+    return max(busy.values())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [op(0, "reciprocal", dst=f"%1{TILE}", data=f"%2{TILE}")],
+        [load(i, f"%1{TILE}", "%0[0; 512x128, 1x512]") for i in range(3)],
+        [
+            op(0, "reciprocal", dst=f"%1{TILE}", data=f"%2{TILE}"),
+            *(load(i, f"%1{TILE}", "%0[0; 512x128, 1x512]") for i in range(1, 4)),
+            *(copy(i, f"%4{TILE}", f"%1{TILE}", "gpsimd") for i in range(4, 6)),
+        ],
+        [*(copy(i, f"%4{TILE}", f"%1{TILE}", e) for i, e in enumerate(["vector", "gpsimd"] * 2))],
+    ],
+)
+def test_the_busiest_engine_has_the_most_to_do(body: list[str]) -> None:
+    made = scheduler(*body)
+    assert made.busiest() == plainly_busiest(made) > 0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+def test_the_busiest_engine_of_a_random_program_has_the_most_to_do(seed: int) -> None:
+    found = lower(read_program((STAGES / f"{seed}.ir").read_text("utf-8")), Reporter())
+    for body in found.cores:
+        here = [*instructions(body)]
+        made = begun(found, here, [[] for _ in here])
+        assert made.busiest() == plainly_busiest(made) > 0
+
+
+# ------------------------------------------------------------------------------------------------
+# Test which instructions are delayed, in printed programs.
+
+WHOLE = "[0+128, 0; 1x64]"
+SINK_TENSORS = [declare(i, f"t{i}", "128, 64") for i in range(4)]
+
+
+def order(*body: str) -> list[str]:
+    """Return the instructions' names in their new order, in an SBUF that is too small."""
+    found = program("\n".join([*SINK_TENSORS, "core", *(f"  {line}" for line in body)]))
+    (graph,) = depend(found)
+    moved, _ = sink(found.cores[0], graph, {Buffer.SBUF}, TRN2)
+    return [one.row.name for one in instructions(moved)]
+
+
+def other(number: int) -> str:
+    """Return an instruction that is independent of the others."""
+    return op(number, "memset", dst=f"%3{WHOLE}", value="0.0")
+
+
+def test_a_first_write_is_put_off_until_it_is_needed() -> None:
+    body = [
+        op(0, "iota", "gpsimd", dst=f"%0{WHOLE}", pattern="((1, 64),)", offset="0"),
+        other(1),
+        other(2),
+        copy(3, f"%1{WHOLE}", f"%0{WHOLE}"),
+    ]
+    assert order(*body) == ["memset", "memset", "iota", "tensor_copy"]
+
+
+def test_what_reads_its_own_destination_stays() -> None:
+    """%0 is already in use: delaying an addition to it frees nothing."""
+    body = [
+        op(0, "memset", dst=f"%0{WHOLE}", value="1.0"),
+        op(1, "reciprocal", dst=f"%0{WHOLE}", data=f"%0{WHOLE}"),
+        other(2),
+        other(3),
+        copy(4, f"%1{WHOLE}", f"%0{WHOLE}"),
+    ]
+    assert order(*body) == ["memset", "reciprocal", "memset", "memset", "tensor_copy"]
+
+
+def test_what_writes_again_what_was_read_stays() -> None:
+    body = [
+        op(0, "memset", dst=f"%0{WHOLE}", value="1.0"),
+        copy(1, f"%1{WHOLE}", f"%0{WHOLE}"),
+        op(2, "reciprocal", dst=f"%0{WHOLE}", data=f"%1{WHOLE}"),
+        other(3),
+        other(4),
+        op(
+            5, "tensor_tensor", dst=f"%2{WHOLE}", data1=f"%0{WHOLE}", data2=f"%1{WHOLE}", op="'add'"
+        ),
+    ]
+    names = order(*body)
+    assert names.index("reciprocal") == 2
+
+
+# ------------------------------------------------------------------------------------------------
+# Test the order with the least memory in use: by a plain search, and the order among equals.
+
+TILES = [declare(i, f"t{i}", "128, 64") for i in range(4)]
+
+
+def frugal_order(*body: str, backwards: bool = False) -> list[str]:
+    """Return the tensors that are written, in the new order."""
+    found = program("\n".join([*TILES, "core", *body]))
+    (graph,) = depend(found)
+    made = frugal(found.cores[0], graph, found.target, backwards)
+    assert made is not None
+    return [_written(one) for one in instructions(made[0])]
+
+
+def _written(one: Instruction) -> str:
+    dst = one.operands[0]
+    assert isinstance(dst, AccessPattern)
+    return dst.tensor.name
+
+
+def fill(number: int, tile: int) -> str:
+    return op(number, "memset", dst=f"%{tile}{WHOLE}", value="0.0")
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_equals_stay_in_program_order_or_come_in_the_other(backwards: bool) -> None:
+    wanted = ["t3", "t0", "t2", "t1"]
+    body = [fill(i, int(name[1])) for i, name in enumerate(wanted)]
+    assert frugal_order(*body, backwards=backwards) == (wanted[::-1] if backwards else wanted)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_what_ends_a_tensor_comes_before_what_begins_one(backwards: bool) -> None:
+    """t1 takes over from t0, t3 from t2: no two of them need to be live at the same time."""
+    body = [fill(0, 0), fill(1, 2), copy(2, f"%1{WHOLE}", f"%0{WHOLE}")]
+    body += [copy(3, f"%3{WHOLE}", f"%2{WHOLE}")]
+    pairs = [["t0", "t1"], ["t2", "t3"]]
+    wanted = pairs[::-1] if backwards else pairs
+    assert frugal_order(*body, backwards=backwards) == [*wanted[0], *wanted[1]]
+
+
+Used = tuple[int, ...]  # the tiles of an instruction; it writes the first
+
+
+def drawn(seed: int) -> tuple[list[int], list[Used]]:
+    """Draw the columns of a few tiles, and the users of each tile, some of them repeated."""
+    rng = Random(seed)
+    columns = [rng.choice([16, 32, 64]) for _ in range(5)]
+    code = [tuple(rng.sample(range(5), rng.choice([1, 2, 2, 2]))) for _ in range(9)]
+    return columns, code
+
+
+def least(columns: list[int], code: list[Used], sign: int) -> Iterator[int]:
+    """Of the ready instructions, always choose the one after which the fewest columns are in
+    use.
+    """
+    left = set(range(len(code)))
+    while left:
+        ready = [n for n in left if not any(_meet(code[m], code[n]) for m in left if m < n)]
+        number = min(ready, key=lambda n: (_in_use(columns, code, left - {n}), sign * n))
+        left.remove(number)
+        yield number
+
+
+def _meet(one: Used, other: Used) -> bool:
+    return one[0] in other or other[0] in one
+
+
+def _in_use(columns: list[int], code: list[Used], left: set[int]) -> int:
+    """Return the columns of tiles that have been used and will be used again."""
+    before = {tile for n, used in enumerate(code) if n not in left for tile in used}
+    return sum(columns[tile] for tile in before & {tile for n in left for tile in code[n]})
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_next_is_after_which_least_is_in_use(seed: int, backwards: bool) -> None:
+    columns, code = drawn(seed)
+    tiles = [declare(i, f"t{i}", f"128, {count}") for i, count in enumerate(columns)]
+    parts = [f"%{i}[0+128, 0; 1x{count}]" for i, count in enumerate(columns)]
+    body = []
+    for n, (first, *rest) in enumerate(code):
+        step = copy(n, parts[first], parts[rest[0]]) if rest else ""
+        body.append(step or op(n, "memset", dst=parts[first], value="0.0"))
+    found = program("\n".join([*tiles, "core", *body]))
+    (graph,) = depend(found)
+    made = frugal(found.cores[0], graph, found.target, backwards)
+    assert made is not None
+    wanted = [code[n] for n in least(columns, code, -1 if backwards else 1)]
+    assert [_used(one) for one in instructions(made[0])] == wanted
+
+
+def _used(one: Instruction) -> Used:
+    names = [o.tensor.name for o in one.operands if isinstance(o, AccessPattern)]
+    return tuple(int(name[1:]) for name in names)
+
+
+# ------------------------------------------------------------------------------------------------
+# Test sums of times in the remarks of schedule.
+
+REMARK_TILES = "".join(f"{declare(i, name, '128, 4')}\n" for i, name in enumerate("ab"))
+A, B = "%0[0+128, 0; 1x4]", "%1[0+128, 0; 1x4]"
+
+
+@pytest.mark.parametrize(
+    ("spans", "union"),
+    [
+        ([], []),
+        ([(0, 4), (2, 6), (8, 9)], [(0, 6), (8, 9)]),
+        ([(8, 9), (0, 4), (4, 5)], [(0, 5), (8, 9)]),
+        ([(0, 9), (2, 3), (4, 12), (20, 21)], [(0, 12), (20, 21)]),
+    ],
+)
+def test_times_at_work_are_counted_once(
+    spans: list[tuple[int, int]], union: list[tuple[int, int]]
+) -> None:
+    assert joined(spans) == union
+
+
+@pytest.mark.parametrize(
+    ("waited", "told"), [(MIN_WAIT_PS - 1, 0), (MIN_WAIT_PS, 1), (MIN_WAIT_PS + 1, 1)]
+)
+def test_a_nanosecond_of_waiting_is_told(waited: int, told: int) -> None:
+    one, other = (_copy(number) for number in (0, 1))
+    issue = Issue(other, Engine.VECTOR, 500, 500 + waited, 500 + waited, 9000, Edge(0, "raw"))
+    assert len([*_waits([issue], {0: one, 1: other})]) == told
+
+
+def _copy(number: int) -> Instruction:
+    (one,) = code(program(f"{REMARK_TILES}core\n{op(number, 'tensor_copy', dst=A, src=B)}"))
+    return one

@@ -1,7 +1,5 @@
 """Test races between cores: which accesses share a byte, and the text of the warning."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

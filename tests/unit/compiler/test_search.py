@@ -1,7 +1,5 @@
 """Test search with printed programs: never longer, never below the bound, always proven."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

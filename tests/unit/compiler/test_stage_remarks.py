@@ -1,7 +1,5 @@
 """Test the remarks of stages on a kernel's lines: nkic --report remarks."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

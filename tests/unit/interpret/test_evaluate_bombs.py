@@ -4,8 +4,6 @@ These are hashing, comparing, copying, chains that overrun the C stack, and clas
 bypass the guards when they are called.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

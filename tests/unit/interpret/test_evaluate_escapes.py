@@ -4,8 +4,6 @@ Each attempt ends quickly in one located error. The attempts are the known ways 
 Python, and the known ways to make one line of it exhaust the machine.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.limits import Limits

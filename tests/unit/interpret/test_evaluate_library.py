@@ -29,7 +29,6 @@ def t(f):
 
 
 def by_python(code: str) -> str:
-    """Return what Python prints."""
     printed: list[str] = []
     space: dict[str, Any] = {}
     space["print"] = lambda *v: printed.append(" ".join(map(str, v)) + "\n")

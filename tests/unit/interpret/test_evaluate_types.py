@@ -1,7 +1,5 @@
 """Builtin types and functions have the values, exceptions and names of CPython's."""
 
-from __future__ import annotations
-
 import builtins as python
 import contextlib
 import io
@@ -22,7 +20,6 @@ DATA = Path(__file__).resolve().parents[2] / "data"
 
 
 def under_python(code: str) -> str:
-    """Return what CPython prints."""
     lines = "".join(f"    {line}\n" for line in code.strip("\n").split("\n"))
     space: dict[str, Any] = {}
     exec(f"def kernel():\n{lines}", space)

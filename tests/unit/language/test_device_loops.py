@@ -1,7 +1,5 @@
 """Loops on the device compute the same as unrolled loops: forms, nesting, carried state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

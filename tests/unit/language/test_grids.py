@@ -1,7 +1,5 @@
 """Test grids of tiles and of blocks (NKI 0.7): their selections, against slices of NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

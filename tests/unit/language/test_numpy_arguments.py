@@ -1,7 +1,5 @@
 """Wrong arguments to the `numpy` of kernels are errors with a place, never internal errors."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.harness.kernels import compile_text

@@ -1,7 +1,5 @@
 """Test scalars of the device (NKI 0.7) against Python's integers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

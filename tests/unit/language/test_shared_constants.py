@@ -1,7 +1,5 @@
 """Test `nl.shared_constant`, and the NumPy arrays that it accepts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

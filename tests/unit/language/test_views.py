@@ -1,7 +1,5 @@
 """Test each view: documented results, and errors with their limit and number."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@ with public figures; these pages cover the values in between. `NKIC_BLESS=1` wri
 a difference means another clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path

@@ -3,8 +3,6 @@
 test_profiles.py compares instructions with published profiles.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

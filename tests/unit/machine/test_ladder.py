@@ -1,7 +1,5 @@
 """Tests of the kernels that `tests/timing/ladder.py` takes from a checkout."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

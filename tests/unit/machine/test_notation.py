@@ -1,7 +1,5 @@
 """A line of a printed program or of printed records, read again."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Test functions over (step, num) pairs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

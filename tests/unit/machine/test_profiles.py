@@ -10,8 +10,6 @@ the kernel optimisation tutorial (trn2, not fitted to); the DMA overview (trn2);
 guide (trn1).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pytest

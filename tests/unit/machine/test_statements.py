@@ -5,8 +5,6 @@ Only streaming is compared, in cycles; the statements do not include the fixed c
 instruction.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pytest
@@ -32,7 +30,6 @@ class Way(NamedTuple):
     target: Target = TRN2
 
     def cycles(self) -> float:
-        """Return its cycles of streaming."""
         row, facts = facts_of(self.name, self.target, **self.changes)
         facts = Facts(self.target, facts.operands, facts.attributes, self.engine)
         return row.cost(facts).interval - beside(self.target, self.engine, self.changes)

@@ -1,7 +1,5 @@
 """Kernels that the vendor's guides call faster are faster in simulated time."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.timing.sweeps import SWEEPS, Sweep

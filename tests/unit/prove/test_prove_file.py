@@ -1,7 +1,5 @@
 """Test the proof of a file: every change of the records read from its bytes is found."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

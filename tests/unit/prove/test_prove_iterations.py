@@ -1,13 +1,13 @@
 """Test the proof of device loops with overlapping iterations: loop-carried waits."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.machine.targets import Engine
-from nkic.program.program import Slot, StreamItem, StreamLoop
+from nkic.program.program import Program, Slot, StreamItem, StreamLoop
+from nkic.prove import prove_order, read
 from tests.harness.proofs import Items, Made, edited, in_loops, make, slot
-from tests.programs import copy, op, program
+from tests.programs import copy, declare, op, program
+from tests.unit.prove.test_prove_addresses import WHOLE, loops, work
 from tests.unit.prove.test_prove_order import LOOP, LOOP_HEAD, TILE, made, memset, tiles
 
 
@@ -96,7 +96,6 @@ NESTED = (
 
 
 def outer(found: Made, engine: Engine) -> tuple[StreamItem, ...]:
-    """Return the items of that engine in an iteration of the outer loop."""
     (stream,) = (s for s in found.schedule.cores[0] if s.id.engine is engine)
     (loop,) = (item for item in stream.items if isinstance(item, StreamLoop))
     return loop.items
@@ -164,3 +163,41 @@ def test_all_streams_decide_about_a_loop_that_holds_another_one() -> None:
     for stream in found.schedule.cores[0]:
         (loop,) = (item for item in stream.items if isinstance(item, StreamLoop))
         assert slot(loop.items[0]).instruction is None  # there is a barrier before everything else
+
+
+# ------------------------------------------------------------------------------------------------
+# The proofs take linear time, device loops included: work is counted, not timed.
+
+
+def order(done: Made) -> int:
+    readings = read(done.lowered)
+    return work(lambda: prove_order(done.lowered, done.schedule, readings))
+
+
+def straight(count: int) -> Program:
+    """Return a program with eight tiles in rotation on two engines: reads, writes, waits, and
+    reused bytes.
+    """
+    tensors = [declare(i, f"t{i}", "128, 256") for i in range(count)]
+    body = [op(0, "memset", dst=f"%0{WHOLE}", value="0.0")]
+    engines = ("vector", "gpsimd")
+    body += [copy(i, f"%{i}{WHOLE}", f"%{i - 1}{WHOLE}", engines[i % 2]) for i in range(1, count)]
+    return program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
+
+
+def test_ten_times_the_instructions_are_ten_times_the_work() -> None:
+    few, many = make(straight(500)), make(straight(5_000))
+    assert few.order() == [] == many.order()
+    assert order(many) <= 10.2 * order(few)
+
+
+def test_ten_times_the_loops_are_ten_times_the_work() -> None:
+    few, many = make(loops(8)), make(loops(80))
+    assert few.order() == [] == many.order()
+    assert order(many) <= 10.2 * order(few)
+
+
+@pytest.mark.slow
+def test_so_they_are_for_thousands_of_loops() -> None:
+    few, many = make(loops(1_600)), make(loops(16_000))
+    assert order(many) <= 10.2 * order(few)

@@ -1,7 +1,5 @@
 """Test the proof of lower: each kind of change to its result is found, and only such a change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache

@@ -4,8 +4,6 @@ A softmax in three passes becomes one in one pass; each step is taken because th
 named it.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Each kind of advice: a kernel that gets it, one that must not, and what following it brings."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Test reports on a run: every figure against another way to compute it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 from typing import Any

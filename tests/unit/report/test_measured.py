@@ -1,7 +1,5 @@
 """A vendor's profile beside a run."""
 
-from __future__ import annotations
-
 import csv
 import json
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """The order of runs: told where the figures that they do not share let it be told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Test comparisons of runs: reading them back, changes, and limits."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import replace

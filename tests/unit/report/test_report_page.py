@@ -1,7 +1,5 @@
 """Test the HTML report: inert, self-contained and reproducible; and its rendering in a browser."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -64,7 +62,6 @@ def reported(kernel: str = "matmul") -> RunReport:
 
 
 def record() -> dict[str, Any]:
-    """Return the same as JSON."""
     return run_report.record(reported())
 
 

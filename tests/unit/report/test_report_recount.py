@@ -1,7 +1,5 @@
 """Test every field of every report against a separate count (tests/harness/recount.py)."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Test reports as text and for tools: every figure against a separate count from the trace."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Figures fitted to times of whole kernels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType

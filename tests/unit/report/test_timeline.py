@@ -1,7 +1,5 @@
 """Test the picture of a run: well-formed, small, and as long as the run."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree
 
 import pytest

@@ -1,7 +1,5 @@
 """Likely errors: derived from the figures on the critical path, and kept by published times."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """Test other orders of a run, and writes in program order."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -2,8 +2,6 @@
 compiled and run, and either its result is right or the fault names the origin of the bytes.
 """
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Inputs: conversion of the user's values to the kernel's arrays, or a clear error."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

@@ -2,8 +2,6 @@
 are scattered to one place.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The runner: order, time, written bytes, loops. Programs are printed IR, emitted and executed."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from types import SimpleNamespace

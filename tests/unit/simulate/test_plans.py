@@ -1,7 +1,5 @@
 """Test which instructions share a plan, and that sharing a plan changes no result."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

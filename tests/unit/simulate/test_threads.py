@@ -2,8 +2,6 @@
 afterwards.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Test decoding: byte-order marks, declared encodings, and bytes that are not text."""
 
-from __future__ import annotations
-
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, Diagnostic

@@ -1,7 +1,5 @@
 """Syntax errors: the code, the exact place and the sentence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Huge or deeply nested source is parsed, or rejected at a place, in linear time."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,16 +1,19 @@
 """Test resolve: the chosen kernel, its files, and the code that it reaches."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+import symtable
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.source import nodes, scopes, subset
+from nkic.source.nodes import walk
 from nkic.source.parse import parse
 from nkic.source.resolve import list_kernels
-from tests.harness.metalanguage import HEAD, resolved
+from tests.harness.bless import blessing
+from tests.harness.metalanguage import HEAD, head, resolved
 
 
 def kernels(text: str) -> list[tuple[str, str]]:
@@ -316,3 +319,253 @@ if __name__ == "__main__":
     found, said = resolved(text)
     assert said == ()
     assert found is not None
+
+
+# ------------------------------------------------------------------------------------------------
+# Test scopes: the same locals and globals as in Python's own symbol table (only an oracle).
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = [
+    *sorted((ROOT / "nkic" / "resolve").glob("*.py")),
+    *sorted((ROOT / "nkic" / "language" / "stdlib").glob("*.py")),
+    *(Path(symtable.__file__).with_name(f"{n}.py") for n in ("dataclasses", "enum", "functools")),
+]
+COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}
+TRICKY = """
+import a.b, c as d
+from e import f as g
+x = y = 1
+def outer(p, *q, r=x, **s):
+    global x
+    x = 2
+    n = 3
+    def inner(t=n):
+        nonlocal n
+        n = t
+        return [u := v for v in q if (w := v)], {k: z for k, z in s}
+    class Local(p):
+        m = n
+        def method(self): return m, n, Local
+    for i, (j, *k) in r: del i
+    with q as h, r as (l, o): pass
+    try: pass
+    except x as error: print(error)
+    import a.b as later
+    match p:
+        case {"k": first, **rest}: pass
+        case [second, *_] | p.q(third=second): pass
+    return lambda aa, bb=n: aa + bb + cc
+"""
+
+
+def python_locals(table: symtable.SymbolTable) -> Iterator[tuple[str, int, frozenset[str]]]:
+    for inner in table.get_children():
+        if inner.get_type() in ("function", "class") and inner.get_name() not in COMPREHENSIONS:
+            own = (s for s in inner.get_symbols() if s.is_local() and s.get_name()[0] != ".")
+            yield inner.get_name(), inner.get_lineno(), frozenset(s.get_name() for s in own)
+        yield from python_locals(inner)
+
+
+def our_locals(tree: nodes.Module) -> Iterator[tuple[str, int, frozenset[str]]]:
+    for node in walk(tree):
+        if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
+            yield node.name, node.span.line, scopes.bound(node)
+        elif isinstance(node, nodes.Lambda):
+            yield "lambda", node.span.line, scopes.bound(node)
+
+
+def plain(found: Iterator[tuple[str, int, frozenset[str]]]) -> list[tuple[str, int, list[str]]]:
+    # Python adds names (`__class__`) and mangles private ones (`_A__x`).
+    return sorted((n, line, sorted(k for k in names if "__" not in k)) for n, line, names in found)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_locals_of_files(path: Path) -> None:
+    text = path.read_text("utf-8")
+    ours = plain(our_locals(parse(SourceFile(path.name, text))))
+    theirs = plain(python_locals(symtable.symtable(text, path.name, "exec")))
+    assert ours == theirs
+
+
+def test_locals_of_tricky_cases() -> None:
+    ours = plain(our_locals(parse(SourceFile("t.py", TRICKY))))
+    assert ours == plain(python_locals(symtable.symtable(TRICKY, "t.py", "exec")))
+
+
+def test_names_taken_from_outside() -> None:
+    tree = parse(SourceFile("t.py", TRICKY))
+    function = next(node for node in tree.body if isinstance(node, nodes.FunctionDef))
+    used = {name.id for name in scopes.free_names([function])}
+    # The method does not see `m` of the class body; `x` is declared global.
+    assert used == {"x", "m", "cc", "print"}
+
+
+def test_unreachable_statements() -> None:
+    text = (
+        "def f():\n    if a: return 1\n    else: raise b\n    c\n    while d:\n"
+        "        break\n        e\n    g\n"
+    )
+    function = parse(SourceFile("t.py", text)).body[0]
+    assert {name.id for name in scopes.free_names([function])} == {"a", "b"}
+    first = text.replace("else: raise b", "else: b")
+    function = parse(SourceFile("t.py", first)).body[0]
+    assert {name.id for name in scopes.free_names([function])} == {"a", "b", "c", "d", "g"}
+
+
+# ------------------------------------------------------------------------------------------------
+# Test the kernel subset: every rule rejects its construct in the versions it names, and in no
+# other.
+
+# One kernel body per rule, with line and column of the error in it.
+CASES: dict[str, tuple[str, int, int]] = {
+    "async": ("async def f(): pass", 1, 11),
+    "await": ("async def f(): await y", 1, 16),
+    "yield": ("x = yield 1", 1, 5),
+    "global": ("global y", 1, 1),
+    "try": ("try:\n    x = 1\nfinally:\n    x = 2", 1, 1),
+    "metaclass": ("class A(nl.NKIObject, metaclass=type): pass", 1, 7),
+    "type-alias": ("type T = int", 1, 1),
+    "raise": ("raise ValueError(y)", 1, 1),
+    "nested-def": ("def f(): pass", 1, 5),
+    "nested-class": ("class A(nl.NKIObject): pass", 1, 7),
+    "lambda": ("f = lambda: 1", 1, 5),
+    "comprehension": ("x = [i for i in y]", 1, 5),
+    "walrus": ("print(x := 1)", 1, 7),
+    "set": ("x = {1, 2}", 1, 5),
+    "match": ("match y:\n    case 1: pass", 1, 1),
+    "del": ("del y[0]", 1, 1),
+    "nonlocal": ("def f():\n    nonlocal y\n    y = 1", 2, 5),
+    "loop-else": ("for i in y: pass\nelse: x = 1", 1, 1),
+    "import": ("import math", 1, 1),
+    "star-argument": ("print(*y)", 1, 1),
+    "star-parameter": ("def f(*a): pass", 1, 7),
+    "star-value": ("x = [*y]", 1, 5),
+    "format-spec": ("x = f'{y:>3}'", 1, 7),
+    "dict-key": ("x = {1: 2}", 1, 5),
+    "matmul": ("x = y @ y", 1, 5),
+    "property": ("class A(nl.NKIObject):\n    @property\n    def p(self): pass", 3, 9),
+    "plain-class": ("class A: pass", 1, 7),
+    "is": ("x = y is None", 1, 5),
+    "is-not": ("x = y is not None", 1, 5),
+}
+# Other rules that the same example breaks, at another place.
+BESIDES = {
+    "await": {"async"},
+    "nonlocal": {"nested-def"},
+    "star-parameter": {"nested-def"},
+    "property": {"nested-class"},
+}
+
+
+def test_every_rule_has_a_case() -> None:
+    assert CASES.keys() == subset.RULES.keys()
+
+
+@pytest.mark.parametrize("profile", list(Profile), ids=lambda profile: str(profile.label))
+@pytest.mark.parametrize("key", CASES)
+def test_rule(key: str, profile: Profile) -> None:
+    code, line, column = CASES[key]
+    indented = "".join(f"    {part}\n" for part in code.split("\n"))
+    _, said = resolved(f"{head(profile)}def kernel(y):\n{indented}", "kernel", profile=profile)
+    expected = {k for k in (key, *BESIDES.get(key, ())) if profile in subset.RULES[k].refused}
+    found = {one.message.split(" cannot be used")[0]: one for one in said}
+    assert found.keys() == {subset.RULES[k].words for k in expected}
+    if profile in subset.RULES[key].refused:
+        one = found[subset.RULES[key].words]
+        assert one.code.slug == "not-in-nki"
+        assert one.help == subset.RULES[key].advice
+        assert one.primary is not None
+        assert one.primary.span[1:3] == (line + 3, column + 4)
+
+
+def test_what_no_version_has_is_said_of_kernel_code() -> None:
+    _, said = resolved(f"{HEAD}def kernel():\n    async def f(): pass\n    f()\n", "kernel")
+    assert said[0].message == "`async` cannot be used in kernel code"
+
+
+def test_what_a_later_version_has_names_the_one_without() -> None:
+    text = f"{HEAD}def kernel():\n    global x\n"
+    _, said = resolved(text, "kernel", profile=Profile.NKI_0_6)
+    assert said[0].message == "`global` cannot be used in NKI 0.6"
+    assert resolved(text, "kernel", profile=Profile.NKI_0_7)[1] == ()
+
+
+def test_what_one_version_lacks_names_it() -> None:
+    _, said = resolved(
+        f"{HEAD}def kernel(x):\n    return x is None\n", "kernel", profile=Profile.NKI_0_3
+    )
+    assert said[0].message == "`is` cannot be used in NKI 0.3"
+
+
+@pytest.mark.parametrize(("profile", "count"), [(Profile.NKI_0_3, 1), (Profile.NKI_0_6, 0)])
+def test_keyword_only_parameters_of_kernels(profile: Profile, count: int) -> None:
+    text = (
+        f"{HEAD}@nki.jit\ndef kernel(a, *, b=1): return helper(k=1)\ndef helper(*, k): return k\n"
+    )
+    _, said = resolved(text, profile=profile)
+    assert len(said) == count
+
+
+@pytest.mark.parametrize(("profile", "count"), [(Profile.BETA2, 1), (Profile.NKI_0_3, 0)])
+def test_decorated_kernels_inside_kernels(profile: Profile, count: int) -> None:
+    text = f"{HEAD}@nki.jit\ndef inner(): pass\n@nki.jit\ndef kernel(): return inner()\n"
+    _, said = resolved(text, "kernel", profile=profile)
+    assert [one.primary.span.line for one in said if one.primary] == [6] * count
+
+
+def table() -> str:
+    """Return the rules as docs/language.md shows them."""
+    last = [subset.SUB_KERNEL, subset.KEYWORD_ONLY, subset.LIST_DEFAULT]
+    rules = [*subset.RULES.values(), *last]
+    labels = [profile.label for profile in Profile]
+    rows = [f"| construct | {' | '.join(labels)} | instead |", "|---" * (len(labels) + 2) + "|"]
+    for rule in rules:
+        marks = " | ".join("x" if profile in rule.refused else " " for profile in Profile)
+        rows.append(f"| {rule.words} | {marks} | {rule.advice} |")
+    return "\n".join(rows)
+
+
+def test_the_documented_table_is_this_one() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "language.md"
+    before, begin, rest = page.read_text("utf-8").partition("<!-- subset: begin -->\n")
+    shown, end, after = rest.partition("\n<!-- subset: end -->")
+    assert begin and end
+    if blessing():
+        page.write_text(before + begin + table() + end + after, "utf-8")
+    else:
+        assert shown == table(), "run this test with NKIC_BLESS=1"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = y.__dict__",
+        "x = y.__class__.__globals__",
+        "x = y.gi_frame",
+        "x = y.f_globals",
+        "x = y.co_code",
+        "class A(nl.NKIObject):\n        def __del__(self): pass",
+        "class A(nl.NKIObject):\n        def __getattribute__(self, name): pass",
+    ],
+)
+def test_hidden_attributes(code: str) -> None:
+    _, said = resolved(f"{HEAD}def kernel(y):\n    {code}\n", "kernel")
+    assert [one.code.slug for one in said] == ["hidden-attribute"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = y.__class__.__name__",
+        "super().__init__()",
+        "object.__setattr__(y, 'a', 1)",
+        "x = y._private + y.__mangled",
+        (
+            "class A(nl.NKIObject):\n        def __call__(self): pass\n"
+            "        def __iadd__(self, o): pass"
+        ),
+    ],
+)
+def test_attributes_that_are_open(code: str) -> None:
+    _, said = resolved(f"{HEAD}def kernel(y):\n    {code}\n", "kernel")
+    assert said == ()

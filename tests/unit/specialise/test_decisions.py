@@ -1,7 +1,5 @@
 """A kernel that needs a tensor's values: the same error in both ways of evaluating."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Test calls of instructions: recorded instructions, and errors about calls that do not fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,8 +21,6 @@ from nkic.program.program import Instruction, Loop, View
 
 
 class Names:
-    """A namespace with its names as attributes."""
-
     def __init__(self, names: dict[str, Any]) -> None:
         self.__dict__.update(names)
 

@@ -38,7 +38,6 @@ def kernel(x, y):
 
 
 def run(expression: str, x: Array, y: Array, template: str = TEMPLATE) -> Array:
-    """Return the value of an expression of tiles `x` and `y`."""
     args = {
         name: TensorType(dtypes.find(str(array.dtype)), array.shape, "test")
         for name, array in (("x", x), ("y", y))

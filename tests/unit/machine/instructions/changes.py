@@ -3,8 +3,6 @@
 The rules' answers to the changes show every limit of every row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -145,7 +143,6 @@ def folded(tile: Tile, rank: int) -> Tile:
 
 
 def of_tile(name: str, tile: Tile) -> Iterator[Change]:
-    """Return all changes of one tile."""
     for buffer in Buffer:
         flat = not buffer.on_chip and tile.buffer.on_chip
         dims = ((1, tile.elements),) if flat else tile.dims
@@ -170,7 +167,6 @@ def of_tile(name: str, tile: Tile) -> Iterator[Change]:
 
 
 def of_index(name: str, tile: Tile, index: Tile) -> Iterator[Change]:
-    """Return all changes of the index of a tile."""
     made = {f"in {buffer.value}": index._replace(buffer=buffer) for buffer in Buffer}
     made |= {f"of {dtype.name}": index._replace(dtype=dtype) for dtype in DTYPES.values()}
     made |= {f"of {n} partitions": index._replace(partitions=n) for n in HEIGHTS}
@@ -189,7 +185,6 @@ def sizes(what: str, tiles: Mapping[str, Tile]) -> Iterator[Change]:
 
 
 def of_attribute(attribute: Attribute) -> Iterator[Change]:
-    """Return values of all kinds for an attribute."""
     choices = attribute.kind is AttributeKind.CHOICE
     for value in attribute.choices if choices else VALUES[attribute.kind]:
         text = repr(value) if len(repr(value)) < 40 else f"{type(value).__name__} of {len(value)}"

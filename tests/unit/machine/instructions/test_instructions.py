@@ -1,7 +1,5 @@
 """Compare the table with the public API: parameters, defaults, engines, effects, access."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -165,7 +163,7 @@ def test_the_call_is_the_published_one(name: str) -> None:
 
 
 def test_every_row_is_compared_with_the_api() -> None:
-    """Functions of nki.language are compared too, in test_language_complete.py."""
+    """Functions of nki.language are compared too, in test_names.py."""
     assert {row.name for row in OWN} == set(PUBLISHED)
 
 

@@ -5,8 +5,6 @@ the row's own, and with what is changed; then the code and the message, unless t
 legal.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -2,8 +2,6 @@
 hides.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import Level
 from nkic.simulate import Result, RunOptions, simulate
 from tests.harness.language import simulated
-from tests.unit.simulate.test_accumulate import BODIES, HEAD
+from tests.unit.simulate.test_psum import BODIES, HEAD
 
 F = np.float32
 PRODUCT = """

@@ -1,8 +1,7 @@
 """Test the comparison with expected arrays: the verdict, and the report on differences."""
 
-from __future__ import annotations
-
 import json
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -13,7 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from nkic.machine.dtypes import DTYPES, DType
+from nkic import api
+from nkic.api.calling import Called
+from nkic.api.comparing import differences
+from nkic.cli.common import run
+from nkic.cli.nki_run import command
+from nkic.machine.dtypes import DTYPES, FLOAT8_E4M3, FLOAT32, INT32, UINT8, DType
 from nkic.simulate import compare
 from nkic.simulate.compare import EVERY, Comparison, Tolerance, ToleranceSettings, stats_of
 from nkic.simulate.compare import compare as compare_compare
@@ -379,3 +383,109 @@ def test_stats_are_of_values_and_the_hash_of_bytes() -> None:
     found = stats_of(output, BF16)
     assert (found.minimum, found.mean, found.maximum) == (-2, -0.25, 1.5)
     assert found.sha256 == sha256(bytes([0xC0, 0x3F, 0x00, 0xC0])).hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------
+# Test the figures of an array against NumPy's own, block by block.
+
+
+def test_figures_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare, "_BLOCK", 7)
+    values = np.random.default_rng(1).standard_normal((5, 9)).astype(np.float32)
+    values[0, :7] = np.inf  # a whole block without a finite element
+    values[2, 3] = np.nan
+    found = stats_of(values, FLOAT32)
+    finite = values[np.isfinite(values)].astype(np.float64)
+    assert (found.nan, found.inf) == (1, 7)
+    assert (found.minimum, found.maximum) == (finite.min(), finite.max())
+    assert found.mean == pytest.approx(finite.mean(), rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("stored", "dtype", "expected"),
+    [
+        (np.array([0, 255, 3], np.uint8), UINT8, (0.0, 86.0, 255.0, 0)),
+        (np.array([[-5], [2**31 - 1]], np.int32), INT32, (-5.0, 1073741821.0, 2147483647.0, 0)),
+        (np.array([0x38, 0xB8, 0x78], np.uint8), FLOAT8_E4M3, (-1.0, 0.0, 1.0, 1)),
+        (np.array([], np.float32), FLOAT32, (None, None, None, 0)),
+    ],
+)
+def test_figures(
+    stored: np.ndarray, dtype: DType, expected: tuple[float | None, float | None, float | None, int]
+) -> None:
+    found = stats_of(stored, dtype)
+    assert (found.minimum, found.mean, found.maximum, found.inf) == expected
+
+
+# ------------------------------------------------------------------------------------------------
+# A forgotten transposition is named where it is the cause of other numbers, and nowhere else.
+
+KERNEL = '''
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def product(a, b):
+    """Takes each tile of `a` as if it were transposed already."""
+    rows, depth = a.shape
+    size = min(128, rows)
+    out = nl.ndarray((rows, b.shape[1]), dtype=nl.float32, buffer=nl.shared_hbm)
+    for m in range(0, rows, size):
+        p = nl.ndarray((size, b.shape[1]), dtype=nl.float32, buffer=nl.psum)
+        for k in range(0, depth, size):
+            left = nl.ndarray((size, size), dtype=nl.float32, buffer=nl.sbuf)
+            right = nl.ndarray((size, b.shape[1]), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.dma_copy(dst=left, src=a[m : m + size, k : k + size])
+            nisa.dma_copy(dst=right, src=b[k : k + size])
+            nisa.nc_matmul(dst=p, stationary=left, moving=right)
+        s = nl.ndarray((size, b.shape[1]), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.activation(dst=s, op=nl.tanh, data=p)
+        nisa.dma_copy(dst=out[m : m + size], src=s)
+    return out
+'''
+RANDOM = np.random.default_rng(0)
+CAUSE = "transposed, the kernel computes what was expected"
+
+
+def floats(*shape: int) -> NDArray[Any]:
+    return RANDOM.standard_normal(shape).astype(np.float32) / 16
+
+
+def said(folder: Path, capfd: pytest.CaptureFixture[str], a: Any, b: Any, expected: Any) -> str:
+    """Return what the command says of these outputs; Python's comparison says the same."""
+    (folder / "k.py").write_text(KERNEL, "utf-8")
+    inputs = {"a": f"f32{[*a.shape]}".replace(" ", ""), "b": f"f32{[*b.shape]}".replace(" ", "")}
+    artifact = api.compile(str(folder / "k.py"), inputs=inputs)
+    artifact.save(str(folder / "k.neff"))
+    np.savez(folder / "in.npz", a=a, b=b)
+    np.savez(folder / "expected.npz", output_0=expected)
+    words = ("-i", str(folder / "in.npz"), "--expected", str(folder / "expected.npz"), "-q")
+    run(command, "nki-run", [str(folder / "k.neff"), *words])
+    text: str = capfd.readouterr().err
+    result = api.run(artifact, {"a": a, "b": b})
+    called = Called(result.outputs["output_0"], {}, result, artifact, {"a": a, "b": b})
+    assert (CAUSE in differences(called, expected)) == (CAUSE in text)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "what"),
+    [(128, 128, "`a`"), (64, 64, "`a`"), (256, 128, "each 128 x 128 tile of `a`")],
+)
+def test_the_input_is_named(
+    rows: int, depth: int, what: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    a, b = floats(rows, depth), floats(depth, 32)
+    text = said(tmp_path, capfd, a, b, np.tanh(a @ b))
+    assert f"note: with {what} {CAUSE}: nc_matmul computes `stationary.T @ moving`" in text
+
+
+def test_other_mistakes_are_not_blamed_on_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    a, b = floats(128, 128), floats(128, 32)
+    for expected in (np.tanh(a @ b) + a[:, :32], np.tanh(a.T @ b) * 2):
+        assert CAUSE not in said(tmp_path, capfd, a, b, expected)
+    assert "differ" not in said(tmp_path, capfd, a, b, np.tanh(a.T @ b))

@@ -1,7 +1,5 @@
 """Test what is said of outputs that are wrong in the ways in which kernels are wrong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

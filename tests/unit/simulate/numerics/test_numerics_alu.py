@@ -1,7 +1,5 @@
 """Test operators: the table and the arithmetic agree; each operator is tried on critical values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

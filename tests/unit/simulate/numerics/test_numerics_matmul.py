@@ -2,8 +2,6 @@
 threads.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess
@@ -141,7 +139,6 @@ print(digest.hexdigest())
 
 
 def rounded(values: Floats) -> Floats:
-    """Round to bfloat16."""
     return codecs.round_to_grid(values, dtypes.BFLOAT16, values)
 
 

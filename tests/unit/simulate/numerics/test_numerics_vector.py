@@ -1,7 +1,5 @@
 """Test statistics, the eight largest, selection and transposition, and orders of addition."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

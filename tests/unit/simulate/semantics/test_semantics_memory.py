@@ -1,7 +1,5 @@
 """The representation of memory changes no bit: decoded or as bytes, and with `precise=False`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

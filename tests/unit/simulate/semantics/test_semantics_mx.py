@@ -1,7 +1,5 @@
 """Test microscaling against the OCP definitions in float64: quantising, multiplying, and both."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

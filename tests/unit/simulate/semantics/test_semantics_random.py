@@ -1,7 +1,5 @@
 """Test random numbers: the specified generator, reproducible seeds, distributions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

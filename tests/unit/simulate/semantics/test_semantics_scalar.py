@@ -1,7 +1,5 @@
 """Test the scalar engine's rows: the function, scale and bias, and the reduce registers."""
 
-from __future__ import annotations
-
 from math import erf, pi
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Test the tensor engine's rows: products, accumulation, double rows, transposes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -84,24 +82,16 @@ def test_overlapping_places_in_psum_accumulate() -> None:
     assert np.array_equal(outcome[row], expected)
 
 
-def test_the_sum_is_added_to_psum_in_float32() -> None:
-    ones, dst = tile(np.ones((1, 1), np.float32)), psum(1, 1)
-    big = tile(np.array([[2.0**24]], np.float32))
+@pytest.mark.parametrize(
+    ("dtype", "big", "target"), [("float32", 2.0**24, "trn2"), ("bfloat16", 256.0, "trn3")]
+)
+def test_the_sum_is_added_to_psum_in_its_type(dtype: str, big: float, target: str) -> None:
+    ones, dst = tile(np.ones((1, 1), np.float32)), psum(1, 1, dtype=dtype)
     steps = [
         call("nc_matmul", dst=dst, stationary=ones, moving=value, accumulate=i > 0)
-        for i, value in enumerate((big, ones, ones))
+        for i, value in enumerate((tile(np.array([[big]], np.float32)), ones, ones))
     ]
-    assert run(steps)[dst].tolist() == [[2.0**24]]
-
-
-def test_accumulating_in_bfloat16_rounds_every_time() -> None:
-    ones, dst = tile(np.ones((1, 1), np.float32)), psum(1, 1, dtype="bfloat16")
-    big = tile(np.array([[256.0]], np.float32))
-    steps = [
-        call("nc_matmul", dst=dst, stationary=ones, moving=value, accumulate=i > 0)
-        for i, value in enumerate((big, ones, ones))
-    ]
-    assert loaded(run(steps, target="trn3")[dst]).tolist() == [[256.0]]
+    assert loaded(run(steps, target=target)[dst]).tolist() == [[big]]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Test instructions that also reduce, against the documentation in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Test the instructions added in NeuronCore-v4, against the documentation in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Test which bytes have been written: granules, takeovers, and uninitialised parts of an access."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,6 @@ def shadow_of(*accesses: PatternRecord, tensors: tuple[TensorRecord, ...] = (TIL
 
 
 def part(low: int, size: int, *, start: int = 0, partitions: int = 128) -> PatternRecord:
-    """Return columns of all partitions."""
     return access(0, ((1, size),), offset=low, start=start, partitions=partitions)
 
 

@@ -1,6 +1,4 @@
-"""`--like`: types of arguments from the headers of an npz file, by nki-run's reader."""
-
-from __future__ import annotations
+"""Test the version of a file that imports both packages of NKI."""
 
 import os
 from pathlib import Path
@@ -10,7 +8,65 @@ import numpy as np
 import pytest
 
 from nkic.base.diagnostics import InputFailed, UsageFailed
+from nkic.base.profiles import DEFAULT, Profile
+from nkic.base.source import SourceFile
 from nkic.compiler.like import read_like
+from nkic.compiler.request import profile_of
+
+BOTH = """
+import nki
+import nki.language as nl
+import neuronxcc.nki as former
+from neuronxcc.nki import trace, benchmark as timed
+
+@former.jit(mode="trace")
+def old(a): ...
+
+@nki.jit
+def new(a): ...
+
+@timed(
+    warmup=1,
+)
+@trace
+def older(a): ...
+"""
+EITHER = """
+try:
+    import nki
+except ImportError:
+    import neuronxcc.nki as nki
+
+@nki.jit
+def kernel(a): ...
+"""
+CASES = [
+    (BOTH, "old", Profile.BETA1),
+    (BOTH, "older", Profile.BETA1),
+    (BOTH, "new", DEFAULT),
+    (BOTH, None, DEFAULT),
+    (BOTH.replace("@nki.jit", "@former.jit"), None, Profile.BETA1),
+    (EITHER, None, DEFAULT),
+    (EITHER, "kernel", DEFAULT),
+    ("from neuronxcc import nki\n", None, Profile.BETA1),
+    (
+        "from neuronxcc import nki\nfrom nki.language.constants import sizeinbytes\n",
+        None,
+        Profile.BETA1,
+    ),
+    ("# neuronxcc\nimport nki\n", None, DEFAULT),
+]
+
+
+@pytest.mark.parametrize(("text", "kernel", "wanted"), CASES)
+def test_decorators_decide_where_imports_do_not(
+    text: str, kernel: str | None, wanted: Profile
+) -> None:
+    assert profile_of(SourceFile("k.py", text), kernel) is wanted
+
+
+# ------------------------------------------------------------------------------------------------
+# `--like`: types of arguments from the headers of an npz file, by nki-run's reader.
 
 
 def test_headers_give_types(tmp_path: Path) -> None:
