@@ -27,7 +27,7 @@ BUDGET = {
     "interpret": (16_151, 45),
     "language": (14_466, 44),
     "specialise": (4_384, 12),
-    "compiler": (9_447, 22),
+    "compiler": (9_454, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
     "simulate": (18_052, 45),

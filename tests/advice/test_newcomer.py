@@ -395,3 +395,28 @@ def kernel(x):
 """
     found = next(one for one in compile_text(text) if one.count > 1)
     assert found.labels[-1].text == "first where `i` is 0"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_columns_of_an_unrolled_loop_are_one_number_each(first: int) -> None:
+    """Also where the first pass takes the first column, as one would cut it to please the rule."""
+    text = f"""@nki.jit
+def kernel(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    sums = nl.ndarray((1, 4), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_partition_reduce(dst=sums, op=nl.add, data=t)
+    for i in range({first}, 4):
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=sums[:, i : i + 1])
+    nl.store(out, t)
+    return out
+"""
+    source = Source(HEAD.format(args='# x = "f32[128,4]"\n') + text)
+    (error,) = errors(source)
+    assert error.help == "repeat it in all 128 partitions: `nl.broadcast_to(sums[…], (128, 1))`"
+    column = "sums[:, i : i + 1]"
+    right = source.text.replace(column, f"nl.broadcast_to({column}, (128, 1))")
+    x = numbers(128, 4) / 8
+    (out,) = nkic.run(nkic.compile(SourceFile("k.py", right)), {"x": x}).outputs.values()
+    factor = np.prod(x.sum(0)[first:], dtype=np.float32)
+    np.testing.assert_allclose(out, x * factor, rtol=1e-5)
