@@ -18,12 +18,11 @@ from nkic.base.diagnostics import Level
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.text import kind_of
 from nkic.language import versions
-from nkic.language.creation import is_array
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, ENUMS, OF_ATTRIBUTE, OPERATORS, Operator, engine
 from nkic.language.foreign import MEANT, parameter
 from nkic.language.grids import NkiGrid
-from nkic.language.hosted import ReplicaGroup, plain, surface
+from nkic.language.hosted import ReplicaGroup, is_array, plain, surface
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import (

@@ -473,6 +473,10 @@ class Function(Identical):
     def __init__(self, name: str) -> None:
         self.name = name
 
+    @property
+    def __name__(self) -> str:
+        return self.name
+
     def __repr__(self) -> str:
         return f"<function {self.name}>"
 

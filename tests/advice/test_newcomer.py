@@ -360,6 +360,59 @@ def kernel(x, w, index):
     assert said(right) == []
 
 
+OUTPUT = "out = nl.ndarray((256, 512), dtype=x.dtype, buffer=nl.shared_hbm)"
+TILE = "t = nl.load(x[0:128])"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "help", "right"),
+    [
+        ("t = x.reshape((-1, 64))", ".reshape((2048, 64))", "t = x.reshape((2048, 64))"),
+        ("t = x.reshape(-1)", ".reshape((131072,))", "t = x.reshape((131072,))"),
+        (f"{TILE}.reshape(-1, 64)", ".reshape((128, 8, 64))", f"{TILE}.reshape((128, 8, 64))"),
+        (f"{TILE}.reshape((-1, 64))", ".reshape((128, 8, 64))", f"{TILE}.reshape((128, 8, 64))"),
+        (f"{TILE}.view(2, -1)", ".reshape((128, 2, 256))", f"{TILE}.reshape((128, 2, 256))"),
+        (f"{TILE}.reshape((3, -1))", "only reshape_dim infers one size", ""),
+        ("u = nl.load(x[256:384])", "dimension 0 ends at 256; let the loop end there", ""),
+        ("u = nl.load(x[200:300])", "write `min(300, 256)`", "u = nl.load(x[200:256])"),
+        ("t = np.ones((2, 512)) * x", "pass the array to the kernel", ""),
+        (f"{TILE} * np.ones((128, 512))", "pass the array to the kernel", ""),
+        (f"{TILE}; nisa.activation(t, np.exp, t)", "write nl.exp", f"{TILE}; t = nl.exp(t)"),
+        (OUTPUT.replace(", buffer=nl.shared_hbm", ""), "buffer=nl.shared_hbm", OUTPUT),
+        (f"{OUTPUT}; t = nl.load(x)", "or make the rows a free dimension", ""),
+        ("i = nl.block_idx(0)", "did you mean `program_id`?", "i = nl.program_id(0)"),
+        ("i = nl.thread_id(0)", "an instruction computes a whole tile", ""),
+    ],
+)
+def test_habits_of_numpy_and_cuda(wrong: str, help: str, right: str) -> None:
+    def said(lines: str) -> list[Diagnostic]:
+        args = '# x = "f32[256,512]"\n'
+        text = (
+            f"import numpy as np\n{HEAD.format(args=args)}@nki.jit\ndef kernel(x):\n    {lines}\n"
+        )
+        return [one for one in compile_text(text) if one.level is Level.ERROR]
+
+    (error,) = said(wrong)
+    assert help in error.help
+    assert ("shared_hbm" in error.help) == ("shared_hbm" in help)
+    assert said(right or "pass") == []
+
+
+def test_a_sum_in_psum_is_returned_by_way_of_sbuf() -> None:
+    """No transfer reads PSUM."""
+    text = source_of(TASKS["linear"], {}).text
+    text = text[: text.index("        nisa.tensor_tensor")] + "        return acc\n"
+    (error,) = errors(Source(text))
+    assert error.help.startswith("copy it to SBUF with nisa.tensor_copy, and that to a tensor in")
+    copied = """        t = nl.ndarray(acc.shape, dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=t, src=acc)
+        out = nl.ndarray(acc.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=t)
+        return out
+"""
+    assert errors(Source(text.replace("        return acc\n", copied))) == []
+
+
 BLOCKS = """@nki.jit
 def kernel(x):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
