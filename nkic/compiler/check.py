@@ -194,10 +194,15 @@ def _as_operand0(instruction: Instruction, tile: _Tile) -> str:
 
 def _column(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | None) -> str:
     """Advise on a row in place of one number per partition, such as a bias of many columns."""
+    name = tile.operand.name
+    if name == "on_false":
+        return (
+            "to choose between two tiles, copy one, and write the other over it with "
+            "nisa.tensor_copy_predicated(dst, src, predicate)"
+        )
     data, dst = _tile(instruction, "data"), _tile(instruction, "dst")
     if data is None or dst is None or tile.free != data.free:
         return ""
-    name = tile.operand.name
     given = dict(zip(instruction.row.attribute_index, instruction.attributes, strict=True))
     first, result, last = "write ", dst.name, ""
     if name == "scale" or (name == "bias" and instruction.operand("scale") == 1):

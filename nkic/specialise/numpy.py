@@ -469,6 +469,7 @@ class Function(Identical):
     """A function of NumPy's, by name, which `op=` of Beta 1's instructions takes, too."""
 
     __slots__ = ("name",)
+    _kind_ = "function of NumPy"
 
     def __init__(self, name: str) -> None:
         self.name = name

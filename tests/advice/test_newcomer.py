@@ -398,6 +398,53 @@ def test_habits_of_numpy_and_cuda(wrong: str, help: str, right: str) -> None:
     assert said(right or "pass") == []
 
 
+TRANSPOSED = "nisa.nc_transpose(dst=p, data=t)"
+CHOSEN = "nisa.select_reduce(t, predicate=m, on_true=t, on_false=u)"
+PREDICATED = "nisa.tensor_copy(u, t); nisa.tensor_copy_predicated(dst=u, src=t, predicate=m)"
+REDUCED = "nisa.tensor_reduce(p[:, 0:1], {}, t, axis=1)"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "help", "right"),
+    [
+        (
+            TRANSPOSED,
+            "transpose 128 columns of `data` at a time",
+            TRANSPOSED.replace("t)", "t[:, 0:128])"),
+        ),
+        (CHOSEN, "nisa.tensor_copy_predicated(dst, src, predicate)", PREDICATED),
+        (REDUCED.format("np.max"), "write nl.maximum", REDUCED.format("nl.maximum")),
+        (REDUCED.format("np.sum"), "write nl.add", REDUCED.format("nl.add")),
+        (REDUCED.format("np.mean"), "pass the operator itself", ""),
+        (
+            "nisa.iota(nl.arange(512), dtype=nl.int32)",
+            "nisa.iota writes such numbers",
+            "nisa.iota(i, [[1, 512]], 0)",
+        ),
+    ],
+)
+def test_one_error_for_one_mistake(wrong: str, help: str, right: str) -> None:
+    """A shape that no tile can have is not advised; an operator of NumPy is one of NKI."""
+    made = "".join(
+        f"    {name} = nl.ndarray((128, {n}), dtype=nl.{dtype}, buffer=nl.{memory})\n"
+        for name, n, dtype, memory in [
+            ("p", 128, "float32", "psum"),
+            ("u", 512, "float32", "sbuf"),
+            ("m", 512, "uint8", "sbuf"),
+            ("i", 512, "int32", "sbuf"),
+        ]
+    )
+    ready = f"{made}    t = nl.load(x)\n    nisa.memset(u, 0.0)\n    nisa.memset(m, 1)\n"
+    head = "import numpy as np\n" + HEAD.format(args='# x = "f32[128,512]"\n')
+
+    def said(line: str) -> list[Diagnostic]:
+        return errors(Source(f"{head}@nki.jit\ndef kernel(x):\n{ready}    {line}\n"))
+
+    (error,) = said(wrong)
+    assert help in error.help
+    assert said(right or "pass") == []
+
+
 def test_a_sum_in_psum_is_returned_by_way_of_sbuf() -> None:
     """No transfer reads PSUM."""
     text = source_of(TASKS["linear"], {}).text
