@@ -154,6 +154,9 @@ def _partitions(
     view, whole = low.view, _whole(low)
     is_first = (view.offset, view.dtype) == (0, view.tensor.dtype) and view.dynamic is None
     is_part = is_first and view.tensor.partitions == 1 and low.free < whole.free
+    # Other passes of an unrolled loop take other columns: each is meant as one number.
+    passes = (each for each in _all_instructions(program) if each.at == instruction.at)
+    is_part = is_part and {each.operand(low.operand.name) for each in passes} == {view}
     if is_part and (text := _column(program, instruction, whole, None)):
         return text  # perhaps a column was cut to please the rule: it is one number for all
     return f"repeat it in all {high.partitions} partitions{_repeated(program, low, high)}"
@@ -191,10 +194,15 @@ def _as_operand0(instruction: Instruction, tile: _Tile) -> str:
 
 def _column(program: Program, instruction: Instruction, tile: _Tile, _: _Tile | None) -> str:
     """Advise on a row in place of one number per partition, such as a bias of many columns."""
+    name = tile.operand.name
+    if name == "on_false":
+        return (
+            "to choose between two tiles, copy one, and write the other over it with "
+            "nisa.tensor_copy_predicated(dst, src, predicate)"
+        )
     data, dst = _tile(instruction, "data"), _tile(instruction, "dst")
     if data is None or dst is None or tile.free != data.free:
         return ""
-    name = tile.operand.name
     given = dict(zip(instruction.row.attribute_index, instruction.attributes, strict=True))
     first, result, last = "write ", dst.name, ""
     if name == "scale" or (name == "bias" and instruction.operand("scale") == 1):
@@ -254,7 +262,7 @@ def _promoted(program: Program, instruction: Instruction, _: _Tile, __: _Tile | 
     if _profile(program) is not Profile.BETA1:
         return ""
     made = {tile.view.tensor for tile in _tiles(instruction)}
-    for maker in chain(*map(instructions, program.cores)):
+    for maker in _all_instructions(program):
         result, source = _tile(maker, "dst"), _tile(maker, maker.row.first)
         if result is None or source is None or result.view.tensor not in made:
             continue
@@ -327,7 +335,7 @@ def _loaded_from(program: Program, tensor: Tensor) -> View | None:
     """Return what one transfer loads the whole of `tensor` from, if nothing else writes it."""
     written = [
         instruction
-        for instruction in chain(*map(instructions, program.cores))
+        for instruction in _all_instructions(program)
         for tile in _tiles(instruction)
         if tile.operand.access.writes and tile.view.tensor is tensor
     ]
@@ -340,8 +348,12 @@ def _loaded_from(program: Program, tensor: Tensor) -> View | None:
     return source if prod(source.shape) == prod(tensor.shape) else None
 
 
+def _all_instructions(program: Program) -> Iterator[Instruction]:
+    return chain.from_iterable(map(instructions, program.cores))
+
+
 def _all_tiles(program: Program) -> Iterator[_Tile]:
-    return chain.from_iterable(map(_tiles, chain(*map(instructions, program.cores))))
+    return chain.from_iterable(map(_tiles, _all_instructions(program)))
 
 
 def _tiles(instruction: Instruction) -> list[_Tile]:

@@ -347,12 +347,13 @@ def _ranges(cells: Cells, number: int) -> Iterator[tuple[int, int]]:
 
 # Kernels apply these to partly initialised tiles and ignore the affected rows of the result.
 _PARTIAL_INPUTS = (Depends.PRODUCT, Depends.TRANSPOSED, Depends.FIRST_OF_CORE)
+# With these, whatever is uninitialised in what is read is so somewhere in each result.
+_SPREADS = (Depends.ELEMENTWISE, Depends.BY_PARTITION)
 MAX_BOXES = 256  # boxes; tensors written in more pieces are not checked
 
 
 def find_unwritten(lowered: Program, report: Reporter) -> None:
     """Warn of the first uninitialised read of each tensor."""
-    results = _Results(lowered)
     for body in lowered.cores:
         accesses = accesses_of(body, lowered.target)
         # Not those with one pattern, whose first access is a write: it comes before all reads.
@@ -362,8 +363,10 @@ def find_unwritten(lowered: Program, report: Reporter) -> None:
             if tensor.on_chip and (tensor in accesses.parts or tensor in accesses.read_first)
         }
         if doubtful:
-            finder = _UnwrittenFinder(report, doubtful, may_not_run(body), results, body)
-            finder.follow(accesses)
+            finder = _UnwrittenFinder(lowered, body, accesses, doubtful)
+            finder.follow()
+            for hole in finder.holes:
+                hole.complain(report)
 
 
 def may_not_run(body: Body) -> set[int]:
@@ -376,27 +379,60 @@ def may_not_run(body: Body) -> set[int]:
     } | {number for item in body if isinstance(item, Loop) for number in may_not_run(item.body)}
 
 
+@dataclass(eq=False)
+class _Hole:
+    """Something uninitialised that an instruction reads."""
+
+    instruction: Instruction
+    tensor: Tensor
+    part: str
+    is_fault: bool
+
+    def complain(self, report: Reporter) -> None:
+        report.warning(
+            "read-never-written" if self.is_fault else "read-unwritten",
+            f"{self.instruction.row.name} reads {self.part}`{self.tensor.name}`, which is "
+            "uninitialised",
+            self.instruction.at,
+            labels=[declaration(self.tensor)],
+            help="initialise it first, for example with nisa.memset, or read a smaller part",
+        )
+
+
 @dataclass
 class _UnwrittenFinder:
-    report: Reporter
-    doubtful: set[int]  # tensors neither fully written nor reported
-    unsure: set[int]  # instructions that may not run
-    results: _Results
+    lowered: Program
     body: Body
+    accesses: Accesses
+    doubtful: set[int]  # tensors neither fully written nor reported
     written: dict[int, dict[Box, None]] = field(default_factory=dict)
+    holes: list[_Hole] = field(default_factory=list)
+    # By tensor: boxes in each of which some element, it is not known which, is uninitialised.
+    spoilt: dict[int, dict[Box, set[_Hole]]] = field(default_factory=dict)
 
-    def follow(self, accesses: Accesses) -> None:
+    def follow(self) -> None:
+        for item in self.body:
+            if isinstance(item, Instruction):
+                self.instruction(item, is_once=True)
+            else:
+                for instruction in instructions(item.body):
+                    self.instruction(instruction, is_once=False)
+        for result in self.lowered.outputs:
+            _certain(self.spoilt.get(result.tensor.number, {}).values())
+
+    def instruction(self, instruction: Instruction, is_once: bool) -> None:
         doubtful = self.doubtful
-        for instruction in instructions(self.body):
-            operands, uses = accesses.of(instruction)
-            for index, reads, writes in uses:  # reads come first
-                pattern = operands[index]
-                if type(pattern) is not AccessPattern or pattern.tensor.number not in doubtful:
-                    continue
-                if reads:
-                    self.read(instruction, pattern)
-                if writes:
-                    self.write(pattern.tensor, box(pattern))
+        operands, uses = self.accesses.of(instruction)
+        for index, reads, writes in uses:  # reads come first
+            pattern = operands[index]
+            if type(pattern) is not AccessPattern or pattern.tensor.number not in doubtful:
+                continue
+            if reads:
+                self.read(instruction, pattern)
+            if writes:
+                self.write(pattern.tensor, box(pattern))
+        if self.spoilt:
+            self.spread(instruction, is_once)
 
     def write(self, tensor: Tensor, area: Box) -> None:
         if area == _whole(tensor.shape, tensor.dtype.size):
@@ -417,63 +453,70 @@ class _UnwrittenFinder:
         hole = first_hole(area, boxes, tensor.dtype.size)
         if hole:
             self.doubtful.discard(tensor.number)
-            wholly = instruction.row.depends is Depends.WHOLLY or not _meets(area, boxes)
-            is_fault = (wholly and instruction.number not in self.unsure) or (
-                self.results.keep(self.body, instruction)
-            )
-            self.complain(instruction, tensor, hole, bool(boxes), is_fault)
+            is_fault = not _meets(area, boxes) and instruction.number not in self.unsure
+            part = f"{hole} of " if boxes else ""
+            self.holes.append(_Hole(instruction, tensor, part, is_fault))
+            self.spoilt[tensor.number] = {area: {self.holes[-1]}}
 
-    def complain(
-        self, instruction: Instruction, tensor: Tensor, hole: str, is_partial: bool, is_fault: bool
-    ) -> None:
-        part = f"{hole} of `{tensor.name}`" if is_partial else f"`{tensor.name}`"
-        self.report.warning(
-            "read-never-written" if is_fault else "read-unwritten",
-            f"{instruction.row.name} reads {part}, which is uninitialised",
-            instruction.at,
-            labels=[declaration(tensor)],
-            help="initialise it first, for example with nisa.memset, or read a smaller part",
-        )
+    def spread(self, instruction: Instruction, is_once: bool) -> None:
+        """Follow what is uninitialised from what an instruction reads to what it writes.
 
-
-class _Results:
-    """The writes of the kernel's results. What is uninitialised must not remain in them."""
-
-    def __init__(self, lowered: Program) -> None:
-        self.lowered = lowered
+        A later iteration of a loop may overwrite it, so it does not leave the loop.
+        """
+        touches, depends = self.accesses.touches(instruction), instruction.row.depends
+        holes = {
+            hole
+            for pattern, reads, _ in touches
+            if reads and pattern.tensor.number in self.spoilt
+            for area, found in self.spoilt[pattern.tensor.number].items()
+            if is_exact(pattern, box(pattern)) and _contains(box(pattern), area)
+            for hole in found
+        }
+        # The runner does not follow it through transfers with run-time offsets.
+        is_whole = depends is Depends.WHOLLY or any(p.dynamic is not None for p, *_ in touches)
+        if is_whole and instruction.number not in self.unsure:
+            _certain([holes])
+        is_followed = is_once and depends in _SPREADS and not instruction.row.is_rendezvous
+        for pattern, _, writes in touches:
+            if not writes:
+                continue
+            number, area = pattern.tensor.number, box(pattern)
+            spoilt = self.spoilt.get(number, {})
+            for other in [other for other in spoilt if _meets(other, (area,))]:
+                del spoilt[other]
+            if not (holes and is_followed) or len(spoilt) >= MAX_BOXES:
+                continue
+            if not _meets(area, self.written_elsewhere.get(number, ())):
+                self.spoilt.setdefault(number, {})[area] = holes
 
     @cached_property
-    def writes(self) -> dict[int, list[tuple[Body, Instruction, Box]]]:
-        """The writes of each result, by its number, core by core."""
-        found: dict[int, list[tuple[Body, Instruction, Box]]] = {
-            result.tensor.number: [] for result in self.lowered.outputs
-        }
+    def unsure(self) -> set[int]:
+        """The instructions that may not run."""
+        return may_not_run(self.body)
+
+    @cached_property
+    def written_elsewhere(self) -> dict[int, set[Box]]:
+        """What the other cores write, by tensor."""
+        found: dict[int, set[Box]] = defaultdict(set)
         for body in self.lowered.cores:
-            accesses = accesses_of(body, self.lowered.target)
-            for instruction in instructions(body):
-                operands, uses = accesses.of(instruction)
-                for index, _, writes in uses:
-                    pattern = operands[index]
-                    if writes and isinstance(pattern, AccessPattern):
-                        number = pattern.tensor.number
-                        if number in found:
-                            found[number].append((body, instruction, box(pattern)))
+            if body is not self.body:
+                accesses = accesses_of(body, self.lowered.target)
+                for instruction in instructions(body):
+                    for pattern in accesses.written_by(instruction):
+                        found[pattern.tensor.number].add(box(pattern))
         return found
 
-    def keep(self, body: Body, instruction: Instruction) -> bool:
-        """Return whether every element that an instruction copies is in a result at the end."""
-        dst = instruction.operand("dst") if instruction.row.copies else None
-        if not isinstance(dst, AccessPattern) or dst.dynamic is not None:
-            return False
-        writes, is_later = self.writes.get(dst.tensor.number, []), False
-        if not 0 < len(writes) <= MAX_BOXES or not any(item is instruction for item in body):
-            return False  # in a loop, a later iteration may overwrite it
-        for other_body, other, area in writes:
-            if other is instruction:
-                is_later = True
-            elif (is_later or other_body is not body) and _meets(box(dst), (area,)):
-                return False
-        return True
+
+def _certain(found: Iterable[Iterable[_Hole]]) -> None:
+    for holes in found:
+        for hole in holes:
+            hole.is_fault = True
+
+
+def _contains(area: Box, part: Box) -> bool:
+    return all(
+        low <= low2 and high2 <= high for (low, high), (low2, high2) in zip(area, part, strict=True)
+    )
 
 
 def _meets(area: Box, boxes: Iterable[Box]) -> bool:
@@ -491,7 +534,7 @@ def _whole(shape: tuple[int, ...], size: int) -> Box:
 def is_exact(pattern: AccessPattern, area: Box) -> bool:
     if pattern.dynamic is not None:
         return False
-    elements = prod(num for step, num in pattern.dims if step) * pattern.partitions
+    elements = prod(num for step, num in pattern.dims if step) * (pattern.partitions or 1)
     return elements * pattern.dtype.size == prod(high - low for low, high in area)
 
 

@@ -18,12 +18,11 @@ from nkic.base.diagnostics import Level
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.text import kind_of
 from nkic.language import versions
-from nkic.language.creation import is_array
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, ENUMS, OF_ATTRIBUTE, OPERATORS, Operator, engine
 from nkic.language.foreign import MEANT, parameter
 from nkic.language.grids import NkiGrid
-from nkic.language.hosted import ReplicaGroup, plain, surface
+from nkic.language.hosted import ReplicaGroup, is_array, plain, surface
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import (
@@ -37,7 +36,7 @@ from nkic.language.trace import (
 )
 from nkic.language.views import NOTHING_TO_DO
 from nkic.machine.operands import Attribute, AttributeKind, Operand, Register, Row
-from nkic.machine.rules import accepts, takes
+from nkic.machine.rules import FOLDS, accepts, takes
 from nkic.machine.targets import Engine
 from nkic.program.program import Operand as Bound
 from nkic.program.program import View
@@ -81,6 +80,8 @@ def _operator(attribute: Attribute, value: Any) -> str:
         return value.name
     name = value if isinstance(value, str) else str(getattr(value, "__name__", ""))
     meant_name = MEANT.get(name, name)
+    if attribute.kind is AttributeKind.ALU and meant_name != "mean":
+        meant_name = FOLDS.get(meant_name, meant_name)
     if meant_name in OPERATORS:
         raise _refusal(attribute, value, f"write nl.{meant_name}")
     example = "exp" if attribute.kind is AttributeKind.ACTIVATION else "add"

@@ -15,7 +15,7 @@ from nkic.base.diagnostics import UsageFailed
 from nkic.base.text import grouped
 from nkic.language import views
 from nkic.language.dtypes_api import as_buffer, as_dtype
-from nkic.language.hosted import brief, plain, surface
+from nkic.language.hosted import brief, is_array, plain, surface
 from nkic.language.tensor import NkiTensor
 from nkic.language.trace import POISON, active, complain, here
 from nkic.machine import dtypes
@@ -49,12 +49,6 @@ class ConstantArray:
         if self.dtype is dtypes.BFLOAT16:
             numbers = map(_widened, numbers)
         return _packed(numbers, self.shape, _kind(dtype))
-
-
-def is_array(value: Any) -> bool:
-    """Return whether the value is NumPy's array, or holds one, without importing NumPy."""
-    kind = type(value)
-    return hasattr(kind, "holds_array") or (kind.__name__, kind.__module__) == ("ndarray", "numpy")
 
 
 def identity(n: int, dtype: DType) -> ConstantArray:
@@ -157,6 +151,8 @@ def make_tensor(
     problem = None if is_plain else _problem(sizes, memory)
     if problem:
         slug, message, help = problem
+        if slug == "too-many-partitions" and memory is Buffer.SBUF and active().has_no_results:
+            help += "; a tensor for results is made with buffer=nl.shared_hbm"
         complain(slug, message, help=help, argument="shape", position=0)
         return NkiTensor(
             views.whole(Tensor(POISON, name or "?", kind, sizes or (1,), memory, here()))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from nkic.base.device import KernelError
 from nkic.base.diagnostics import Guess, did_you_mean
+from nkic.language.views import meant_shape
 
 
 def _named(table: str) -> Iterator[tuple[str, str]]:
@@ -60,6 +61,8 @@ MEANT = dict(
     select: where
     xor: bitwise_xor
     and_: bitwise_and
+    block_id block_idx blockIdx: program_id
+    num_blocks grid_dim gridDim: num_programs
     or_: bitwise_or
     not_: logical_not
     bitwise_left_shift: left_shift
@@ -257,10 +260,12 @@ OTHERWISE = {
     print: device_print: write `nl.device_print("t", t)`, or print(…) while compiling
     atomic_add atomic_max atomic_cas: ndarray: nothing is atomic: each program writes a part of its
         own
+    threadIdx thread_id thread_idx threadIdx_x lane_id local_id: ndarray: there are no threads: an
+        instruction computes a whole tile, of up to 128 partitions
     debug_barrier barrier syncthreads sync: ndarray: nisa.core_barrier orders two cores; the rest is
         ordered for you
-    shared_memory alloc: ndarray: write `nl.ndarray((128, n), dtype=t.dtype, buffer=nl.sbuf)`, which
-        is a tile
+    shared_memory shared alloc: ndarray: write
+        `nl.ndarray((128, n), dtype=t.dtype, buffer=nl.sbuf)`, which is a tile
     dtype: ndarray: it belongs to a tensor: `t.dtype`
     shape: ndarray: it belongs to a tensor: `t.shape`
     size: ndarray: it belongs to a tensor: `t.size`
@@ -419,6 +424,8 @@ def one_tuple(taken: str, meant: str, wrong: Any = int) -> Callable[[_Method], _
         def call(self: Any, *args: Any, **named: Any) -> Any:
             if args and (args[1:] or isinstance(args[0], wrong)):
                 listed = args[0] if isinstance(args[0], tuple | list) else args
+                if meant == "reshape" and all(type(size) is int for size in listed):
+                    listed = meant_shape(self._access, tuple(listed))
                 parts = [str(int(p)) if isinstance(p, int) else "…" for p in listed[:MOST_SIZES]]
                 inner = ", ".join([*parts, *["…"][: len(listed) - len(parts)]])
                 text = f"{method.__name__} does not accept these arguments: it takes {taken}"

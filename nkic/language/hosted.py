@@ -93,6 +93,12 @@ def plain(value: Any) -> Any:
     return value
 
 
+def is_array(value: Any) -> bool:
+    """Return whether the value is NumPy's array, or holds one, without importing NumPy."""
+    kind = type(value)
+    return hasattr(kind, "holds_array") or (kind.__name__, kind.__module__) == ("ndarray", "numpy")
+
+
 def whole_number(value: Any, noun: str) -> int:
     """Return a number of a kernel as an int. Raises `KernelError`; `noun` names the number."""
     number = plain(value)

@@ -458,14 +458,19 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
 
 def _out_of_bounds(view: View, axis: int, start: int, stop: int, wanted: Shape) -> ViewError:
     size = view.shape[axis]
+    help = (
+        f"tensor slices are not truncated: write `min({stop}, {size})`, or choose a tile size that "
+        f"divides {size}"
+    )
+    if start < 0:
+        help = "start at 0 or above; only the bounds of `t[a:b]` may count from the end"
+    elif start >= size:
+        help = f"all of it is outside: dimension {axis} ends at {size}; let the loop end there"
     return ViewError(
         "index-out-of-bounds",
         f"slice {start}:{stop} reaches outside dimension {axis} of size {size}; "
         f"shape is {view.shape}",
-        "start at 0 or above; only the bounds of `t[a:b]` may count from the end"
-        if start < 0
-        else f"tensor slices are not truncated: write `min({stop}, {size})`, or choose a tile "
-        f"size that divides {size}",
+        help,
         wanted,
     )
 

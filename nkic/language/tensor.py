@@ -17,7 +17,7 @@ from nkic.base.source import Span
 from nkic.language import indexing, library, versions, views
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.foreign import COMPUTES, IN_HBM, METHODS, as_instructions, one_tuple
-from nkic.language.hosted import SURFACES, brief, plain, surface
+from nkic.language.hosted import SURFACES, brief, is_array, plain, surface
 from nkic.language.registers import DeviceInteger
 from nkic.language.trace import (
     POISON,
@@ -670,6 +670,8 @@ def _operator(name: str, swapped: bool = False) -> Callable[[NkiTensor, Any], An
         if not isinstance(operand, NkiTensor | int | float):
             operand = plain(operand)
         if not isinstance(operand, NkiTensor | int | float):
+            if is_array(operand):
+                raise with_array(self._access)
             return NotImplemented
         function = _library_function(name, "arithmetic with tensors")
         if (placeholder := _in_hbm(self, operand)) is not None:

@@ -307,6 +307,11 @@ class Trace:
             self.constants[tensor.number] = data
         return tensor
 
+    @property
+    def has_no_results(self) -> bool:
+        """Whether the kernel has made no tensor in shared HBM so far."""
+        return not self._shared
+
     def _shared_tensor(
         self, shape: tuple[int, ...], dtype: DType, name: str, at: CallChain
     ) -> Tensor:

@@ -90,7 +90,7 @@ NAMES: dict[str, dict[str, Change]] = {
         "NkiGrid": _SLICED,
         "NkiTileGrid": _SLICED,
         "NkiBlockGrid": _SLICED,
-        "arange": Removed(BETA2, _SLICES),
+        "arange": Removed(BETA2, f"{_SLICES}; nisa.iota writes such numbers into a tile"),
         "mgrid": Removed(BETA2, _SLICES),
         "static_cast": Removed(BETA2, "copy to a tensor of the other dtype with nisa.tensor_copy"),
         "loop_reduce": Removed(

@@ -371,10 +371,25 @@ def flatten_dims(view: View, start: int, end: int) -> View:
 
 def _inferred(view: View, dim: int, shape: Shape) -> Shape:
     """Return `shape` with -1, if present, replaced by the inferred size."""
+    return _sizes(view, _filled(view.shape[dim], shape))
+
+
+def _filled(elements: int, shape: Shape) -> Shape:
     known = volume(n for n in shape if n != -1)
-    if shape.count(-1) != 1 or known <= 0 or view.shape[dim] % known:
-        return _sizes(view, shape)
-    return _sizes(view, (view.shape[dim] // known if n == -1 else n for n in shape))
+    if shape.count(-1) != 1 or known <= 0 or elements % known:
+        return shape
+    return tuple(elements // known if n == -1 else n for n in shape)
+
+
+def meant_shape(view: View, shape: Shape) -> Shape:
+    """Return the shape that a reshape to `shape` means elsewhere, where one size may be -1.
+
+    On chip, the partitions stay as they are.
+    """
+    filled = _filled(volume(view.shape), shape)
+    if filled == shape or not keeps_first(view) or filled[0] == view.shape[0]:
+        return filled
+    return _filled(volume(view.shape), (view.shape[0], *shape))
 
 
 def _sizes(view: View, shape: Any) -> Shape:
@@ -382,7 +397,12 @@ def _sizes(view: View, shape: Any) -> Shape:
     check_count(view, sizes)
     if not sizes or any(type(n) is not int or n < min_size for n in sizes):
         text = f"a shape must consist of ints of at least 1, not {sizes}; shape was {view.shape}"
-        help = "only reshape_dim infers one size, written -1" if -1 in sizes else ""
+        help = ""
+        if -1 in sizes:
+            help = "only reshape_dim infers one size, written -1"
+            is_shape = all(type(n) is int for n in sizes)
+            if is_shape and -1 not in (meant := meant_shape(view, sizes)):
+                help = f"write .reshape({meant}): {help}"
         if any(isinstance(n, float) for n in sizes):
             help = "use `//` instead of `/`, which gives an int"
         raise ViewError("bad-shape", text, help, view.shape)

@@ -75,11 +75,11 @@ def _number_advice(operand: Operand, value: Any) -> str:
 
 def _operator_advice(attribute: Attribute, value: Any) -> str:
     """Return advice on a function of tensors, or an operator of the other kind of instruction."""
-    if attribute.kind is AttributeKind.ALU and value in _FOLDS:
+    if attribute.kind is AttributeKind.ALU and value in FOLDS:
         then = "; multiply the sum by 1 / the number of elements" * (value == "mean")
-        return f"nl.{value} is a function of a tensor; its operator is nl.{_FOLDS[value]}{then}"
-    if attribute.kind is AttributeKind.ACTIVATION and value in _FOLDS:
-        call = f"nisa.tensor_reduce(dst=…, op=nl.{_FOLDS[value]}, data=…, axis=1)"
+        return f"nl.{value} is a function of a tensor; its operator is nl.{FOLDS[value]}{then}"
+    if attribute.kind is AttributeKind.ACTIVATION and value in FOLDS:
+        call = f"nisa.tensor_reduce(dst=…, op=nl.{FOLDS[value]}, data=…, axis=1)"
         then = ", and a multiplication by 1 / the number of elements" * (value == "mean")
         return f"nl.{value} is a function of a tensor; the instruction for it is {call}{then}"
     if attribute.kind is AttributeKind.ALU and value in ACTIVATIONS:
@@ -91,7 +91,7 @@ def _operator_advice(attribute: Attribute, value: Any) -> str:
 
 
 # The operators with which functions of tensors reduce them.
-_FOLDS = {"sum": "add", "mean": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+FOLDS = {"sum": "add", "mean": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
 
 
 def _accepted(operand: Operand, value: Value) -> bool:

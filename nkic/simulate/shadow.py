@@ -557,18 +557,21 @@ class Unwritten:
         self.stored: list[tuple[Shadow, PatternRecord, ProgramFault]] = []
 
     def read(self, runner: Runner, item: Item) -> Missing:
-        """Return the first operand with uninitialised bytes, or raise if they cannot be tracked."""
-        shadow = self.shadows[runner.rank]
+        """Return the first operand with uninitialised bytes, or raise if any cannot be tracked."""
+        shadow, found = self.shadows[runner.rank], []
         if shadow is not None and item.reads:
             operands, is_initialised = item.record.operands, shadow.is_initialised
             for i in item.reads:
                 pattern: PatternRecord = operands[i]  # type: ignore[assignment]
                 if not is_initialised[pattern.tensor] and not shadow.is_written(pattern):
-                    return self._missing(runner, item, pattern)
+                    found.append(pattern)
         for check, pattern in item.checks:
             if not check():
-                return self._missing(runner, item, pattern)
-        return None
+                found.append(pattern)
+        for pattern in found:
+            if not self._can_follow(runner, item, pattern):
+                raise self._fault(runner, item, pattern)
+        return found[0] if found else None
 
     def note(self, runner: Runner, item: Item) -> None:
         shadow = self.shadows[runner.rank]
@@ -588,11 +591,6 @@ class Unwritten:
         initialised = shadow.elements(target) | written.reshape(shadow.shape_of(target))
         self.note(runner, item)
         shadow.set_elements(target, initialised)
-
-    def _missing(self, runner: Runner, item: Item, pattern: PatternRecord) -> PatternRecord:
-        if not self._can_follow(runner, item, pattern):
-            raise self._fault(runner, item, pattern)
-        return pattern
 
     def _can_follow(self, runner: Runner, item: Item, pattern: PatternRecord) -> bool:
         row, shadow = item.record.row, self.shadows[runner.rank]

@@ -469,9 +469,14 @@ class Function(Identical):
     """A function of NumPy's, by name, which `op=` of Beta 1's instructions takes, too."""
 
     __slots__ = ("name",)
+    _kind_ = "function of NumPy"
 
     def __init__(self, name: str) -> None:
         self.name = name
+
+    @property
+    def __name__(self) -> str:
+        return self.name
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"

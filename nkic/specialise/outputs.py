@@ -165,6 +165,9 @@ class Outputs:
 
     def _problem(self, view: View) -> tuple[str, str]:
         tensor = view.tensor
+        if tensor.buffer is Buffer.PSUM:
+            first = "copy it to SBUF with nisa.tensor_copy, and that"
+            return shown(tensor), f"{first} to a tensor in nl.shared_hbm with nisa.dma_copy"
         if tensor.buffer.on_chip:
             return shown(tensor), "copy it to a tensor in nl.shared_hbm with nisa.dma_copy"
         if tensor.buffer is Buffer.HBM and self.trace.profile >= Profile.NKI_0_3:

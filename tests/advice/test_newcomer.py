@@ -358,6 +358,106 @@ def kernel(x, w, index):
     assert said(right) == []
 
 
+OUTPUT = "out = nl.ndarray((256, 512), dtype=x.dtype, buffer=nl.shared_hbm)"
+TILE = "t = nl.load(x[0:128])"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "help", "right"),
+    [
+        ("t = x.reshape((-1, 64))", ".reshape((2048, 64))", "t = x.reshape((2048, 64))"),
+        ("t = x.reshape(-1)", ".reshape((131072,))", "t = x.reshape((131072,))"),
+        (f"{TILE}.reshape(-1, 64)", ".reshape((128, 8, 64))", f"{TILE}.reshape((128, 8, 64))"),
+        (f"{TILE}.reshape((-1, 64))", ".reshape((128, 8, 64))", f"{TILE}.reshape((128, 8, 64))"),
+        (f"{TILE}.view(2, -1)", ".reshape((128, 2, 256))", f"{TILE}.reshape((128, 2, 256))"),
+        (f"{TILE}.reshape((3, -1))", "only reshape_dim infers one size", ""),
+        ("u = nl.load(x[256:384])", "dimension 0 ends at 256; let the loop end there", ""),
+        ("u = nl.load(x[200:300])", "write `min(300, 256)`", "u = nl.load(x[200:256])"),
+        ("t = np.ones((2, 512)) * x", "pass the array to the kernel", ""),
+        (f"{TILE} * np.ones((128, 512))", "pass the array to the kernel", ""),
+        (f"{TILE}; nisa.activation(t, np.exp, t)", "write nl.exp", f"{TILE}; t = nl.exp(t)"),
+        (OUTPUT.replace(", buffer=nl.shared_hbm", ""), "buffer=nl.shared_hbm", OUTPUT),
+        (f"{OUTPUT}; t = nl.load(x)", "or make the rows a free dimension", ""),
+        ("i = nl.block_idx(0)", "did you mean `program_id`?", "i = nl.program_id(0)"),
+        ("i = nl.thread_id(0)", "an instruction computes a whole tile", ""),
+    ],
+)
+def test_habits_of_numpy_and_cuda(wrong: str, help: str, right: str) -> None:
+    def said(lines: str) -> list[Diagnostic]:
+        args = '# x = "f32[256,512]"\n'
+        text = (
+            f"import numpy as np\n{HEAD.format(args=args)}@nki.jit\ndef kernel(x):\n    {lines}\n"
+        )
+        return [one for one in compile_text(text) if one.level is Level.ERROR]
+
+    (error,) = said(wrong)
+    assert help in error.help
+    assert ("shared_hbm" in error.help) == ("shared_hbm" in help)
+    assert said(right or "pass") == []
+
+
+TRANSPOSED = "nisa.nc_transpose(dst=p, data=t)"
+CHOSEN = "nisa.select_reduce(t, predicate=m, on_true=t, on_false=u)"
+PREDICATED = "nisa.tensor_copy(u, t); nisa.tensor_copy_predicated(dst=u, src=t, predicate=m)"
+REDUCED = "nisa.tensor_reduce(p[:, 0:1], {}, t, axis=1)"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "help", "right"),
+    [
+        (
+            TRANSPOSED,
+            "transpose 128 columns of `data` at a time",
+            TRANSPOSED.replace("t)", "t[:, 0:128])"),
+        ),
+        (CHOSEN, "nisa.tensor_copy_predicated(dst, src, predicate)", PREDICATED),
+        (REDUCED.format("np.max"), "write nl.maximum", REDUCED.format("nl.maximum")),
+        (REDUCED.format("np.sum"), "write nl.add", REDUCED.format("nl.add")),
+        (REDUCED.format("np.mean"), "pass the operator itself", ""),
+        (
+            "nisa.iota(nl.arange(512), dtype=nl.int32)",
+            "nisa.iota writes such numbers",
+            "nisa.iota(i, [[1, 512]], 0)",
+        ),
+    ],
+)
+def test_one_error_for_one_mistake(wrong: str, help: str, right: str) -> None:
+    """A shape that no tile can have is not advised; an operator of NumPy is one of NKI."""
+    made = "".join(
+        f"    {name} = nl.ndarray((128, {n}), dtype=nl.{dtype}, buffer=nl.{memory})\n"
+        for name, n, dtype, memory in [
+            ("p", 128, "float32", "psum"),
+            ("u", 512, "float32", "sbuf"),
+            ("m", 512, "uint8", "sbuf"),
+            ("i", 512, "int32", "sbuf"),
+        ]
+    )
+    ready = f"{made}    t = nl.load(x)\n    nisa.memset(u, 0.0)\n    nisa.memset(m, 1)\n"
+    head = "import numpy as np\n" + HEAD.format(args='# x = "f32[128,512]"\n')
+
+    def said(line: str) -> list[Diagnostic]:
+        return errors(Source(f"{head}@nki.jit\ndef kernel(x):\n{ready}    {line}\n"))
+
+    (error,) = said(wrong)
+    assert help in error.help
+    assert said(right or "pass") == []
+
+
+def test_a_sum_in_psum_is_returned_by_way_of_sbuf() -> None:
+    """No transfer reads PSUM."""
+    text = source_of(TASKS["linear"], {}).text
+    text = text[: text.index("        nisa.tensor_tensor")] + "        return acc\n"
+    (error,) = errors(Source(text))
+    assert error.help.startswith("copy it to SBUF with nisa.tensor_copy, and that to a tensor in")
+    copied = """        t = nl.ndarray(acc.shape, dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=t, src=acc)
+        out = nl.ndarray(acc.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=t)
+        return out
+"""
+    assert errors(Source(text.replace("        return acc\n", copied))) == []
+
+
 BLOCKS = """@nki.jit
 def kernel(x):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
@@ -393,3 +493,28 @@ def kernel(x):
 """
     found = next(one for one in compile_text(text) if one.count > 1)
     assert found.labels[-1].text == "first where `i` is 0"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_columns_of_an_unrolled_loop_are_one_number_each(first: int) -> None:
+    """Also where the first pass takes the first column, as one would cut it to please the rule."""
+    text = f"""@nki.jit
+def kernel(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.load(x)
+    sums = nl.ndarray((1, 4), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_partition_reduce(dst=sums, op=nl.add, data=t)
+    for i in range({first}, 4):
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=sums[:, i : i + 1])
+    nl.store(out, t)
+    return out
+"""
+    source = Source(HEAD.format(args='# x = "f32[128,4]"\n') + text)
+    (error,) = errors(source)
+    assert error.help == "repeat it in all 128 partitions: `nl.broadcast_to(sums[…], (128, 1))`"
+    column = "sums[:, i : i + 1]"
+    right = source.text.replace(column, f"nl.broadcast_to({column}, (128, 1))")
+    x = numbers(128, 4) / 8
+    (out,) = nkic.run(nkic.compile(SourceFile("k.py", right)), {"x": x}).outputs.values()
+    factor = np.prod(x.sum(0)[first:], dtype=np.float32)
+    np.testing.assert_allclose(out, x * factor, rtol=1e-5)

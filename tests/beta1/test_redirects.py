@@ -15,6 +15,7 @@ import pytest
 
 import nkic
 from nkic.artifact.read import read
+from nkic.artifact.records import source_of
 from tests.harness import two_ways
 
 HEAD = """import neuronxcc.nki as nki
@@ -132,3 +133,16 @@ def test_what_is_folded_does_not_depend_on_the_life_of_a_value(tmp_path: Path) -
             made = nkic.compile(module.kernel, inputs={"a": "f32[128,8]"})
         programs.append(named(made))
     assert programs[0] == programs[1] and len(programs[0]) == 4
+
+
+@pytest.mark.filterwarnings("ignore::nkic.NkicWarning")
+@pytest.mark.parametrize("between", ["", "nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.sbuf)"])
+def test_a_result_that_gets_its_own_tensor_is_declared_where_it_is_computed(
+    between: str, tmp_path: Path
+) -> None:
+    body = f"x = nl.add(p, 1.0)\n{between}\nt[...] = x\nt[...] = 9.0\nnl.store(out, nl.add(x, t))"
+    with live(tmp_path, body) as module:
+        executable = nkic.compile(module.kernel, inputs={"a": "f32[128,8]"}).executable
+    (tensor,) = (tensor for tensor in executable.tensors if tensor.name == "x")
+    span = source_of(executable, tensor.place)
+    assert span is not None and span.line == HEAD.count("\n") + 1

@@ -481,7 +481,7 @@ def restore(tensor: Tensor) -> None:
         tensor.number = len(trace.tensors)
         trace.tensors.append(tensor)
     else:
-        tensor.at = redirect.at
+        tensor.at = redirect.original.at
     trace.written.add(tensor.number)
     note_part(redirect.tile, Part(redirect.part))
     if redirect.accumulates:

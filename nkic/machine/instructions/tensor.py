@@ -273,8 +273,8 @@ def transpose_engine(facts: Facts) -> Engine:
 def transposed_shape(facts: Facts) -> Violation | None:
     """dst has the partitions of data as columns, and its columns as partitions."""
     data, dst = facts.tile("data"), facts.tile("dst")
-    if (dst.partitions, dst.free) == (data.free, data.partitions):
-        return None
+    if data.free > ARRAY or (dst.partitions, dst.free) == (data.free, data.partitions):
+        return None  # no tile has so many partitions: see below
     return Violation(
         "operand-shape",
         f"`dst` is [{dst.partitions}, {dst.free}], but `data` transposed is "
@@ -296,7 +296,7 @@ def transposed_size(facts: Facts) -> Violation | None:
         f"`data` is [{data.partitions}, {data.free}]; the {engine} engine transposes at most "
         f"[{limit}, {limit}]",
         "data",
-        "transpose smaller tiles"
+        f"transpose {limit} columns of `data` at a time"
         if limit == ARRAY
         else "put `dst` in PSUM, so that the tensor engine transposes up to [128, 128]",
     )

@@ -171,7 +171,8 @@ PART, WHOLE = "read-unwritten", "read-never-written"
     ],
 )
 def test_what_is_read_before_it_is_written(body: str, slug: str) -> None:
-    assert [one.code.slug for one in said(body, PART, WHOLE)] == ([slug] if slug else [])
+    found = said(f"{body}; nisa.memset(u, 0)", PART, WHOLE)  # what is copied has no effect
+    assert [one.code.slug for one in found] == ([slug] if slug else [])
 
 
 @pytest.mark.parametrize(

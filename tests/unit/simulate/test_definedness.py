@@ -119,6 +119,15 @@ def test_quantization_mixes_a_group_of_one_column(taken: str) -> None:
         used(f"{32 + group}:{33 + group}, 1:2")
 
 
+@pytest.mark.parametrize("operands", ["t, v", "v, t"])
+def test_nothing_of_one_operand_was_written_and_a_part_of_the_other(operands: str) -> None:
+    step = "v = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)\n"
+    step += "w = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)\n"
+    step += f"nisa.tensor_tensor(w, {operands}, nl.add)\nnisa.dma_copy(dst=u, src=x)"
+    with pytest.raises(RunError, match="tensor_tensor reads `v` before it is written"):
+        result(HALF + step)
+
+
 STORED = """@nki.jit
 def kernel(x):
     t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)

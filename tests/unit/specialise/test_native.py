@@ -254,6 +254,13 @@ def test_numbers_and_arrays_are_those_of_python(tmp_path: Path, nki: str) -> Non
     assert "np.float32(1.5), np.float64(2.0)" in printed
 
 
+@pytest.mark.parametrize("call", ["np.float32(x=1.0)", "np.int8(1, a=2)", "np.float64(1.0, 2.0)"])
+def test_a_type_takes_one_argument_without_a_name(call: str, tmp_path: Path) -> None:
+    assert [one.data for one in both(tmp_path, call)] == [None, None]
+    caught = f"try:\n    {call}\nexcept TypeError:\n    print('refused')"
+    assert "refused" in same(both(tmp_path, caught))
+
+
 WRITES = """
 a = np.zeros((4, 4), dtype=np.float32)
 a[0, 1] = 5
