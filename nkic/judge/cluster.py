@@ -113,21 +113,26 @@ class ClusterPool(Pool):
                 raise bad_value(text, help) from error
             self._open = stack.pop_all()
         self._bundles: dict[Judge, Any] = {}
-        self._width, self._asked = 16, 0.0
+        self._width, self._asked = 1, 0.0
 
     def __exit__(self, *error: object) -> None:
         self._open.close()
 
     @property
     def width(self) -> int:
-        """Four for each thread of the cluster, so that it never waits for this process."""
+        """The threads of the cluster."""
         if time.monotonic() > self._asked + 1:  # it may grow
             try:
-                self._width = max(16, 4 * sum(self._client.nthreads().values()))
+                self._width = max(1, sum(self._client.nthreads().values()))
             except OSError as error:
                 raise bad_value("--cluster: its scheduler is gone", str(error)) from error
             self._asked = time.monotonic()
         return self._width
+
+    @property
+    def depth(self) -> int:
+        """Four for each thread, so that the cluster never waits for this process."""
+        return max(16, 4 * self.width)
 
     def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
         if judge not in self._bundles:  # Dask's own, so that it outlives the workers that have it
@@ -144,6 +149,7 @@ class ClusterPool(Pool):
             pure=False,
         )
         asked.add_done_callback(partial(self._finish, judged, judge, candidate))
+        judged.add_done_callback(lambda _: asked.release())  # if cancelled, nobody judges it
         return judged
 
     def _finish(

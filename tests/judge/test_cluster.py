@@ -31,6 +31,9 @@ import os, time
 from nkic.judge import Judge
 
 def evaluate(judge, candidate, evaluate=Judge.evaluate):
+    if b"note it" in candidate.data:
+        print(candidate.name, file=open("begun", "a"), flush=True)
+        time.sleep(b"take a second" in candidate.data)
     if b"kill the worker" in candidate.data:
         time.sleep(4)  # a nanny forgets a worker that ends while it starts
         os._exit(1)
@@ -163,6 +166,28 @@ def test_a_candidate_that_workers_die_of_is_given_up(
     assert not found[2].correct and found[2].candidate == "hostile.py"
     del found[2], given[2]
     assert [e.json() for e in found] == lines(judge.evaluate_all(given, jobs=2))
+
+
+@pytest.mark.slow  # starts workers
+def test_the_oldest_are_judged_and_the_others_given_up_when_the_time_is_over(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text(HOSTILE)
+    many, slow = (candidates(16, f"{GOOD}# note it, {does}\n") for does in ("", "take a second"))
+    begun = tmp_path / "begun"
+    noting = {"preload": [str(tmp_path / "slow.py")]}
+    with cluster(2, **noting) as made, ClusterPool(made.scheduler_address) as pool:
+        assert (pool.width, pool.depth) == (2, 16)
+        assert all(e.correct for e in judge.evaluate_all(candidates(4), pool=pool))
+        assert all(e.correct for e in judge.evaluate_all(many, pool=pool))
+        order = [int(line[:-3]) for line in dict.fromkeys(begun.read_text().splitlines())]
+        assert all(abs(at - number) <= 2 for at, number in enumerate(order)), order
+        begun.unlink()
+        found = dict(pool.as_they_come(((judge, each) for each in slow), until=0.0))
+        assert {number: e.correct for number, e in found.items()} == {0: True, 1: True}
+        assert {*begun.read_text().split()} == {"0.py", "1.py"}
+        assert all(e.correct for e in judge.evaluate_all(candidates(4), pool=pool))
 
 
 @pytest.mark.slow  # starts a worker of another version
