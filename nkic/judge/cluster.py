@@ -8,6 +8,7 @@ its own process and limits, as here.
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import time
 from concurrent.futures import Future
@@ -23,7 +24,7 @@ import msgpack
 import nkic
 from nkic.base.diagnostics import UsageFailed, bad_value, need
 from nkic.base.text import whole_number
-from nkic.base.worker import ALONE, SAFE_PATH
+from nkic.base.worker import ALONE, SAFE_PATH, deaf
 from nkic.judge.evaluation import Evaluation
 from nkic.judge.judge import Candidate, Judge
 from nkic.judge.pool import LocalPool, Pool
@@ -80,6 +81,7 @@ class ClusterPool(Pool):
 
         distributed: Any = found  # its annotations are partial
         self._killed = distributed.KilledWorker
+        self._quietly = distributed.utils.silence_logging_cmgr
         with ExitStack() as stack:
             where: Any = address
             if is_local:
@@ -92,15 +94,18 @@ class ClusterPool(Pool):
                 stack.callback(ALONE.discard, NANNYS)
                 # Who could reach it, or write where its workers import from, could run code.
                 folder = stack.enter_context(TemporaryDirectory(prefix="nkic-cluster-"))
-                where = distributed.LocalCluster(
-                    n_workers=number,
-                    worker_class=_nanny(),
-                    threads_per_worker=1,
-                    dashboard_address="127.0.0.1:0",
-                    local_directory=folder,
-                    security=distributed.Security.temporary(),
-                )
-                stack.callback(where.close)
+                own = dask.config.set({"temporary-directory": folder})  # the scheduler's
+                with own, deaf():  # ended while it loads, a worker shows it
+                    where = distributed.LocalCluster(
+                        n_workers=number,
+                        worker_class=_nanny(),
+                        threads_per_worker=1,
+                        dashboard_address="127.0.0.1:0",
+                        local_directory=folder,
+                        env={"TMPDIR": folder},
+                        security=distributed.Security.temporary(),
+                    )
+                    stack.callback(where.close)
             try:
                 self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
                 stack.callback(self._client.close)
@@ -116,7 +121,8 @@ class ClusterPool(Pool):
         self._width, self._asked = 1, 0.0
 
     def __exit__(self, *error: object) -> None:
-        self._open.close()
+        with self._quietly("error"):  # what still runs is killed, as it should be
+            self._open.close()
 
     @property
     def width(self) -> int:
@@ -186,6 +192,7 @@ def _nanny() -> Any:
 
     class Alone(Nanny):
         async def instantiate(self) -> Any:
+            self.silence_logs = logging.ERROR  # a worker warns of what is given up
             with SAFE_PATH:
                 return await super().instantiate()
 

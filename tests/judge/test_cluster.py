@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import dask
 import distributed
 import msgpack
+import psutil
 import pytest
 
 import nkic
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, read_task
 from nkic.judge.cluster import SETTINGS, ClusterPool, _bundle, identity, judge_here, unfit
+from tests.harness.commands import ROOT, hear_signals
 from tests.judge.test_cheats import GOOD, REFERENCE, ROUNDED, TASK
+from tests.judge.test_pool import until
 
 LocalCluster: Any = distributed.LocalCluster
 # Loaded by workers: candidates that say so do to a worker what no candidate can.
@@ -117,6 +121,47 @@ def test_a_cluster_gives_the_same_bytes_in_the_same_order(judge: Judge) -> None:
     assert [e.json() for e in found] == lines(judge.evaluate_all(given))
     assert [e.status for e in found] == ["correct"] * 4 + ["cheat"] * 4 + ["refused"]
     assert all(evaluation.seconds > 0 for evaluation in found)
+
+
+@pytest.mark.slow  # starts workers
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_terminal_ends_a_cluster_of_ours_with_all_that_it_made(
+    judge: Judge, tmp_path: Path, number: signal.Signals
+) -> None:
+    """A terminal sends its signals to the workers as well."""
+    endless = GOOD.replace("    out =", "    while nl: pass\n    out =", 1)
+    (tmp_path / "tmp").mkdir()
+    for name, text in {"good.py": GOOD, "endless.py": endless}.items():
+        (tmp_path / name).write_text(text)
+    words = (str(judge.task.folder / "task.toml"), "good.py", "endless.py", "--cluster", "local:2")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nkic.cli.nkic", "evaluate", *words, "-v", "--jsonl", "o.jsonl"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=hear_signals,
+        start_new_session=True,
+    )
+    with process:
+        assert process.stdout is not None and process.stdout.readline() == "good.py: correct\n"
+        os.killpg(process.pid, number)
+        said = process.stdout.read()
+        assert process.wait(60) == 128 + number
+    assert said == "`o.jsonl` is not written: what was done is in `o.jsonl.part`, 1 line\n"
+    assert [*(tmp_path / "tmp").iterdir()] == []
+    assert until(lambda: not alive(process.pid), 10), alive(process.pid)
+
+
+def alive(session: int) -> list[str]:
+    """Return the commands of the processes of a session."""
+    found = []
+    for process in psutil.process_iter(["status", "cmdline"]):
+        with suppress(ProcessLookupError):
+            if os.getsid(process.pid) == session and process.info["status"] != "zombie":
+                found.append(" ".join(process.info["cmdline"]))
+    return found
 
 
 @pytest.mark.slow  # starts a worker

@@ -138,7 +138,7 @@ def test_an_error_does_not_wait_for_a_candidate(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt), pool.LocalPool(2) as place:
         futures = [place.submit(judge, Candidate.of_text(endless)) for _ in range(3)]
-        _until(lambda: len(process._live) == 2, 30)
+        until(lambda: len(process._live) == 2, 30)
         raise KeyboardInterrupt
     assert [future.done() for future in futures] == [True] * 3
     reasons = {future.result().reason for future in futures if not future.cancelled()}
@@ -175,11 +175,11 @@ def test_a_candidate_ends_with_the_judge_that_was_killed(tmp_path: Path) -> None
     line = _script(tmp_path, "endless.py", RACING)
     judge = subprocess.Popen(line, cwd=tmp_path)
     try:
-        grandchildren = _until(lambda: _children(_children([judge.pid])), 40)
+        grandchildren = until(lambda: _children(_children([judge.pid])), 40)
     finally:
         judge.kill()
         judge.wait()
-    assert _until(lambda: not any(map(psutil.pid_exists, grandchildren)), 10)
+    assert until(lambda: not any(map(psutil.pid_exists, grandchildren)), 10)
 
 
 def _script(folder: Path, name: str, text: str) -> list[str]:
@@ -194,10 +194,10 @@ def _children(pids: Sequence[int]) -> list[int]:
     return [child.pid for pid in pids for child in psutil.Process(pid).children()]
 
 
-def _until(true: Callable[[], Any], seconds: float) -> Any:
+def until(true: Callable[[], Any], seconds: float) -> Any:
     """Return what is true, as soon as it is, or what is not after these seconds."""
-    until = time.monotonic() + seconds
-    while not (found := true()) and time.monotonic() < until:
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
         time.sleep(0.1)
     return found
 
