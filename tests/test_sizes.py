@@ -20,7 +20,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (664, 4),
-    "base": (3_899, 17),
+    "base": (3_909, 17),
     "machine": (9_539, 27),
     "source": (5_927, 14),
     "program": (1_773, 5),
@@ -34,10 +34,10 @@ BUDGET = {
     "report": (6_750, 19),
     "migrate": (6_993, 18),
     "api": (3_547, 13),
-    "judge": (3_728, 10),
-    "serve": (2_219, 7),
+    "judge": (3_748, 10),
+    "serve": (2_218, 7),
     "nki": (2_385, 11),
-    "cli": (6_820, 28),
+    "cli": (6_829, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

@@ -11,8 +11,8 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker, spawn, util
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -84,19 +84,29 @@ def _make_folder() -> None:
         tempfile.tempdir = before
 
 
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Start threads and processes that a terminal's ^C and end do not reach: we end them.
+
+    Elsewhere, both would show the traceback of a process that is loading, or end it before us.
+    """
+    both = (signal.SIGINT, signal.SIGHUP)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, both)
+    try:
+        resource_tracker.ensure_running()  # which unblocks the first
+        signal.pthread_sigmask(signal.SIG_BLOCK, both)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def started(serve: Callable[..., None], *given: Any) -> tuple[Any, Any]:
     """Start a process that runs `serve(connection, *given)`; return it and our end."""
     _make_folder()
     connection, its_end = FORKED.Pipe()
     process = FORKED.Process(target=serve, args=(its_end, *given), name=OURS, daemon=True)
-    with SAFE_PATH:
-        resource_tracker.ensure_running()  # which unblocks the signal
-        # The fork server inherits this: ^C while it loads would show its traceback.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    with SAFE_PATH, deaf():
+        process.start()
     its_end.close()
     return process, connection
 

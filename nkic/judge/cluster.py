@@ -8,6 +8,7 @@ its own process and limits, as here.
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import time
 from concurrent.futures import Future
@@ -23,7 +24,7 @@ import msgpack
 import nkic
 from nkic.base.diagnostics import UsageFailed, bad_value, need
 from nkic.base.text import whole_number
-from nkic.base.worker import ALONE, SAFE_PATH
+from nkic.base.worker import ALONE, SAFE_PATH, deaf
 from nkic.judge.evaluation import Evaluation
 from nkic.judge.judge import Candidate, Judge
 from nkic.judge.pool import LocalPool, Pool
@@ -80,6 +81,7 @@ class ClusterPool(Pool):
 
         distributed: Any = found  # its annotations are partial
         self._killed = distributed.KilledWorker
+        self._quietly = distributed.utils.silence_logging_cmgr
         with ExitStack() as stack:
             where: Any = address
             if is_local:
@@ -92,15 +94,18 @@ class ClusterPool(Pool):
                 stack.callback(ALONE.discard, NANNYS)
                 # Who could reach it, or write where its workers import from, could run code.
                 folder = stack.enter_context(TemporaryDirectory(prefix="nkic-cluster-"))
-                where = distributed.LocalCluster(
-                    n_workers=number,
-                    worker_class=_nanny(),
-                    threads_per_worker=1,
-                    dashboard_address="127.0.0.1:0",
-                    local_directory=folder,
-                    security=distributed.Security.temporary(),
-                )
-                stack.callback(where.close)
+                own = dask.config.set({"temporary-directory": folder})  # the scheduler's
+                with own, deaf():  # ended while it loads, a worker shows it
+                    where = distributed.LocalCluster(
+                        n_workers=number,
+                        worker_class=_nanny(),
+                        threads_per_worker=1,
+                        dashboard_address="127.0.0.1:0",
+                        local_directory=folder,
+                        env={"TMPDIR": folder},
+                        security=distributed.Security.temporary(),
+                    )
+                    stack.callback(where.close)
             try:
                 self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
                 stack.callback(self._client.close)
@@ -113,21 +118,27 @@ class ClusterPool(Pool):
                 raise bad_value(text, help) from error
             self._open = stack.pop_all()
         self._bundles: dict[Judge, Any] = {}
-        self._width, self._asked = 16, 0.0
+        self._width, self._asked = 1, 0.0
 
     def __exit__(self, *error: object) -> None:
-        self._open.close()
+        with self._quietly("error"):  # what still runs is killed, as it should be
+            self._open.close()
 
     @property
     def width(self) -> int:
-        """Four for each thread of the cluster, so that it never waits for this process."""
+        """The threads of the cluster."""
         if time.monotonic() > self._asked + 1:  # it may grow
             try:
-                self._width = max(16, 4 * sum(self._client.nthreads().values()))
+                self._width = max(1, sum(self._client.nthreads().values()))
             except OSError as error:
                 raise bad_value("--cluster: its scheduler is gone", str(error)) from error
             self._asked = time.monotonic()
         return self._width
+
+    @property
+    def depth(self) -> int:
+        """Four for each thread, so that the cluster never waits for this process."""
+        return max(16, 4 * self.width)
 
     def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
         if judge not in self._bundles:  # Dask's own, so that it outlives the workers that have it
@@ -144,6 +155,7 @@ class ClusterPool(Pool):
             pure=False,
         )
         asked.add_done_callback(partial(self._finish, judged, judge, candidate))
+        judged.add_done_callback(lambda _: asked.release())  # if cancelled, nobody judges it
         return judged
 
     def _finish(
@@ -180,6 +192,7 @@ def _nanny() -> Any:
 
     class Alone(Nanny):
         async def instantiate(self) -> Any:
+            self.silence_logs = logging.ERROR  # a worker warns of what is given up
             with SAFE_PATH:
                 return await super().instantiate()
 

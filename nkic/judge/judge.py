@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import sha256
 from itertools import islice
 from math import inf
@@ -30,7 +29,7 @@ from nkic.base import files
 from nkic.base.cache import stamp
 from nkic.base.diagnostics import NkicError, UsageFailed, bad_value
 from nkic.judge.evaluation import HIDDEN, CaseResult, Evaluation, Flag, Json
-from nkic.judge.pool import LocalPool, Pool, as_they_come, in_order
+from nkic.judge.pool import LocalPool, Pool, in_order
 from nkic.judge.process import (
     Ended,
     Process,
@@ -379,8 +378,7 @@ class Judge:
         Candidates are taken as they are needed. A `pool` judges them elsewhere.
         """
         with LocalPool(jobs) if pool is None else nullcontext(pool) as chosen:
-            submit = partial(chosen.submit, self)
-            yield from in_order(as_they_come(submit, lambda: chosen.width, candidates))
+            yield from in_order(chosen.as_they_come((self, each) for each in candidates))
 
     def evaluate_best(
         self, candidates: Sequence[Candidate], best: int, jobs: int = 1, pool: Pool | None = None

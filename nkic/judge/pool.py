@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
+from math import inf
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 AHEAD = 2048  # evaluations that wait for an earlier one
 TICK = 0.1  # seconds
-C = TypeVar("C")
 R = TypeVar("R")
 
 
@@ -30,10 +30,59 @@ class Pool(AbstractContextManager["Pool"], Protocol):
 
     @property
     def width(self) -> int:
-        """The number of candidates that keep it busy."""
+        """The number of candidates that it judges at a time."""
+
+    @property
+    def depth(self) -> int:
+        """The number of candidates that keep it busy, those that wait included."""
+        return self.width
 
     def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
-        """Judge a candidate; the future raises what `Judge.evaluate` raises."""
+        """Judge a candidate; the future raises what `Judge.evaluate` raises. One that is cancelled
+        is not judged, unless that has begun.
+        """
+
+    def as_they_come(
+        self, candidates: Iterable[tuple[Judge, Candidate]], until: float = inf
+    ) -> Iterator[tuple[int, Evaluation]]:
+        """Yield the evaluations of candidates with the candidates' numbers, as they come.
+
+        At most `depth` candidates are taken and not done, and none is taken that is more than
+        `AHEAD` after the oldest of these, so that a reader who wants order keeps few. At the time
+        `until` (`time.monotonic`), those that wait are given up, and only those that are judged
+        then still come.
+        """
+        numbered = enumerate(candidates)
+        running: dict[Future[Evaluation], int] = {}  # in the order of their numbers
+        done: SimpleQueue[Future[Evaluation]] = SimpleQueue()
+        last = -1
+        try:
+            while True:
+                while len(running) < self.depth and (
+                    last - next(iter(running.values()), last) < AHEAD
+                ):
+                    taken = next(numbered, None)
+                    if taken is None:
+                        break
+                    last, (judge, candidate) = taken
+                    future = self.submit(judge, candidate)
+                    running[future] = last
+                    future.add_done_callback(done.put)
+                if not running:
+                    return
+                if time.monotonic() >= until:
+                    until = inf
+                    for future in [*running][self.width :]:
+                        future.cancel()
+                # Without a timeout, a signal that comes just before the wait would not end it.
+                with suppress(Empty):
+                    future = done.get(timeout=TICK)
+                    number = running.pop(future)
+                    if not future.cancelled():
+                        yield number, future.result()
+        finally:
+            for future in running:
+                future.cancel()
 
 
 class LocalPool(Pool):
@@ -59,44 +108,6 @@ class LocalPool(Pool):
 
     def submit(self, judge: Judge, candidate: Candidate) -> Future[Evaluation]:
         return self._threads.submit(judge.evaluate, candidate)
-
-
-def as_they_come(
-    submit: Callable[[C], Future[R]], width: Callable[[], int], items: Iterable[C]
-) -> Iterator[tuple[int, R]]:
-    """Yield the results of items with the items' numbers, as they come.
-
-    At most `width()` items are taken and not done, and no item is taken that is more than `AHEAD`
-    after the oldest of these, so that a reader who wants order keeps few.
-    """
-    numbered = enumerate(items)
-    running: dict[Future[R], int] = {}  # in the order of their numbers
-    done: SimpleQueue[Future[R]] = SimpleQueue()
-    last = -1
-    try:
-        while True:
-            while len(running) < width() and last - next(iter(running.values()), last) < AHEAD:
-                taken = next(numbered, None)
-                if taken is None:
-                    break
-                last, item = taken
-                future = submit(item)
-                running[future] = last
-                future.add_done_callback(done.put)
-            if not running:
-                return
-            future = _next(done)
-            yield running.pop(future), future.result()
-    finally:
-        for future in running:
-            future.cancel()
-
-
-def _next(done: SimpleQueue[C]) -> C:
-    # Without a timeout, a signal that comes just before the wait would not end it.
-    while True:
-        with suppress(Empty):
-            return done.get(timeout=TICK)
 
 
 def in_order(numbered: Iterable[tuple[int, R]]) -> Iterator[R]:

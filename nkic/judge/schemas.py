@@ -314,7 +314,7 @@ def run({parameters}):
     if is_tensor:
         kinds = sys.modules[type(like.dtype).__module__]
         types = [like.dtype if t == {like!r} else getattr(kinds, t) for t in {types}]
-        found = [like.new_tensor(each).to(kind) for each, kind in zip(found, types)]
+        found = [like.new_tensor(each, dtype=kind) for each, kind in zip(found, types)]
     return found[0] if len(found) == 1 else tuple(found)
 """
 
@@ -484,10 +484,12 @@ def _status(types: Mapping[str, str], evaluation: Evaluation, results: list[Case
         return "TIMEOUT"
     if not evaluation.compiled or not results:
         return "RUNTIME_ERROR" if evaluation.compiled else "COMPILE_ERROR"
-    for word in ("shape", "type"):
-        if any(f"has the {word}" in result.problem for result in results):
-            return "INCORRECT_SHAPE" if word == "shape" else "INCORRECT_DTYPE"
-    if any(result.problem for result in results):
+    problems = [result.problem for result in results if result.problem]
+    if any("has the shape" in problem for problem in problems):
+        return "INCORRECT_SHAPE"
+    if any("has the type" in problem for problem in problems):
+        return "INCORRECT_DTYPE"
+    if problems:
         return "RUNTIME_ERROR"
     given = [(find(types[o["name"]]), o["dtype"]) for r in results for o in r.outputs]
     if any(dtype is None or dtype.name != found for dtype, found in given):

@@ -14,12 +14,11 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from itertools import islice, product
-from math import floor, log10, prod
+from math import floor, inf, log10, prod
 from typing import Any, NamedTuple
 
 from nkic.api.options import Count, FilePath, Seconds, Seed, public
@@ -29,7 +28,7 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.text import aligned, clean, listed, plural, size
 from nkic.judge import Candidate, Evaluation, Judge, Placed, Results, Task, placed, read_task
 from nkic.judge.cluster import pool_of
-from nkic.judge.pool import Pool, as_they_come
+from nkic.judge.pool import Pool
 from nkic.judge.task import task_of
 from nkic.report.allocations import LETTERS, STYLE, WIDTH, picture, rect
 from nkic.source import nodes
@@ -662,7 +661,7 @@ class _Tuner:
     def _search(self, trials: int, seed: int) -> None:
         import optuna  # an extra
 
-        jobs = self.pool.width  # once: a cluster that grows would make the search another one
+        jobs = self.pool.depth  # once: a cluster that grows would make the search another one
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=jobs > 1)
         study = optuna.create_study(sampler=sampler)
@@ -719,28 +718,25 @@ class _Tuner:
 
     def _outcomes(self, points: Sequence[Point], runs: bool, must: bool = False) -> None:
         """Find out about points, several at a time; of fewer of them if the time is over."""
-        until = float("inf") if self.budget is None else self.budget * (1 if runs else ESTIMATES)
+        until = inf
+        if self.budget is not None and not must:
+            until = self.began + self.budget * (1 if runs else ESTIMATES)
         begun: list[Point] = []
 
         def trials() -> Iterator[tuple[Judge, Candidate]]:
             for point in points:
                 judge = self.judges[point.get(OPTIMISE, ""), runs]
                 candidate = Candidate.of_text(self.space.text(point), self.space.source.path)
-                in_time = must or time.monotonic() - self.began < until
-                if in_time or judge.known(candidate) is not None:
+                if time.monotonic() < until or judge.known(candidate) is not None:
                     begun.append(point)
                     yield judge, candidate
-                else:
-                    self.over = True
-
-        def begin(trial: tuple[Judge, Candidate]) -> Future[Evaluation]:
-            return self.pool.submit(*trial)
 
         done: dict[int, Outcome] = {}
         try:
-            for number, found in as_they_come(begin, lambda: self.pool.width, trials()):
+            for number, found in self.pool.as_they_come(trials(), until):
                 outcome = done[number] = Outcome(begun[number], found)
                 self.told(f"{outcome.label}: {outcome.status}")
+            self.over = self.over or len(done) < len(points)
         finally:  # also of what came before an interrupt, whatever the order
             self.found.update((done[number].label, done[number]) for number in sorted(done))
 

@@ -243,16 +243,15 @@ def _asking(diagnostic: Diagnostic, kernel: Kernel, alone: bool, used: Json) -> 
         rows = _rows(used, args, consts)
     except ValueError:
         rows = _rows(used, args, {})
-    fixes = [
-        Fix(Span(source.path, at := block["line"], 1, at, 1), block["text"], "add a types block")
-        for block in [_written(kernel, rows)]
-        if block is not None
-    ]
+    fixes: tuple[Fix, ...] = ()
+    if (block := _written(kernel, rows)) is not None:
+        at = Span(source.path, block["line"], 1, block["line"], 1)
+        fixes = (Fix(at, block["text"], "add a types block"),)
     return replace(
         diagnostic,
         message=f"{diagnostic.message}; only what needs none is checked",
         help="a `# /// nkic` block gives the types",
-        fixes=tuple(fixes),
+        fixes=fixes,
     )
 
 

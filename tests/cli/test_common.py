@@ -223,7 +223,7 @@ def test_full_disk_behind_standard_output(tool: Demo, action: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+    ("sent", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
 def test_signals_leave_no_half_output(tool: Demo, sent: signal.Signals, exit_code: int) -> None:
     process = tool.start("slow")

@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import dask
 import distributed
 import msgpack
+import psutil
 import pytest
 
 import nkic
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, read_task
 from nkic.judge.cluster import SETTINGS, ClusterPool, _bundle, identity, judge_here, unfit
+from tests.harness.commands import ROOT, hear_signals
 from tests.judge.test_cheats import GOOD, REFERENCE, ROUNDED, TASK
+from tests.judge.test_pool import until
 
 LocalCluster: Any = distributed.LocalCluster
 # Loaded by workers: candidates that say so do to a worker what no candidate can.
@@ -31,6 +35,9 @@ import os, time
 from nkic.judge import Judge
 
 def evaluate(judge, candidate, evaluate=Judge.evaluate):
+    if b"note it" in candidate.data:
+        print(candidate.name, file=open("begun", "a"), flush=True)
+        time.sleep(b"take a second" in candidate.data)
     if b"kill the worker" in candidate.data:
         time.sleep(4)  # a nanny forgets a worker that ends while it starts
         os._exit(1)
@@ -116,6 +123,47 @@ def test_a_cluster_gives_the_same_bytes_in_the_same_order(judge: Judge) -> None:
     assert all(evaluation.seconds > 0 for evaluation in found)
 
 
+@pytest.mark.slow  # starts workers
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_terminal_ends_a_cluster_of_ours_with_all_that_it_made(
+    judge: Judge, tmp_path: Path, number: signal.Signals
+) -> None:
+    """A terminal sends its signals to the workers as well."""
+    endless = GOOD.replace("    out =", "    while nl: pass\n    out =", 1)
+    (tmp_path / "tmp").mkdir()
+    for name, text in {"good.py": GOOD, "endless.py": endless}.items():
+        (tmp_path / name).write_text(text)
+    words = (str(judge.task.folder / "task.toml"), "good.py", "endless.py", "--cluster", "local:2")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nkic.cli.nkic", "evaluate", *words, "-v", "--jsonl", "o.jsonl"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=hear_signals,
+        start_new_session=True,
+    )
+    with process:
+        assert process.stdout is not None and process.stdout.readline() == "good.py: correct\n"
+        os.killpg(process.pid, number)
+        said = process.stdout.read()
+        assert process.wait(60) == 128 + number
+    assert said == "`o.jsonl` is not written: what was done is in `o.jsonl.part`, 1 line\n"
+    assert [*(tmp_path / "tmp").iterdir()] == []
+    assert until(lambda: not alive(process.pid), 10), alive(process.pid)
+
+
+def alive(session: int) -> list[str]:
+    """Return the commands of the processes of a session."""
+    found = []
+    for process in psutil.process_iter(["status", "cmdline"]):
+        with suppress(ProcessLookupError):
+            if os.getsid(process.pid) == session and process.info["status"] != "zombie":
+                found.append(" ".join(process.info["cmdline"]))
+    return found
+
+
 @pytest.mark.slow  # starts a worker
 def test_a_cluster_of_ours_answers_nobody_else() -> None:
     client: Any = distributed.Client
@@ -163,6 +211,28 @@ def test_a_candidate_that_workers_die_of_is_given_up(
     assert not found[2].correct and found[2].candidate == "hostile.py"
     del found[2], given[2]
     assert [e.json() for e in found] == lines(judge.evaluate_all(given, jobs=2))
+
+
+@pytest.mark.slow  # starts workers
+def test_the_oldest_are_judged_and_the_others_given_up_when_the_time_is_over(
+    judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "slow.py").write_text(HOSTILE)
+    many, slow = (candidates(16, f"{GOOD}# note it, {does}\n") for does in ("", "take a second"))
+    begun = tmp_path / "begun"
+    noting = {"preload": [str(tmp_path / "slow.py")]}
+    with cluster(2, **noting) as made, ClusterPool(made.scheduler_address) as pool:
+        assert (pool.width, pool.depth) == (2, 16)
+        assert all(e.correct for e in judge.evaluate_all(candidates(4), pool=pool))
+        assert all(e.correct for e in judge.evaluate_all(many, pool=pool))
+        order = [int(line[:-3]) for line in dict.fromkeys(begun.read_text().splitlines())]
+        assert all(abs(at - number) <= 2 for at, number in enumerate(order)), order
+        begun.unlink()
+        found = dict(pool.as_they_come(((judge, each) for each in slow), until=0.0))
+        assert {number: e.correct for number, e in found.items()} == {0: True, 1: True}
+        assert {*begun.read_text().split()} == {"0.py", "1.py"}
+        assert all(e.correct for e in judge.evaluate_all(candidates(4), pool=pool))
 
 
 @pytest.mark.slow  # starts a worker of another version

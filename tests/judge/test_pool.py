@@ -14,25 +14,38 @@ import psutil
 import pytest
 
 from nkic.judge import Candidate, Judge, pool, process, task_of
-from nkic.judge.pool import as_they_come, in_order
+from nkic.judge.pool import Pool, in_order
 from tests.harness.commands import ROOT
 from tests.judge.test_cheats import GOOD, RACING, REFERENCE, TASK
 
 
-class Place:
+class Place(Pool):
     """Holds `held` until an item after it is submitted, and finishes others at once."""
 
-    def __init__(self, held: dict[int, int]) -> None:
+    def __init__(self, held: dict[int, int], width: int, depth: int | None = None) -> None:
         self.until = {after: item for item, after in held.items()}
-        self.futures: dict[int, Future[int]] = {}
+        self.futures: dict[int, Future[Any]] = {}
         self.taken, self.most = 0, 0
+        self._width, self._depth = width, depth or width
 
-    def items(self, count: int) -> Iterator[int]:
+    def __exit__(self, *error: object) -> None:
+        """Nothing is open."""
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    @property
+    def depth(self) -> int:
+        return self._depth
+
+    def items(self, count: int) -> Iterator[Any]:
         for number in range(count):
             self.taken += 1
-            yield number
+            yield None, number
 
-    def submit(self, item: int) -> Future[int]:
+    def submit(self, judge: Any, candidate: Any) -> Future[Any]:
+        item = candidate
         future = self.futures[item] = Future()
         self.most = max(self.most, sum(not f.done() for f in self.futures.values()))
         if item not in self.until.values():
@@ -43,18 +56,17 @@ class Place:
 
 
 def test_results_come_as_they_are_done_and_in_order_if_asked() -> None:
-    place = Place({0: 3, 2: 4})
-    assert [*as_they_come(place.submit, lambda: 3, range(6))] == [
-        *((1, 10), (0, 0), (3, 30), (2, 20), (4, 40), (5, 50))
-    ]
-    place = Place({0: 3, 2: 4})
-    found = in_order(as_they_come(place.submit, lambda: 3, range(6)))
+    place = Place({0: 3, 2: 4}, 3)
+    found: Iterator[Any] = place.as_they_come(place.items(6))
+    assert [*found] == [(1, 10), (0, 0), (3, 30), (2, 20), (4, 40), (5, 50)]
+    place = Place({0: 3, 2: 4}, 3)
+    found = in_order(place.as_they_come(place.items(6)))
     assert [*found] == [0, 10, 20, 30, 40, 50]
 
 
 def test_few_are_taken_and_fewer_run() -> None:
-    place = Place({0: 10, 1: 11, 2: 12})
-    found = as_they_come(place.submit, lambda: 4, place.items(100_000))
+    place = Place({0: 10, 1: 11, 2: 12}, 4)
+    found: Iterator[Any] = place.as_they_come(place.items(100_000))
     assert next(found) == (3, 30) and place.taken == 4
     assert [number for number, _ in (next(found) for _ in range(6))] == [4, 5, 6, 7, 8, 9]
     assert place.taken == 10 and place.most == 4
@@ -62,26 +74,40 @@ def test_few_are_taken_and_fewer_run() -> None:
 
 def test_none_is_taken_far_ahead_of_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "AHEAD", 8)
-    place = Place({0: 99})
-    found = as_they_come(place.submit, lambda: 4, place.items(50))
+    place = Place({0: 99}, 4)
+    found: Iterator[Any] = place.as_they_come(place.items(50))
     assert [next(found)[0] for _ in range(8)] == [1, 2, 3, 4, 5, 6, 7, 8]
     place.futures[0].set_result(0)
     assert next(found) == (0, 0) and place.taken == 9
     assert next(found) == (9, 90)
 
 
+def test_what_waits_is_given_up_when_the_time_is_over() -> None:
+    """Items 0 and 1 are judged then, and end later; 2 to 6 wait; no others are taken."""
+
+    def ends() -> Iterator[Any]:
+        yield from place.items(7)
+        place.futures[0].set_result(0)
+        place.futures[1].set_result(10)
+
+    place = Place({n: 90 + n for n in range(7)}, 2, 8)
+    found: Iterator[Any] = place.as_they_come(ends(), until=0.0)
+    assert [*found] == [(0, 0), (1, 10)]
+    assert [future.cancelled() for future in place.futures.values()] == [False] * 2 + [True] * 5
+
+
 def test_an_error_ends_it_and_gives_up_the_rest() -> None:
-    futures: list[Future[int]] = []
+    class Failing(Place):
+        def submit(self, judge: Any, candidate: Any) -> Future[Any]:
+            future = super().submit(judge, candidate)
+            if candidate == 1:
+                future.set_exception(ValueError("no reference"))
+            return future
 
-    def submit(item: int) -> Future[int]:
-        futures.append(Future())
-        if item == 1:
-            futures[1].set_exception(ValueError("no reference"))
-        return futures[-1]
-
+    place = Failing({n: 90 + n for n in range(9)}, 3)
     with pytest.raises(ValueError, match="no reference"):
-        next(as_they_come(submit, lambda: 3, range(9)))
-    assert [future.cancelled() for future in futures] == [True, False, True]
+        next(place.as_they_come(place.items(9)))
+    assert [future.cancelled() for future in place.futures.values()] == [True, False, True]
 
 
 SCRIPT = """
@@ -112,7 +138,7 @@ def test_an_error_does_not_wait_for_a_candidate(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt), pool.LocalPool(2) as place:
         futures = [place.submit(judge, Candidate.of_text(endless)) for _ in range(3)]
-        _until(lambda: len(process._live) == 2, 30)
+        until(lambda: len(process._live) == 2, 30)
         raise KeyboardInterrupt
     assert [future.done() for future in futures] == [True] * 3
     reasons = {future.result().reason for future in futures if not future.cancelled()}
@@ -149,11 +175,11 @@ def test_a_candidate_ends_with_the_judge_that_was_killed(tmp_path: Path) -> None
     line = _script(tmp_path, "endless.py", RACING)
     judge = subprocess.Popen(line, cwd=tmp_path)
     try:
-        grandchildren = _until(lambda: _children(_children([judge.pid])), 40)
+        grandchildren = until(lambda: _children(_children([judge.pid])), 40)
     finally:
         judge.kill()
         judge.wait()
-    assert _until(lambda: not any(map(psutil.pid_exists, grandchildren)), 10)
+    assert until(lambda: not any(map(psutil.pid_exists, grandchildren)), 10)
 
 
 def _script(folder: Path, name: str, text: str) -> list[str]:
@@ -168,10 +194,10 @@ def _children(pids: Sequence[int]) -> list[int]:
     return [child.pid for pid in pids for child in psutil.Process(pid).children()]
 
 
-def _until(true: Callable[[], Any], seconds: float) -> Any:
+def until(true: Callable[[], Any], seconds: float) -> Any:
     """Return what is true, as soon as it is, or what is not after these seconds."""
-    until = time.monotonic() + seconds
-    while not (found := true()) and time.monotonic() < until:
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
         time.sleep(0.1)
     return found
 

@@ -19,7 +19,8 @@ from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.judge import Candidate, Evaluation, Judge
-from nkic.judge.schemas import read_solution, read_suite
+from nkic.judge.schemas import read_solution, read_suite, suite_of
+from nkic.judge.task import task_of
 from tests.judge.test_cheats import CONSTANT, GOOD, REFERENCE
 
 DEFINITION: dict[str, Any] = {
@@ -181,11 +182,32 @@ def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None
         assert {**new["evaluation"], "timestamp": ""} == {**old["evaluation"], "timestamp": ""}
     assert len(again) == 2 and again[1]["workload"] == traces[1]["workload"]
 
+
+SEVERAL = """import numpy as np
+
+def several(x, n, **consts):
+    assert isinstance(x, np.ndarray) and x.dtype == np.float32 and n.dtype == np.int32
+    return {"same": x * consts["scale"], "wide": x + np.float32(2**-12), "count": n + 1}
+"""
+
+
+def test_a_written_reference_takes_torch_and_returns_its_types(torch: Any) -> None:
+    """As FlashInfer-Bench runs it; what an output holds does not go through an input's type."""
+    types = "[outputs.wide]\ndtype = 'f32'\n[outputs.count]\ndtype = 'i32'\n"
+    case = "[[case]]\ninputs = { x = 'f16[2,3]', n = 'i32[2]' }\nconsts = { scale = 2.0 }\n"
+    head = "name = 'several'\n[reference]\nfunction = 'reference.py:several'\n"
+    task = task_of(f"{head}{types}{case}".encode(), {"reference.py": SEVERAL.encode()})
     space: dict[str, Any] = {}
-    exec(definition["reference"], space)  # as FlashInfer-Bench does, with torch's tensors
-    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
-    found = space["run"](OfTorch(x), 2.0)
-    assert isinstance(found, OfTorch) and np.allclose(found.array.sum(axis=1), 2.0)
+    exec(suite_of(Judge(task)).definition["reference"], space)
+    x, n = np.ones((2, 3), np.float16), np.full(2, 2**20 + 1, np.int32)
+    for given in ((Tensor(x), Tensor(n)), (x.astype(np.float32), n)):
+        same, wide, count = space["run"](*given, 2.0)
+        is_tensor = isinstance(given[0], Tensor)
+        if is_tensor:
+            assert (same.dtype, wide.dtype) == (torch.float16, torch.float32)
+            assert count.dtype is torch.int32
+        arrays = [each.array if is_tensor else each for each in (same, wide, count)]
+        assert [float(array.max()) for array in arrays] == [2.0, 1 + 2**-12, 2**20 + 2]
 
 
 def test_a_dataset_has_each_solution_once_as_it_was_judged(
@@ -281,28 +303,50 @@ def test_a_dataset_tells_nothing_of_hidden_cases(folder: Path) -> None:
     assert told[1]["status"] == "INCORRECT_NUMERICAL"
 
 
-class OfTorch:
-    """The part of torch's tensors that a written reference uses."""
+class Kind:
+    """A type of torch's."""
 
-    def __init__(self, array: Any) -> None:
-        self.array, self.dtype = array, array.dtype
+    __module__ = "torch"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Tensor:
+    """The part of torch's tensors that references use: it fails for anything else."""
+
+    def __init__(self, array: Any, dtype: Kind | None = None) -> None:
+        self.dtype = dtype or getattr(sys.modules["torch"], array.dtype.name)
+        self.array = array.astype(self.dtype.name)
 
     def is_floating_point(self) -> bool:
-        return True
+        return bool(self.array.dtype.kind == "f")
 
-    def float(self) -> OfTorch:
+    def to(self, dtype: Kind) -> Tensor:
+        return Tensor(self.array, dtype)
+
+    def float(self) -> Tensor:
+        return Tensor(self.array.astype(np.float32))
+
+    def cpu(self) -> Tensor:
         return self
-
-    cpu = float
 
     def numpy(self) -> Any:
         return self.array
 
-    def new_tensor(self, array: Any) -> OfTorch:
-        return OfTorch(array)
+    def new_tensor(self, data: Any, dtype: Kind | None = None) -> Tensor:
+        return Tensor(np.asarray(data), dtype or self.dtype)
 
-    def to(self, dtype: Any) -> OfTorch:
-        return OfTorch(self.array.astype(dtype))
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A stand-in for torch, which is not needed here and not always there."""
+    module: Any = ModuleType("torch")
+    module.from_numpy = module.Tensor = Tensor
+    for name in ("float16", "float32", "int32"):
+        setattr(module, name, Kind(name))
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
 
 
 @pytest.mark.parametrize(
@@ -332,29 +376,8 @@ def test_what_a_definition_cannot_say(
     assert not Path("d").exists()
 
 
-class Tensor:
-    """What the reference sees of torch: it fails for anything that is no tensor."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    def to(self, dtype: Any) -> Tensor:
-        return Tensor(self.array.astype(dtype))
-
-    def float(self) -> Tensor:
-        return Tensor(self.array.astype(np.float32))
-
-    def cpu(self) -> Tensor:
-        return self
-
-    def numpy(self) -> Any:
-        return self.array
-
-
-def test_a_reference_in_torch_gets_tensors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch: Any = ModuleType("torch")
-    torch.from_numpy, torch.float16, torch.Tensor = Tensor, np.float16, Tensor
-    monkeypatch.setitem(sys.modules, "torch", torch)
+@pytest.mark.usefixtures("torch")
+def test_a_reference_in_torch_gets_tensors(folder: Path) -> None:
     text = "import torch\ndef run(x, scale):\n    return {'y': torch.Tensor(x.array * scale)}\n"
     x = {"shape": ["rows", "columns"], "dtype": "float16"}
     inputs = {**DEFINITION["inputs"], "x": x}

@@ -131,7 +131,7 @@ def test_the_command_writes_what_the_tuner_found(
     assert "1 point: 1 refused" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize(("jobs", "first"), [("1", "False,True"), ("2", "True,False")])
 def test_an_interrupt_keeps_the_points(
     tmp_path: Path, number: signal.Signals, jobs: str, first: str
@@ -247,4 +247,4 @@ def test_a_cluster_has_time_to_close_after_a_signal(
     monkeypatch.setattr("nkic.base.watcher.page", lambda: page)
     monkeypatch.chdir(folder)
     assert run(command, "nkic", [*words, *cluster, *["--jsonl", ""] * (not cluster)]) == 2
-    assert page.grace == (15.0 if cluster else 2.0)
+    assert page.grace == (60.0 if cluster else 2.0)

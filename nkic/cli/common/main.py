@@ -25,7 +25,7 @@ from nkic.cli.common import streams, tool
 from nkic.cli.common.session import Session
 
 USAGE, LIMIT, INTERNAL = 2, 6, 70
-INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143  # 128 + the signal's number
+INTERRUPTED, BROKEN_PIPE = 130, 141  # 128 + the signal's number
 
 
 def run(
@@ -49,8 +49,8 @@ def run(
             session.end()
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except Terminated:
-        code = TERMINATED
+    except Terminated as ended:
+        code = 128 + ended.number
     except BrokenPipeError:
         code = BROKEN_PIPE
     except Exception as error:  # reporting itself failed
@@ -72,7 +72,11 @@ def _final_message(error: Exception, tool: str) -> tuple[int, str]:
 
 
 class Terminated(BaseException):
-    """SIGTERM arrived."""
+    """SIGTERM arrived, or the SIGHUP of a terminal that was closed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 def _attempt(command: click.Command, session: Session) -> int:
@@ -161,19 +165,24 @@ def _finish(session: Session, code: int) -> int:
     return code
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 @contextmanager
 def _signals_raise() -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into exceptions inside the block, so that half-written files are
-    removed.
+    """Turn SIGINT, SIGTERM and SIGHUP into exceptions inside the block, so that half-written files
+    are removed.
 
     Only the first signal counts: another must not disturb the clean-up.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _leave)}
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as under nohup
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, _leave)
+    before = {
+        number: signal.signal(number, _leave)
+        for number in _ENDING
+        if signal.getsignal(number) is not signal.SIG_IGN  # as under nohup
+    }
     try:
         yield
     finally:
@@ -182,9 +191,9 @@ def _signals_raise() -> Iterator[None]:
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    for each in (signal.SIGINT, signal.SIGTERM):
+    for each in _ENDING:
         signal.signal(each, signal.SIG_IGN)
-    raise KeyboardInterrupt if number == signal.SIGINT else Terminated
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
 
 def bind_lazily(names: Iterable[str]) -> None:

@@ -88,7 +88,7 @@ EXIT_CODES = (
     ("5", "the simulated program failed"),
     ("6", "a limit of time, cycles or memory was reached"),
     ("70", "internal error"),
-    ("130, 141, 143", "interrupted, broken pipe, terminated"),
+    ("129, 130, 141, 143", "terminal closed, interrupted, broken pipe, terminated"),
 )
 Act = Callable[[Any, Session], int | None]
 

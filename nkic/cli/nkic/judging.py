@@ -42,7 +42,7 @@ MAX_SECRET = 4096  # bytes
 SHORTEST = 16  # bytes of a secret or token
 RANDOM = "python -c 'import secrets; print(secrets.token_urlsafe())' makes one"
 NAMED = 8  # candidates
-CLOSING = 15.0  # seconds that the workers of a cluster here may take to end after a signal
+CLOSING = 60.0  # seconds that the workers of a cluster here may take to start and to end
 SUFFIXES = {".py", ".neff", *PRINTED}  # of candidates in a folder
 Source = str | Candidate  # a path, or what is read already
 
@@ -278,13 +278,13 @@ def tuned(line: TuneLine, session: Session) -> int:
     refuse_losses(line, session, reference, [("--jsonl", part)] if part else [])
 
     def stopped(found: Tuned) -> None:
-        """Say what was found, and keep its lines beside the file, which stays as it was."""
-        if line.jsonl != STANDARD and session.verbosity >= 0:
-            files.write(STANDARD, found.table)
+        """Keep the lines of what was found beside the file, which stays as it was, and say it."""
         with suppress(_Kept), _jsonl(line.jsonl, session) as write:
             for each in found.jsonl().splitlines(keepends=True):
                 write(each)
             raise _Kept
+        if line.jsonl != STANDARD and session.verbosity >= 0:
+            files.write(STANDARD, found.table)
 
     found = tune(
         line.kernel,
