@@ -56,6 +56,7 @@ MORE_DETAILS = {
             "r = nl.copy(t.view(nl.bfloat16)[1, 0])",
             "r = nl.copy(t.view(nl.int32)[0, 2, :, 3:5])",
             "r = nl.copy(t[1:2, 0])",
+            "r = nl.add(x, t.view(nl.bfloat16).shape[3])",
             "r = nl.copy(t[0, 3])",
             "r = nl.copy(t.view(nl.bfloat16)[1, 0, :, 60:65])",
         ),
