@@ -27,6 +27,7 @@ DETAILS = {
                 "r[i, j] = nl.copy(x, mask=(j == 0))",
             ),
             "r[i, j] = nl.add(x, 1.0, mask=(2 * j == 7))",
+            "r[:, 0:1] = nl.sum(x[i, j], axis=1, mask=(i < 5) | (i > 50), keepdims=True)",
             "r[i, j] = nl.add(x, 1.0, mask=(-3 * j + 20 > 0))",
             "r[i, j] = nl.add(x, 1.0, mask=(2 * i >= 31) & (-2 * j >= -31))",
             "r[i, j] = nl.add(x, 1.0, mask=(j == 4) & (j < 4))",
@@ -80,6 +81,9 @@ MORE_DETAILS = {
         *("r = nl.add(x, y[0:2])", "r = nl.add(x[0:2], y[0:1, 0:1])", "r = nl.add(x[0:1], y)"),
         *("r = j[0:1, 3:4, 0]", "r = x[i, j[..., 3:3]]", "r = x[i, j[3:9, ...]]"),
         *("r = nl.copy(x[5, i])", "r = nl.copy(x[i, 5])", "r = nl.copy(x[5, 6])"),
+        *("r = nl.full(x.reshape((64, 4, 8)).shape_2d, 2.0, nl.float32)", "r = x[i, i[0:1] * j]"),
+        "r = nl.copy(x[i, nl.arange(2)[None, :] * nl.arange(2)[None, :]])",
+        "r = nl.copy(x[nl.arange(2).reshape((2, 1)), j.reshape((1, 32))])",
         *("r = nl.copy(x[i, None, 5])", "r = nl.copy(x[:, 5])", "r = nl.copy(x[None, 5])"),
         SEVENS + "nisa.tensor_copy_predicated(dst=r, src=x, "
         "predicate=nl.greater(x, y, dtype=np.bool_))",

@@ -38,6 +38,10 @@ WHOLE = {
         "for n in range(9)]\n" + SUM + "for n in range(5):\n    " + ADD + "    "
         "q[0:1, 0:512] = nl.add(q[0:1, 0:512], s[n][0:1])\n    s[8 - n][...] = nl.add(s[n], 1.0)\n"
         "r = nl.add(s[4], s[8])",
+        LARGE.format("1.0 * n", 5) + "q = nl.add(t[0], t[1])\nz = nl.add(t[2], t[3])\n"
+        "r = nl.add(nl.add(q, z), t[4])[:, 0:2]",
+        SUM + "for n in range(8):\n    q[...] = nl.add(q, nl.full((1, 8192), 1.0 * n, "
+        "dtype=nl.float32))\nr = nl.copy(q[:, 0:2])",
         LARGE.format("1.0", 4) + "r = nl.add(nl.add(t[0], t[1]), nl.add(t[2], t[3]))[:, 0:2]",
     ),
     "versions": (
@@ -112,16 +116,28 @@ WHOLE = {
             BANKS.format(banks) + ROW + then + "for n in range(len(p)):\n"
             "    r[...] = nl.add(r, p[n][:, 0:32])"
             for banks in (6, 7, 8)
-            for then in ("r = nl.add(q, y)\n", "z = nl.add(q, y)\nr = nl.multiply(z, q)\n")
+            for then in (
+                "r = nl.add(q, p.pop()[:, 0:32])\n",
+                "r = nl.add(q, y)\n",
+                "z = nl.add(q, y)\nr = nl.multiply(z, q)\n",
+            )
         ),
     ),
-    "redirects": each(
-        "t = nl.full((128, 32), 2.0, dtype=nl.float32)\n",
-        "t[32:96] = nl.add(x, 1.0)\nr = nl.copy(t)",
-        "q = nl.add(x, 1.0)\nt[63:127] = q\nr = nl.add(q, t[0:64])",
-        "t[1:33] = nl.add(x[0:32], 1.0)\nr = nl.copy(t)",
-        "t[64:128] = nl.add(x, 1.0)\nt[96:128] = nl.add(x[0:32], y[0:32])\nr = nl.copy(t)",
-        "t[3:67] = nl.load(a)\nr = nl.copy(t)",
+    "redirects": (
+        PSUM + "p[0:16] = nl.add(x[0:16], 1.0)\nr = nl.copy(p)",
+        "r = nl.ndarray((64, 4), dtype=nl.float32)\nr[...] = nl.sum(x.reshape((64, 4, 8)), axis=2)",
+        *each(
+            SEVENS + "q = nl.add(x, y)\nr[...] = q\nz = nl.load(a[i, j], mask=i > 100)\n",
+            *("q[...] = z\nr = nl.add(q, r)", "q += z\nr = nl.add(q, r)"),
+        ),
+        *each(
+            "t = nl.full((128, 32), 2.0, dtype=nl.float32)\n",
+            "t[32:96] = nl.add(x, 1.0)\nr = nl.copy(t)",
+            "q = nl.add(x, 1.0)\nt[63:127] = q\nr = nl.add(q, t[0:64])",
+            "t[1:33] = nl.add(x[0:32], 1.0)\nr = nl.copy(t)",
+            "t[64:128] = nl.add(x, 1.0)\nt[96:128] = nl.add(x[0:32], y[0:32])\nr = nl.copy(t)",
+            "t[3:67] = nl.load(a)\nr = nl.copy(t)",
+        ),
     ),
 }
 MORE_WHOLE: dict[str, tuple[str, ...]] = {
@@ -155,6 +171,8 @@ MORE_WHOLE: dict[str, tuple[str, ...]] = {
         "reduce_op=np.add, reduce_res=w)\n    r[...] = nl.add(r, w)",
     ),
     "redirects": (
+        SEVENS + "for n in nl.affine_range(4):\n    q = nl.loop_reduce(nl.add(x, n), op=np.add, "
+        "loop_indices=[n], dtype=nl.float32)\n    r[...] = q\nr[0:32] = 1.0\nr = nl.add(r, q)",
         *each(
             "n = nisa.memset((1, 1), 3, nl.int32)\nt = nl.zeros((64, 32), dtype=nl.float32)\n",
             *each(
@@ -170,7 +188,10 @@ MORE_WHOLE: dict[str, tuple[str, ...]] = {
             PSUM + "n = nisa.memset((1, 1), 3, nl.int32)\n",
             *(
                 f"{before}for m in range(nki.typing.scalar(n)):\n    {inside}"
-                for before in ("", "p += nisa.nc_matmul(x, y)\n")
+                for before in (
+                    *("", "p += nisa.nc_matmul(x, y)\n"),
+                    "p[:, 0:8] += nisa.nc_matmul(x, y[:, 0:8])\n",
+                )
                 for inside in (
                     *("p += nisa.nc_matmul(x, y)", "p[:, 0:8] += nisa.nc_matmul(x, y[:, 0:8])"),
                     "r = nl.add(p, 1.0)",
