@@ -27,6 +27,7 @@ DETAILS = {
                 "r[i, j] = nl.copy(x, mask=(j == 0))",
             ),
             "r[i, j] = nl.add(x, 1.0, mask=(2 * j == 7))",
+            *(f"r[i, j] = nl.add(x, 1.0, mask={mask})" for mask in (True, False)),
             "r[:, 0:1] = nl.sum(x[i, j], axis=1, mask=(i < 5) | (i > 50), keepdims=True)",
             "r[i, j] = nl.add(x, 1.0, mask=(-3 * j + 20 > 0))",
             "r[i, j] = nl.add(x, 1.0, mask=(2 * i >= 31) & (-2 * j >= -31))",

@@ -15,7 +15,7 @@ from nkic.base.diagnostics import Reporter
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain, Span
 from nkic.language import views
-from nkic.language.beta1 import recorded
+from nkic.language.beta1 import emit, recorded
 from nkic.language.trace import Trace
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.targets import DEFAULT, Buffer
@@ -56,6 +56,14 @@ def test_a_box_has_the_elements_of_its_view(buffer: Buffer) -> None:
                     assert inside(view, box) == addresses(view)
                     boxes += 1
     assert boxes > 300
+
+
+def test_a_view_covers_its_tile_if_it_has_each_element_once() -> None:
+    t = whole(Buffer.PSUM)
+    sizes = ((4, 3, 5), (1, 4, 15), (2, 2, 15), (60, 1, 1), (4, 3, 4))
+    steps = ((15, 5, 1), (0, 15, 1), (0, 30, 1), (1, 0, 0), (15, 5, 1))
+    views_ = [t._replace(shape=s, strides=n) for s, n in zip(sizes, steps, strict=True)]
+    assert [emit.covers(view) for view in views_] == [len(addresses(v)) == 60 for v in views_]
 
 
 @pytest.mark.parametrize("buffer", MEMORIES)

@@ -107,6 +107,8 @@ WHOLE = {
             "s = nl.ndarray((64, 32), dtype=nl.float32, buffer=nl.shared_hbm)\nnl.store(s, q)\n"
             "r = nl.load(s)",
         ),
+        SEVENS + "z = nl.add(x, 1.0)\nr[...] = z\n" + ROW + "r[...] = nl.add(r, q)\n"
+        "t = nl.add(y, z)\nr[...] = t\nr[0:32] = 2.0\nr = nl.add(r, t)",
         "r = nl.add(nl.broadcast_to(x[0:1, 0:32:2], shape=(64, 16)), 1.0)",
         "r = nl.add(nl.broadcast_to(nl.multiply(x[0:1], 2.0), shape=(64, 32)), 1.0)",
         "r = nl.add(nl.broadcast_to(nl.load(a[5:6, :]), shape=(64, 32)), 1.0)",

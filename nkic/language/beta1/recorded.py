@@ -45,15 +45,11 @@ def insert(body: list[Item]) -> None:
     if not positions:
         return
 
-    def moved(index: int) -> int:
-        return index + bisect_right(positions, index)
-
     pending = state()
     for n, rows in enumerate(pending.broadcasts):
-        if rows.body is body:
-            pending.broadcasts[n] = rows._replace(
-                first=moved(rows.first), end=moved(rows.end - 1) + 1
-            )
+        if rows.body is body:  # nothing is inserted among its instructions
+            shift = bisect_right(positions, rows.first)
+            pending.broadcasts[n] = rows._replace(first=rows.first + shift, end=rows.end + shift)
     body[:] = within(body, 0, len(body))
     pending.splices = [splice for splice in pending.splices if splice.body is not body]
     pending.has_spliced = True
