@@ -85,6 +85,7 @@ MORE_DETAILS = {
         *("r = nl.full(x.reshape((64, 4, 8)).shape_2d, 2.0, nl.float32)", "r = x[i, i[0:1] * j]"),
         "r = nl.copy(x[i, nl.arange(2)[None, :] * nl.arange(2)[None, :]])",
         "r = nl.copy(x[nl.arange(2).reshape((2, 1)), j.reshape((1, 32))])",
+        "r = nl.load(a.reshape((-1,))[0:64])",
         *("r = nl.copy(x[i, None, 5])", "r = nl.copy(x[:, 5])", "r = nl.copy(x[None, 5])"),
         SEVENS + "nisa.tensor_copy_predicated(dst=r, src=x, "
         "predicate=nl.greater(x, y, dtype=np.bool_))",

@@ -104,12 +104,12 @@ def carried(accesses: tuple[Access, ...]) -> tuple[int, int] | None:
     return None
 
 
-def said(lines: list[str]) -> list[tuple[int, int]]:
+def said(lines: list[str], turns: int = 3) -> list[tuple[int, int]]:
     """Return the iterations that a warning names: the one that reads, and that which wrote."""
     loop = "".join(f"    {line}\n" for line in lines)
     body = (
         "t = nl.zeros((64, 32), dtype=nl.float32)\nu = nl.zeros((64, 32), dtype=nl.float32)\n"
-        f"for n in nl.affine_range(3):\n{loop}r = nl.add(t, u)"
+        f"for n in nl.affine_range({turns}):\n{loop}r = nl.add(t, u)"
     )
     pattern = r"warning loop-carried: iteration (\d) of .*? where iteration (\d)"
     return [(int(a), int(b)) for a, b in re.findall(pattern, entry(body))]
@@ -129,6 +129,13 @@ def test_what_an_earlier_iteration_wrote_last_is_carried() -> None:
         wanted = carried(case)
         lines = [(READ, WRITE)[is_write].format(*place) for is_write, *place in case]
         assert said(lines) == ([wanted] if wanted else []), lines
+
+
+@pytest.mark.parametrize("turns", range(1, 5))
+def test_two_iterations_suffice(turns: int) -> None:
+    place = "0:64", "0:8"
+    found = said([READ.format(*place), WRITE.format(*place)], turns)
+    assert found == ([(1, 0)] if turns > 1 else [])
 
 
 HALVES = ["t[:, 0:16] = nl.add(x[:, 0:16], n)", "t[:, 16:32] = nl.add(y[:, 16:32], n)"]
