@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_404, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
-    "simulate": (18_057, 45),
+    "simulate": (18_056, 45),
     "report": (6_756, 19),
     "migrate": (6_997, 18),
     "api": (3_547, 13),

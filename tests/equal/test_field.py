@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -17,6 +19,7 @@ from nkic.simulate.field.elements import (
     PRIMES,
     TOP,
     Elements,
+    Size,
     add,
     constant,
     multiply,
@@ -69,6 +72,16 @@ def test_arithmetic_is_exact() -> None:
         a, b = (x.residues[level].astype(object) for x in (A, B))
         assert (product[level] == a.T @ b % prime).all()
         assert (inverse[level] * a % prime == 1).all()
+
+
+def test_degrees_are_those_of_fractions_of_polynomials() -> None:
+    for a, b, c, d in itertools.product(range(3), repeat=4):
+        one, two = Size(a, b, 1), Size(c, d, 2)
+        assert one.sum(two) == (max(a + d, c + b), b + d, 2)
+        assert one.product(two) == (a + c, b + d, 2)
+        assert one.joined(two) == (max(a, c), max(b, d), 2)
+        same = [one] * (c + 1)
+        assert one.sums(c + 1) == functools.reduce(Size.sum, same)
 
 
 def test_exponentials_turn_sums_into_products() -> None:

@@ -110,10 +110,6 @@ CANCELLED = """
     nisa.tensor_scalar(dst=y[:, 32:64], data=x, op0=nl.add, operand0=-2e38)
     out = nl.sum(y, axis=1, keepdims=True)
 """
-UNDEFINED = """
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.activate2(dst=out, op=nl.tanh, data=x, op0=nl.rsqrt, imm0=0.0, op1=nl.multiply, imm1=1.0)
-"""
 WRONG_SIGN = """
     m = nl.min(x, axis=1, keepdims=True)
     out = nl.exp(x - m)
