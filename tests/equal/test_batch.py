@@ -238,6 +238,14 @@ def test_rows_have_other_bits(tmp_path: Path, name: str) -> None:
     assert other.text == found.text, "in either order"
 
 
+def test_of_too_many_terms_the_first_that_differs_is_not_sought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "MOST_TERMS", 99)
+    found = answer(tmp_path, of_rows(TWICE), 100, 300)
+    assert (found.verdict, found.lines) == ("unconfirmed", ())
+
+
 def test_a_run_says_whether_another_way_gives_other_bits(tmp_path: Path) -> None:
     found = answer(tmp_path, of_rows(TURNED_AROUND), 100, 300)
     assert found.verdict == "unconfirmed" and "tensor_tensor at k.py:20" in found.lines[0]

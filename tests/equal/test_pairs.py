@@ -128,6 +128,11 @@ EQUAL = {
         "out = nl.where(nl.greater(1.0 - x, 0.0), 1.0 - x, (1.0 - x) * 0.25)",
     ),
     "gathers": (MADE.format("16, 30") + dedent(GATHERED), MADE.format("16, 30") + dedent(SLICED)),
+    "products of rows": (
+        MADE.format("24, 1")
+        + "nisa.tensor_reduce(dst=out, data=x[:, 0:3], op=nl.multiply, axis=1)",
+        "out = x[:, 1:2] * x[:, 2:3] * x[:, 0:1]",
+    ),
     "matmul in tiles": (PRODUCT, TILED),
     "softmax without its maximum": (SOFTMAX, PLAIN),
     "softmax in two halves": (SOFTMAX, ONLINE),
@@ -145,6 +150,9 @@ EQUAL = {
         "out = nl.mean(x * x, axis=1, keepdims=True) - m * m",
     ),
     "bn_stats": (VARIANCE, STATISTICS),
+    "bn_stats of three columns": tuple(
+        f"    x = x[:, 0:3]{body}" for body in (VARIANCE, STATISTICS)
+    ),
     "sums in other orders": ("out = (x + w) + x * w", "out = x * w + (w + x)"),
     "silu": ("out = nl.silu(x)", "out = x / (1 + nl.exp(-x))"),
     "tanh": ("out = nl.tanh(x)", "out = 2 * nl.sigmoid(x * 2) - 1"),

@@ -128,7 +128,23 @@ SPLIT = """
     nisa.nc_matmul(dst=p, stationary=xl, moving=wh, accumulate=True)
     out = nl.copy(p)
 """
-ALL = (SOFTMAX, ONLINE, PLAIN, RMS, STATISTICS, VARIANCE, TILED, HALF, OTHER_HALF, SCALED)
+MULTIPLIED = """
+    out = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=out, data=x[:, 0:3] - 3.0, op=nl.multiply, axis=1)
+"""
+ALL = (
+    MULTIPLIED,
+    SOFTMAX,
+    ONLINE,
+    PLAIN,
+    RMS,
+    STATISTICS,
+    VARIANCE,
+    TILED,
+    HALF,
+    OTHER_HALF,
+    SCALED,
+)
 
 
 def inputs(kernel: nkic.Artifact, fill: Generator) -> dict[str, Any]:
