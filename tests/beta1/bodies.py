@@ -244,6 +244,8 @@ RECORDED = {
             "fdim_size: (0, 1)))\n",
             "(2, nl.par_dim(32), 8), nl.float32, buffer=ncc.sbuf.alloc(lambda idx, pdim_size, "
             "fdim_size: ('a', 1)))\n",
+            "(2, nl.par_dim(32), 4, 8), nl.float32, buffer=ncc.sbuf.mod_alloc(base_addr=64, "
+            "num_free_tiles=(2,)))\n",
             "(2, nl.par_dim(32), 8), nl.float32, buffer=ncc.sbuf.auto_alloc())\n",
             "(2, nl.par_dim(32), 8), nl.float32, buffer=ncc.psum.auto_alloc())\n",
             after="for n in range(r.shape[0]):\n    r[n] = 1.0\nr = nl.copy(r[0])",

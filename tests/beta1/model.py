@@ -242,6 +242,7 @@ class Model:
             minimum=_elementwise(np.minimum),
             greater=_elementwise(np.greater),
             where=_where,
+            broadcast_to=lambda x, shape: made(np.broadcast_to(values_of(x), shape)),
             sum=lambda x, axis, *, mask=None, keepdims=False: _reduced(
                 "add", x, axis, mask, keepdims
             ),

@@ -65,6 +65,13 @@ def test_a_mask_keeps_the_rest(mask: str, left: NDArray[np.bool_]) -> None:
     assert (found == np.where(left, given().sum(axis=0) + 1, 5)).all()
 
 
+@pytest.mark.parametrize("mask", ["(i_p + i_f < 90)", "(i_p >= 33)"])
+def test_an_operator_without_a_neutral_number_takes_boxes(mask: str) -> None:
+    call = f"nl.all_reduce(t[i_p, i_f], np.logical_or, [core], mask={mask})"
+    with pytest.raises(nkic.CompileError, match="with logical_or does not bound"):
+        ran(f"nl.store(out[core], {call})")
+
+
 def test_what_a_matmul_made_is_summed_in_another_type() -> None:
     found = ran(
         "ones = nl.full((128, 128), 1, dtype=nl.float32)",

@@ -24,6 +24,7 @@ from tests.beta1.bodies import MODELLED, RECORDED
 from tests.beta1.calls import CALLS
 from tests.beta1.details import DETAILS, MORE_DETAILS
 from tests.beta1.model import Model
+from tests.beta1.whole import MORE_WHOLE, WHOLE
 from tests.harness.bless import blessing, compare_file, short_sum
 
 PAGES = Path(__file__).parents[1] / "data/beta1"
@@ -44,8 +45,8 @@ HEAD = """def kernel(a, b):
 TAIL = "    out = nl.ndarray(r.shape, dtype=r.dtype, buffer=nl.shared_hbm)\n    nl.store(out, r)\n"
 RNG = np.random.default_rng(7)
 INPUTS = {name: RNG.integers(1, 9, (64, 32)).astype(np.float32) for name in "ab"}
-CHECKED = {**MODELLED, **DETAILS}  # against the model
-SEEN = {**RECORDED, **MORE_DETAILS}
+CHECKED = {**MODELLED, **DETAILS, **WHOLE}  # against the model
+SEEN = {**RECORDED, **MORE_DETAILS, **MORE_WHOLE}
 SUBJECTS = {
     name: [*CHECKED.get(name, ()), *SEEN.get(name, ()), *CALLS.get(name, ())]
     for name in {**CHECKED, **SEEN, **CALLS}

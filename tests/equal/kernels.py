@@ -1,5 +1,8 @@
 """Short kernels, as the lines between loading x and w and storing `out`."""
 
+from __future__ import annotations
+
+import re
 from functools import lru_cache
 from textwrap import dedent, indent
 
@@ -37,7 +40,7 @@ def compiled(body: str, x: str = TYPE, w: str = TYPE) -> nkic.Artifact:
         name="k",
         inputs={"x_hbm": x, "w_hbm": w},
         levels=QUIET,
-        target="trn3" if "_mx(" in body else "trn2",
+        target="trn3" if re.search(r"(_mx|exponential|activate2)\(", body) else "trn2",
         lnc=2 if "program_id" in body else 1,
     )
 

@@ -1,5 +1,8 @@
 """Kernels whose rows get the same bits however many there are, and kernels whose rows do not."""
 
+from __future__ import annotations
+
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +14,9 @@ import pytest
 import nkic
 from nkic.cli.common import run
 from nkic.cli.nki_run import command
+from nkic.simulate.field import batch
 from nkic.simulate.field.batch import Invariance
+from nkic.simulate.field.elements import PRIMES, Elements
 from tests.harness.commands import ROOT
 
 HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n"
@@ -233,6 +238,14 @@ def test_rows_have_other_bits(tmp_path: Path, name: str) -> None:
     assert other.text == found.text, "in either order"
 
 
+def test_of_too_many_terms_the_first_that_differs_is_not_sought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "MOST_TERMS", 99)
+    found = answer(tmp_path, of_rows(TWICE), 100, 300)
+    assert (found.verdict, found.lines) == ("unconfirmed", ())
+
+
 def test_a_run_says_whether_another_way_gives_other_bits(tmp_path: Path) -> None:
     found = answer(tmp_path, of_rows(TURNED_AROUND), 100, 300)
     assert found.verdict == "unconfirmed" and "tensor_tensor at k.py:20" in found.lines[0]
@@ -359,3 +372,24 @@ def test_the_command_says_the_same(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert (record["schema"], record["verdict"], record["compared"]) == (1, "dependent", 6400)
     assert run(command, "nki-run", ("equal", *words[1:3])) == 2
     assert "--batch" in capfd.readouterr().err, "other shapes lead to it"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_order_of_terms_counts_but_for_those_that_add_nothing(turned: bool) -> None:
+    """A product with constants, of which some are 0, and its terms in every order."""
+    constants = np.array([list(row) for row in itertools.product((0.0, 2.0), repeat=3)]).T
+    rng = np.random.default_rng(1)
+    residues = np.stack([rng.integers(1, prime, (3, 4)) for prime in PRIMES])
+    both = batch._of(residues, np.ones((3, 4), np.bool_)), batch.constant(constants)
+
+    def product(order: list[int]) -> Elements:
+        x, c = (one.at(np.s_[order]) for one in both)
+        return batch._matmul(c, x) if turned else batch._matmul(x, c)
+
+    first = product([0, 1, 2])
+    assert first.varies.all() and first.value.shape == ((8, 4) if turned else (4, 8))
+    for order in itertools.permutations(range(3)):
+        found = (product(list(order)).residues == first.residues).all(axis=0)
+        adding = [[n for n in order if constants[n, column]] for column in range(8)]
+        wanted = np.array([ns == sorted(ns) for ns in adding])
+        assert (found == (wanted[:, None] if turned else wanted)).all(), order

@@ -1,6 +1,11 @@
 """The field's own laws, and that every instruction and function has a meaning or says why not."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +19,7 @@ from nkic.simulate.field.elements import (
     PRIMES,
     TOP,
     Elements,
+    Size,
     add,
     constant,
     multiply,
@@ -68,6 +74,16 @@ def test_arithmetic_is_exact() -> None:
         assert (inverse[level] * a % prime == 1).all()
 
 
+def test_degrees_are_those_of_fractions_of_polynomials() -> None:
+    for a, b, c, d in itertools.product(range(3), repeat=4):
+        one, two = Size(a, b, 1), Size(c, d, 2)
+        assert one.sum(two) == (max(a + d, c + b), b + d, 2)
+        assert one.product(two) == (a + c, b + d, 2)
+        assert one.joined(two) == (max(a, c), max(b, d), 2)
+        same = [one] * (c + 1)
+        assert one.sums(c + 1) == functools.reduce(Size.sum, same)
+
+
 def test_exponentials_turn_sums_into_products() -> None:
     one, two = exp(add(A, B), 0), multiply(exp(A, 0), exp(B, 0))
     assert same(one, two, slice(1, None)) and not same(one, two)
@@ -107,6 +123,48 @@ def test_every_function_and_operator_has_a_meaning() -> None:
     bitvec = {name for name, row in ALU.items() if row.group == "bitvec"}
     assert ALU.keys() - OPERATORS.keys() == {*bitvec, "average"}
     assert not FUNCTIONS.keys() - ACTIVATIONS.keys() and not OPERATORS.keys() - ALU.keys()
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def probability(x: float) -> float:
+    return (1 + math.erf(x / math.sqrt(2))) / 2
+
+
+DEFINITIONS: dict[str, Callable[[float], float]] = {
+    "tanh": math.tanh,
+    "sigmoid": sigmoid,
+    "softplus": lambda x: math.log1p(math.exp(x)),
+    "mish": lambda x: x * math.tanh(math.log1p(math.exp(x))),
+    "silu": lambda x: x * sigmoid(x),
+    "silu_dx": lambda x: sigmoid(x) * (1 + x * (1 - sigmoid(x))),
+    "erf_dx": lambda x: 2 / math.sqrt(math.pi) * math.exp(-x * x),
+    "gelu": lambda x: x * probability(x),
+    "gelu_dx": lambda x: probability(x) + x * math.exp(-x * x / 2) / math.sqrt(2 * math.pi),
+    "gelu_apprx_tanh": lambda x: (
+        x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    ),
+    "gelu_apprx_sigmoid": lambda x: x * sigmoid(1.702 * x),
+    "gelu_apprx_sigmoid_dx": lambda x: (
+        sigmoid(1.702 * x) * (1 + 1.702 * x * (1 - sigmoid(1.702 * x)))
+    ),
+    "sign": lambda x: float(np.sign(x)),
+    "relu": lambda x: max(x, 0.0),
+    "abs": abs,
+    "square": lambda x: x * x,
+    "sin": math.sin,
+    "arctan": math.atan,
+    "erf": math.erf,
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_of_a_constant_a_function_is_the_number(name: str) -> None:
+    for x in (-2.5, -0.25, 0.0, 0.5, 3.0):
+        found = FUNCTIONS[name](number(x), 0).value.item()
+        assert found == pytest.approx(DEFINITIONS[name](x), rel=1e-5, abs=1e-6)
 
 
 def test_every_instruction_has_a_meaning_or_says_why_not() -> None:

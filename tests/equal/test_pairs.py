@@ -1,6 +1,7 @@
 """Pairs of kernels: equal, different with an input that shows it, or undecided by a line."""
 
 from pathlib import Path
+from textwrap import dedent
 
 import numpy as np
 import pytest
@@ -89,7 +90,47 @@ STATISTICS = """
     nisa.bn_aggr(dst=both, data=s)
     out = nl.copy(both[:, 1:2])
 """
+MADE = "out = nl.ndarray(({}), dtype=nl.float32, buffer=nl.sbuf)\n"
+EXPONENTIAL = """
+    s = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.exponential(
+        dst=out, src=x, max_value=w[:, 0:1], reduce_cmd=nisa.reduce_cmd.reset_reduce, reduce_res=s
+    )
+    out = out / s
+"""
+GATHERED = """
+    i = nl.ndarray((16, 1), dtype=nl.uint16, buffer=nl.sbuf)
+    nisa.iota(dst=i, pattern=[[0, 1]], channel_multiplier=2, offset=4)
+    nisa.local_gather(
+        dst=out, src_buffer=x[0:16], index=i, num_elem_per_idx=2, num_valid_indices=15
+    )
+"""
+SLICED = """
+    nisa.tensor_copy(dst=out[:, 0:28], src=x[0:16, 4:32])
+    nisa.tensor_copy(dst=out[:, 28:29], src=x[0:16, 31:32])
+    nisa.tensor_copy(dst=out[:, 29:30], src=x[0:16, 31:32])
+"""
 EQUAL = {
+    "exponential": (
+        MADE.format("24, 32") + dedent(EXPONENTIAL),
+        "p = nl.exp(x - w[:, 0:1])\nout = p / nl.sum(p, axis=1, keepdims=True)",
+    ),
+    "activate2": (
+        MADE.format("24, 32") + "nisa.activate2(dst=out, op=nl.exp, data=x, op0=nl.multiply, "
+        "imm0=w[:, 0:1], op1=nl.subtract, imm1=2.0, reverse1=True)",
+        "out = nl.exp(2.0 - x * w[:, 0:1])",
+    ),
+    "prelu": (
+        MADE.format("24, 32") + "nisa.activate2(dst=out, op=nl.prelu, data=x, op0=nl.subtract, "
+        "imm0=1.0, op1=nl.bypass, imm1=0.0, reverse0=True, relu_param=0.25)",
+        "out = nl.where(nl.greater(1.0 - x, 0.0), 1.0 - x, (1.0 - x) * 0.25)",
+    ),
+    "gathers": (MADE.format("16, 30") + dedent(GATHERED), MADE.format("16, 30") + dedent(SLICED)),
+    "products of rows": (
+        MADE.format("24, 1")
+        + "nisa.tensor_reduce(dst=out, data=x[:, 0:3], op=nl.multiply, axis=1)",
+        "out = x[:, 1:2] * x[:, 2:3] * x[:, 0:1]",
+    ),
     "matmul in tiles": (PRODUCT, TILED),
     "softmax without its maximum": (SOFTMAX, PLAIN),
     "softmax in two halves": (SOFTMAX, ONLINE),
@@ -107,6 +148,9 @@ EQUAL = {
         "out = nl.mean(x * x, axis=1, keepdims=True) - m * m",
     ),
     "bn_stats": (VARIANCE, STATISTICS),
+    "bn_stats of three columns": tuple(
+        f"    x = x[:, 0:3]{body}" for body in (VARIANCE, STATISTICS)
+    ),
     "sums in other orders": ("out = (x + w) + x * w", "out = x * w + (w + x)"),
     "silu": ("out = nl.silu(x)", "out = x / (1 + nl.exp(-x))"),
     "tanh": ("out = nl.tanh(x)", "out = 2 * nl.sigmoid(x * 2) - 1"),
@@ -144,7 +188,7 @@ TOP = """
 """
 
 
-ORDERED = {"absolute values"}  # a product with a maximum, which holds by the order alone
+ORDERED = {"absolute values", "prelu"}  # choices, which are equal by the order alone
 
 
 @pytest.mark.parametrize("name", EQUAL)

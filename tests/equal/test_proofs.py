@@ -108,10 +108,6 @@ CANCELLED = """
     nisa.tensor_scalar(dst=y[:, 32:64], data=x, op0=nl.add, operand0=-2e38)
     out = nl.sum(y, axis=1, keepdims=True)
 """
-UNDEFINED = """
-    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
-    nisa.activate2(dst=out, op=nl.tanh, data=x, op0=nl.rsqrt, imm0=0.0, op1=nl.multiply, imm1=1.0)
-"""
 WRONG_SIGN = """
     m = nl.min(x, axis=1, keepdims=True)
     out = nl.exp(x - m)
@@ -130,7 +126,23 @@ SPLIT = """
     nisa.nc_matmul(dst=p, stationary=xl, moving=wh, accumulate=True)
     out = nl.copy(p)
 """
-ALL = (SOFTMAX, ONLINE, PLAIN, RMS, STATISTICS, VARIANCE, TILED, HALF, OTHER_HALF, SCALED)
+MULTIPLIED = """
+    out = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_reduce(dst=out, data=x[:, 0:3] - 3.0, op=nl.multiply, axis=1)
+"""
+ALL = (
+    MULTIPLIED,
+    SOFTMAX,
+    ONLINE,
+    PLAIN,
+    RMS,
+    STATISTICS,
+    VARIANCE,
+    TILED,
+    HALF,
+    OTHER_HALF,
+    SCALED,
+)
 
 
 def inputs(kernel: nkic.Artifact, fill: Generator) -> dict[str, Any]:

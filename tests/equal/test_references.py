@@ -133,6 +133,11 @@ def test_a_reference_may_store_into_arrays_that_it_makes() -> None:
     assert other.verdict == "different", other.text
 
 
+def test_a_type_to_which_a_reference_rounds_is_named() -> None:
+    found = nkic.equal(compiled("out = nl.multiply(x, 2.0)"), lambda x, w: x.astype("float16") * 2)
+    assert "float16 at test_references.py:" in found.text and found.verdict == "equal", found.text
+
+
 def test_what_elements_do_not_have_is_named() -> None:
     def sorting(x: Any, w: Any) -> Any:
         return np.sort(x, axis=1)
@@ -279,6 +284,8 @@ def test_what_is_refused_has_its_line() -> None:
     ):
         with pytest.raises(Untraceable, match=r" at test_references\.py:\d+$"):
             refused()
+    with pytest.raises(Untraceable, match="an index that depends on elements at"):
+        np.take(x, indices=x)
 
 
 class Library:

@@ -183,8 +183,7 @@ ROOMS = {
     ),
     "field": Room(
         ("simulate/field/*.py",),
-        tuple(f"tests/equal/test_{n}.py" for n in ("field", "pairs", "proofs", "drawn", "limits",
-                                                   "references", "mutants", "command")),
+        tuple(_in("tests/equal")),
         own=True,
     ),
 }  # fmt: skip

@@ -146,11 +146,11 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
 
 def _ds(item: DynamicSlice, tile_of: Any) -> Part:
     count = whole_number(item.size, "the size of nl.ds")
-    source = tile_of(item.start)
+    source, steps = tile_of(item.start), Index(0, (Dim(count, 1),))
     if source is not None:
-        return AtRunTime(source, Index(0, (Dim(count, 1 if count > 1 else 0),)))
+        return AtRunTime(source, steps)
     if isinstance(item.start, AtRunTime):
-        return item.start.moved(Index(0, (Dim(count, 1 if count > 1 else 0),)))
+        return item.start.moved(steps)
     start = int(as_index(item.start) or 0) if not isinstance(item.start, int) else item.start
     return slice(int(start), int(start) + count, 1)
 

@@ -282,17 +282,14 @@ def _too_deep(*values: Any) -> bool:
 def _emit_slices(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
     """Record an instruction for each index of the outermost free dimension."""
     shape = dst.shape
-    axis = next(n for n, size in enumerate(shape) if n and size > 1)
 
     def part(value: Any, at: int) -> Any:
         if not isinstance(value, NkiTensor) or value.shape != shape:
             return value
-        view = value._access
-        sizes = (*shape[:axis], 1, *shape[axis + 1 :])
-        view = part_of(view, [at * (n == axis) for n in range(len(shape))], sizes)
-        return Tile(permuted(view, [n for n in range(len(shape)) if n != axis]))
+        view = part_of(value._access, (0, at, *(0 for _ in shape[2:])), shape)
+        return Tile(permuted(view, (0, *range(2, len(shape)))))
 
-    for at in range(shape[axis]):
+    for at in range(shape[1]):
         emit(row, part(dst, at), **{name: part(value, at) for name, value in named.items()})
     return NkiInstruction([], -1)
 
@@ -363,6 +360,8 @@ def redirect(value: Tile, target: Tile) -> bool:
     if item is None or aligned is None or not _can_redirect(item, value, aligned):
         return False
     view = producer.part_of(aligned)
+    if view.tensor.on_chip and item.row.name != "dma_copy" and not can_start(view):
+        return False
     inputs = (*item.operands[: producer.operand], *item.operands[producer.operand + 1 :])
     if any(_overwrites_input(item, read, view) for read in inputs):
         return False

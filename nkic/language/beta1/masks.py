@@ -203,10 +203,8 @@ for _name, _make in _COMPARISONS.items():
 
 def as_mask(value: Any) -> Mask | bool | None:
     """Convert the value of `mask=`; None if it hides nothing."""
-    if value is None or value is True or isinstance(value, Mask):
-        return None if value is True else value
-    if value is False:
-        return False
+    if value is None or isinstance(value, Mask):
+        return value
     if isinstance(value, int) and value in (0, 1):
         return None if value else False
     if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:

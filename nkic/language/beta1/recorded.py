@@ -45,15 +45,11 @@ def insert(body: list[Item]) -> None:
     if not positions:
         return
 
-    def moved(index: int) -> int:
-        return index + bisect_right(positions, index)
-
     pending = state()
     for n, rows in enumerate(pending.broadcasts):
-        if rows.body is body:
-            pending.broadcasts[n] = rows._replace(
-                first=moved(rows.first), end=moved(rows.end - 1) + 1
-            )
+        if rows.body is body:  # nothing is inserted among its instructions
+            shift = bisect_right(positions, rows.first)
+            pending.broadcasts[n] = rows._replace(first=rows.first + shift, end=rows.end + shift)
     body[:] = within(body, 0, len(body))
     pending.splices = [splice for splice in pending.splices if splice.body is not body]
     pending.has_spliced = True
@@ -214,13 +210,17 @@ def _fold(item: Instruction) -> str:
     """Return the associative operator with which an instruction updates its dst, or ""."""
     if item.number in state().accumulations:
         return item.row.name if item.row.name == "nc_matmul" else "loop_reduce"
-    name = _FOLDS.get(item.row.name)
-    if name is None or item.operands[item.row.operand_index["dst"]] not in item.operands[1:]:
+    name, dst = _FOLDS.get(item.row.name), item.operands[item.row.operand_index["dst"]]
+    if name is None or item.operands[1:].count(dst) != 1:
         return ""
     index = item.row.attribute_index
     if "op1" in index and item.attributes[index["op1"]] is not None:
         return ""
-    return _ASSOCIATIVE.get(str(item.attributes[index[name]]), "")
+    op = str(item.attributes[index[name]])
+    is_reversed = "reverse0" in index and item.attributes[index["reverse0"]]
+    if op == "subtract" and (is_reversed or item.operands[1] != dst):
+        return ""  # what is subtracted from changes its sign in every iteration
+    return _ASSOCIATIVE.get(op, "")
 
 
 _FOLDS = {"tensor_tensor": "op", "tensor_scalar": "op0", "dma_compute": "reduce_op"}
@@ -232,24 +232,31 @@ _FOLDS = {"tensor_tensor": "op", "tensor_scalar": "op0", "dma_compute": "reduce_
 def _reaching_write(read: _Access, writes: Sequence[_Access]) -> _Access | None:
     """Return the write of an earlier iteration that reaches a read, if that is certain."""
     box = _box(read.view)
+    later: list[Box] = []  # written after it, in the iteration that reads
     for write in reversed(writes):
         other = _box(write.view)
         if write.iteration == read.iteration:
-            if other is None or (
-                not write.fold
-                and (
-                    box is None
-                    or all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(other, box, strict=True))
-                )
-            ):
+            if other is None or (box is None and not write.fold):
                 return None
+            if not write.fold:
+                later.append(other)
         elif write.view == read.view or (box and other and _intersect(box, other)):
+            if box and other and any(_hides(one, box, other) for one in later):
+                continue
             return None if read.fold and read.fold == write.fold else write
     return None
 
 
 def _intersect(first: Box, second: Box) -> bool:
     return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(first, second, strict=True))
+
+
+def _hides(later: Box, first: Box, second: Box) -> bool:
+    """Return whether a box has all that two others have in common."""
+    return all(
+        c[0] <= max(a[0], b[0]) and min(a[1], b[1]) <= c[1]
+        for c, a, b in zip(later, first, second, strict=True)
+    )
 
 
 def _box(view: View) -> Box | None:

@@ -329,8 +329,7 @@ class Traced(NDArrayOperatorsMixin):
         place = self.places.of("matmul")
         products = [matmul(x.elements, y.elements, place) for x, y in zip(left, right, strict=True)]
         labels = [*batch, *rows, *columns]
-        stacked = join([p.at(np.s_[None]) for p in products], 0)
-        whole = Traced.new(stacked, tuple(sizes[x] for x in labels), self.places)
+        whole = Traced.new(join(products, 0), tuple(sizes[x] for x in labels), self.places)
         return whole._moved(lambda x: x.transpose([labels.index(x_) for x_ in out]))
 
 

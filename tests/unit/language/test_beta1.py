@@ -327,6 +327,16 @@ def test_all_places_of_a_small_box_are_tried() -> None:
         assert known is None or inside == {known}
 
 
+def test_a_mask_has_as_many_boxes_as_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    i, j = rows_and_columns(indices.arange)
+    mask, box = ((i >= j) | (i == 2)).placed(NONE, SHAPE), masks.Box((0, 0), SHAPE)
+    monkeypatch.setattr(masks, "MAX_BOXES", count := len(masks.boxes(mask, box)))
+    assert len(masks.boxes(mask, box)) == count > 1
+    monkeypatch.setattr(masks, "MAX_BOXES", count - 1)
+    with pytest.raises(KernelError, match=f"more than {count - 1} parts"):
+        masks.boxes(mask, box)
+
+
 # ---- What mutants found untested: results against NumPy, and small functions ---------------------
 
 NUMBERS = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
