@@ -25,7 +25,7 @@ BUDGET = {
     "source": (5_927, 14),
     "program": (1_773, 5),
     "interpret": (16_060, 45),
-    "language": (14_454, 44),
+    "language": (14_457, 44),
     "specialise": (4_392, 12),
     "compiler": (9_453, 22),
     "prove": (2_875, 8),
