@@ -389,13 +389,16 @@ class _Hole:
     is_fault: bool
 
     def complain(self, report: Reporter) -> None:
+        help = "initialise it first, for example with nisa.memset, or read a smaller part"
+        if self.instruction.row.accumulates and self.tensor.buffer is Buffer.PSUM:
+            help = "let the first matmul overwrite it: accumulate=False (Beta 1: make it nl.zeros)"
         report.warning(
             "read-never-written" if self.is_fault else "read-unwritten",
             f"{self.instruction.row.name} reads {self.part}`{self.tensor.name}`, which is "
             "uninitialised",
             self.instruction.at,
             labels=[declaration(self.tensor)],
-            help="initialise it first, for example with nisa.memset, or read a smaller part",
+            help=help,
         )
 
 

@@ -350,7 +350,10 @@ PARAMETERS = {
     a: x data1
     out output: dst
     p: rate prob
-    trans_a transpose_a: transpose_x
+    trans_a transpose_a transpose: transpose_x
+    lhsT: stationary
+    lhs: x
+    rhs: moving y
     size: shape
     fill_value: value
     condition: cond
@@ -376,6 +379,7 @@ WITHOUT = dict(
     device: remove it: the tensors of a kernel are on the device
     requires_grad: remove it: a kernel has no gradients
     transpose_b trans_b: remove it, and pass nl.transpose(y)
+    lhs transpose: nisa.nc_matmul computes stationary.T @ moving, summed over partitions
     """)
 )
 

@@ -538,7 +538,10 @@ class NkiTensor(Identical):
         if is_computed(self._access):
             raise undecided(self._access)
         text = f"`{self.name}` is always true because it is a tensor, whatever its values are"
-        complain("tensor-value", text, help="write `is not None`", level=Level.WARNING)
+        consumer, help = _consumer(), "write `is not None`"
+        if consumer is not None and isinstance(consumer.node, nodes.UnaryOp):
+            help += "; nl.logical_not negates its elements"
+        complain("tensor-value", text, help=help, level=Level.WARNING)
         return True
 
     def _no_loop(self, *_: Any) -> NoReturn:

@@ -221,6 +221,8 @@ def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violat
         f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`; if whole numbers "
         "are meant and not the bits of floats, `nisa.tensor_copy` into nl.int32 first"
     )
+    if (logical := op.replace("bitwise", "logical")) in ALU and logical != op:
+        hint += f"; nl.{logical} combines truth values"
     return Violation("bitvec-dtype", text, last, hint)
 
 

@@ -212,6 +212,16 @@ def _command(
     args = kernel.node.args
     notes = {arg.name: arg.annotation for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
     example = next((kind for kind in types.values() if kind.is_complete), None)
+    counts = {
+        node.args[-1].id
+        for node in nodes.walk(kernel.node)
+        if isinstance(node, nodes.Call) and node.args and isinstance(node.args[-1], nodes.Name)
+        if isinstance(node.func, nodes.Name) and node.func.id == "range"
+    }
+
+    def value_of(name: str) -> str | None:
+        return "1" if name in counts else _VALUES.get(_last_name(notes[name]))
+
     command = ["nkic", kernel.module.source.path, "-k", kernel.name]
     for parameter in declared:
         kind = types.get(parameter.name)
@@ -219,7 +229,7 @@ def _command(
             command += ["--const", quote(f"{parameter.name}={request.consts[parameter.name]!r}")]
         elif kind.is_complete and not kind.note:
             command += ["--arg", quote(f"{parameter.name}={kind}")]
-        elif (value := _VALUES.get(_last_name(notes[parameter.name]))) and parameter in missing:
+        elif (value := value_of(parameter.name)) and parameter in missing:
             command += ["--const", quote(f"{parameter.name}={value}")]
         elif parameter in missing:
             command += ["--arg", quote(f"{parameter.name}={_guess(kind, example)}")]

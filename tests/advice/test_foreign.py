@@ -227,6 +227,8 @@ def test_what_the_advice_computes(name: str) -> None:
         ("nl.softmax(t, dim=-1)", "nl.softmax(t, axis=-1)"),
         ("nl.exp(input=t)", "nl.exp(x=t)"),
         ("nl.add(t, other=t)", "nl.add(t, y=t)"),
+        ("nl.matmul(t, t, transpose=True)", "nl.matmul(t, t, transpose_x=True)"),
+        ("nl.matmul(t, rhs=t, transpose_x=True)", "nl.matmul(t, y=t, transpose_x=True)"),
         ("nl.dropout(t, p=0.1)", "nl.dropout(t, rate=0.1)"),
         ("nl.zeros(size=(128, 4), dtype=t.dtype)", "nl.zeros(shape=(128, 4), dtype=t.dtype)"),
         ("nisa.dma_copy(out=t, src=x)", "nisa.dma_copy(dst=t, src=x)"),
@@ -251,6 +253,8 @@ def test_parameters_by_other_names(call: str, now: str) -> None:
         ("nl.gelu(t, approximate='tanh')", "approximate"),
         ("nl.sum(t, axis=1, out=t)", "out"),
         ("nl.matmul(t, t, transpose_b=True)", "transpose_b"),
+        ("nisa.nc_matmul(dst=t, stationary=t, moving=t, transpose=True)", "transpose"),
+        ("nisa.nc_matmul(dst=t, lhs=t, moving=t)", "lhs"),
         ("nisa.activation(dst=t, op=nl.relu, data=t, inplace=True)", "inplace"),
     ],
 )

@@ -413,6 +413,11 @@ REDUCED = "nisa.tensor_reduce(p[:, 0:1], {}, t, axis=1)"
         (CHOSEN, "nisa.tensor_copy_predicated(dst, src, predicate)", PREDICATED),
         (REDUCED.format("np.max"), "write nl.maximum", REDUCED.format("nl.maximum")),
         (REDUCED.format("np.sum"), "write nl.add", REDUCED.format("nl.add")),
+        (
+            "t = (t > 0) & (u > 0)",
+            "nl.logical_and combines truth values",
+            "t = nl.logical_and(t > 0, u > 0)",
+        ),
         (REDUCED.format("np.mean"), "pass the operator itself", ""),
         (
             "nisa.iota(nl.arange(512), dtype=nl.int32)",

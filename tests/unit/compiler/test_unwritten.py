@@ -90,6 +90,16 @@ def test_a_tensor_is_complained_about_once_with_its_declaration() -> None:
     assert len(found) == 1
 
 
+def test_a_sum_begins_with_a_product_not_with_a_memset() -> None:
+    """An accumulation onto what another instruction wrote is undefined."""
+    body = "    nisa.nc_matmul(p, u[:, 0:128], u, accumulate={})\n    nisa.tensor_copy(u, p)"
+    (found,) = [
+        o for o in compile_text(TEXT.format(body=body.format(True))) if o.code.slug in SLUGS
+    ]
+    assert found.help.startswith("let the first matmul overwrite it: accumulate=False")
+    assert said(body.format(False).replace("    ", "")) == []
+
+
 def test_many_pieces_are_not_looked_at() -> None:
     body = "for c in range(300):\n    nisa.memset(t[:, c : c + 1], 0)\nnisa.tensor_copy(u, t)"
     assert said(body) == []

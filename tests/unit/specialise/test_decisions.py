@@ -100,11 +100,17 @@ def test_the_label_is_where_the_tensor_was_declared() -> None:
     assert label.span.line == 5 + HEAD[: HEAD.index("    t = ")].count("\n")
 
 
-@pytest.mark.parametrize("asked", ["if x:\n        pass", "if not a:\n        pass"])
-def test_whether_there_is_a_tensor_is_a_warning(asked: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "more"),
+    [
+        ("if x:\n        pass", ""),
+        ("if not a:\n        pass", "; nl.logical_not negates its elements"),
+    ],
+)
+def test_whether_there_is_a_tensor_is_a_warning(asked: str, more: str) -> None:
     (said,) = compile_text(BLOCK + _text(asked))
     assert said.level is Level.WARNING
-    assert said.help == "write `is not None`"
+    assert said.help == f"write `is not None`{more}"
 
 
 def test_an_absent_tensor_is_false() -> None:

@@ -255,6 +255,12 @@ def test_missing_types_show_the_whole_signature() -> None:
     )
 
 
+def test_a_count_is_no_tensor() -> None:
+    text = TAKES.format(parameters="a, n, b", shown="[i for i in range(0, n)], range(b.shape[0])")
+    found = one(text, request("a=int8[1]"))
+    assert found.help.endswith("--arg 'a=int8[1]' --const n=1 --arg 'b=int8[1]'")
+
+
 def test_unknown_arguments_are_all_named() -> None:
     found = one(COPY.format(end="return out"), request("aa=int8[1]", consts=("x=1",)))
     assert found.code.slug == "unknown-argument"
