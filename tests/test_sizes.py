@@ -23,7 +23,7 @@ BUDGET = {
     "source": (5_927, 14),
     "program": (1_773, 5),
     "interpret": (16_060, 45),
-    "language": (14_408, 44),
+    "language": (14_413, 44),
     "specialise": (4_384, 12),
     "compiler": (9_398, 22),
     "prove": (2_875, 8),

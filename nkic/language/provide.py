@@ -143,6 +143,7 @@ def _no_grid(axis: Any) -> int:
 
 
 def is_hbm(buffer: Any) -> bool:
+    """Whether a buffer is any kind of HBM."""
     memory = plain(buffer)
     return memory is Buffer.HBM or memory is Buffer.SHARED_HBM
 
@@ -154,10 +155,12 @@ def is_on_chip(buffer: Any) -> bool:
 
 
 def is_psum(buffer: Any) -> bool:
+    """Whether a buffer is PSUM."""
     return plain(buffer) is Buffer.PSUM
 
 
 def is_sbuf(buffer: Any) -> bool:
+    """Whether a buffer is SBUF."""
     return plain(buffer) is Buffer.SBUF
 
 
