@@ -1,5 +1,7 @@
 """Short kernels, as the lines between loading x and w and storing `out`."""
 
+from __future__ import annotations
+
 from functools import lru_cache
 from textwrap import dedent, indent
 

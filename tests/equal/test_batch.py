@@ -1,5 +1,7 @@
 """Kernels whose rows get the same bits however many there are, and kernels whose rows do not."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The field's own laws, and that every instruction and function has a meaning or says why not."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

@@ -1,5 +1,7 @@
 """Test warnings about reads of uninitialised memory, as far as the program alone shows them."""
 
+from __future__ import annotations
+
 import pytest
 
 from tests.harness.kernels import compile_text
