@@ -180,6 +180,7 @@ def _set_item(self: Tile | Blocks, key: Any, value: Any) -> None:
 
 
 def _broadcast_to(self: Tile, shape: Any) -> Tile:
+    """Broadcast to a shape."""
     return broadcast_to(self, shape=shape)
 
 
@@ -200,6 +201,7 @@ _PUBLIC = ("shape", "dtype", "buffer", "ndim", "astype", "view", "reshape", "bro
 
 
 def _astype(self: Tile, dtype: Any) -> Any:
+    """Return a copy with another dtype."""
     return static_cast(self, dtype)
 
 
