@@ -25,7 +25,7 @@ BUDGET = {
     "source": (5_927, 14),
     "program": (1_773, 5),
     "interpret": (16_151, 45),
-    "language": (14_470, 44),
+    "language": (14_471, 44),
     "specialise": (4_384, 12),
     "compiler": (9_404, 22),
     "prove": (2_875, 8),
