@@ -25,7 +25,7 @@ BUDGET = {
     "source": (5_927, 14),
     "program": (1_773, 5),
     "interpret": (16_060, 45),
-    "language": (14_466, 44),
+    "language": (14_467, 44),
     "specialise": (4_402, 12),
     "compiler": (9_456, 22),
     "prove": (2_875, 8),

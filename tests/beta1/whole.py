@@ -119,7 +119,7 @@ WHOLE = {
             "    r[...] = nl.add(r, p[n][:, 0:32])"
             for banks in (6, 7, 8)
             for then in (
-                "r = nl.add(q, p.pop()[:, 0:32])\n",
+                "z = nl.copy(p.pop()[:, 0:32])\nr = nl.add(q, z)\n",
                 "r = nl.add(q, y)\n",
                 "z = nl.add(q, y)\nr = nl.multiply(z, q)\n",
             )
@@ -131,6 +131,7 @@ WHOLE = {
         *each(
             SEVENS + "q = nl.add(x, y)\nr[...] = q\nz = nl.load(a[i, j], mask=i > 100)\n",
             *("q[...] = z\nr = nl.add(q, r)", "q += z\nr = nl.add(q, r)"),
+            "r[0:32] = 1.0\nt = nl.add(q, 1.0)\nq += z\nr = nl.add(nl.add(q, t), r)",
         ),
         *each(
             "t = nl.full((128, 32), 2.0, dtype=nl.float32)\n",

@@ -69,7 +69,8 @@ class Index:
     @property
     def is_fixed(self) -> bool:
         """Whether the expression is a single number."""
-        return all(dim.size == 1 or not dim.step for dim in self.dims)
+        low, high = self.bounds
+        return low == high
 
     def __repr__(self) -> str:
         return f"Index(start={self.start}, shape={self.shape}, steps={[d.step for d in self.dims]})"
