@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -106,9 +107,12 @@ def test_a_number_of_workers_is_a_number(address: str) -> None:
 def test_an_address_where_nobody_answers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """tls:// without a key, and ucx:// without its library, are TypeErrors of Dask's."""
     monkeypatch.setattr("nkic.judge.cluster.PATIENCE", 0.2)
+    before = {*threading.enumerate()}
     with pytest.raises(UsageFailed, match="no scheduler of Dask answers") as raised:
         ClusterPool(address)
     assert "tcp://HOST:PORT" in (raised.value.diagnostics[0].help or "")
+    loops = [thread for thread in threading.enumerate() if thread.name == "IO loop"]
+    assert {*loops} <= before, "a client is left to the garbage collector, which can wait for ever"
 
 
 @pytest.mark.slow  # starts workers
