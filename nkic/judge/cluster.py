@@ -192,7 +192,7 @@ def _client(distributed: Any, where: Any) -> Any:
     As garbage, it would be closed at any time, and wait for ever for a lock if another one starts.
     """
 
-    class Closed(distributed.Client):  # type: ignore[misc]
+    class Client(distributed.Client):  # type: ignore[misc]
         def start(self, **how: Any) -> None:
             try:
                 super().start(**how)
@@ -201,7 +201,7 @@ def _client(distributed: Any, where: Any) -> Any:
                 self._loop_runner.stop()  # also of one that has closed itself
                 raise
 
-    return Closed(where, timeout=PATIENCE, set_as_default=False)
+    return Client(where, timeout=PATIENCE, set_as_default=False)
 
 
 def _nanny() -> Any:

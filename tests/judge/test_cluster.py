@@ -24,7 +24,7 @@ import pytest
 import nkic
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, read_task
-from nkic.judge.cluster import SETTINGS, ClusterPool, _bundle, identity, judge_here, unfit
+from nkic.judge.cluster import SETTINGS, ClusterPool, _bundle, _client, identity, judge_here, unfit
 from tests.harness.commands import ROOT, hear_signals
 from tests.judge.test_cheats import GOOD, REFERENCE, ROUNDED, TASK
 from tests.judge.test_pool import until
@@ -169,14 +169,14 @@ def alive(session: int) -> list[str]:
 
 
 @pytest.mark.slow  # starts a worker
-def test_a_cluster_of_ours_answers_nobody_else() -> None:
-    client: Any = distributed.Client
+def test_a_cluster_of_ours_answers_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     with (pool := ClusterPool("local:1")):
+        monkeypatch.setattr("nkic.judge.cluster.PATIENCE", 1)
         told = pool._client.scheduler_info()
         (worker,) = told["workers"].values()
         for address in (told["address"], told["address"].replace("tls:", "tcp:")):
             with pytest.raises((OSError, TypeError)):  # TypeError: tls without a certificate
-                client(address, timeout=1, set_as_default=False)
+                _client(distributed, address)
         folder = Path(worker["local_directory"]).parents[1]
         assert folder.name.startswith("nkic-cluster-") and folder.stat().st_mode & 0o77 == 0
         (port, *_) = told["services"].values()
