@@ -107,7 +107,7 @@ class ClusterPool(Pool):
                     )
                     stack.callback(where.close)
             try:
-                self._client = distributed.Client(where, timeout=PATIENCE, set_as_default=False)
+                self._client = _client(distributed, where)
                 stack.callback(self._client.close)
                 self._check()
             except UsageFailed:
@@ -184,6 +184,24 @@ class ClusterPool(Pool):
             if problem:
                 help = "" if DAEMON in problem else "install the same nkic"
                 raise bad_value(f"--cluster: worker {worker}: {problem}", help)
+
+
+def _client(distributed: Any, where: Any) -> Any:
+    """Return a client of a scheduler, connected; one that cannot connect is closed.
+
+    As garbage, it would be closed at any time, and wait for ever for a lock if another one starts.
+    """
+
+    class Client(distributed.Client):  # type: ignore[misc]
+        def start(self, **how: Any) -> None:
+            try:
+                super().start(**how)
+            except BaseException:
+                self.close()
+                self._loop_runner.stop()  # also of one that has closed itself
+                raise
+
+    return Client(where, timeout=PATIENCE, set_as_default=False)
 
 
 def _nanny() -> Any:

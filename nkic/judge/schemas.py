@@ -240,29 +240,40 @@ def _case(definition: Json, tensors: Mapping[str, Json], workload: Json) -> Iter
         name: axis["value"] if axis.get("type") == "const" else workload["axes"].get(name)
         for name, axis in definition["axes"].items()
     }
-    yield f"name = {json.dumps(workload['uuid'])}"
+    if not isinstance(uuid := workload["uuid"], str):
+        raise TypeError(f"the uuid {uuid!r} of a workload is no text")
+    yield f"name = {json.dumps(uuid)}"
+    given = workload.get("inputs", {})
     types = {}
     for name, spec in tensors.items():
-        kind = workload.get("inputs", {}).get(name, {}).get("type", "random")
+        kind = given.get(name, {}).get("type", "random")
         if kind != "random":
-            text = f"workload {workload['uuid']}: `{name}` is {kind} input"
+            text = f"workload {uuid}: `{name}` is {kind} input"
             raise bad_value(text, "only random inputs and scalars are supported")
         missing = [axis for axis in spec["shape"] if sizes.get(axis) is None]
         if missing:
-            raise bad_value(f"workload {workload['uuid']}: no size for axis `{missing[0]}`", "")
+            raise bad_value(f"workload {uuid}: no size for axis `{missing[0]}`", "")
         types[name] = f"{spec['dtype']}[{','.join(str(sizes[axis]) for axis in spec['shape'])}]"
     yield f"inputs = {_table(types)}"
     scalars = {
-        name: workload["inputs"][name]["value"]
+        name: given.get(name, {}).get("value")
         for name in definition["inputs"]
         if name not in tensors
     }
+    for name, value in scalars.items():
+        if type(value) not in _SCALARS:
+            text = f"workload {uuid}: the value of the scalar `{name}` is {value!r}"
+            raise bad_value(text, "it must be a number, true or false")
     if scalars:
         yield f"consts = {_table(scalars)}"
 
 
 def _table(values: Mapping[str, Any]) -> str:
-    return "{ " + ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in values.items()) + " }"
+    rows = (  # TOML has another infinity and NaN than JSON
+        f"{json.dumps(k)} = {v if isinstance(v, float) else json.dumps(v)}"
+        for k, v in values.items()
+    )
+    return f"{{ {', '.join(rows)} }}"
 
 
 def read_solution(path: str) -> Candidate:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from zlib import crc32
@@ -25,7 +24,7 @@ from nkic.base.diagnostics import UsageFailed, bad_argument, bad_value, did_you_
 from nkic.base.text import clean, size_of
 from nkic.machine.dtypes import DTYPES, DType, find, suggest
 from nkic.machine.targets import DEFAULT, TARGETS
-from nkic.simulate.compare import MODES, ToleranceSettings
+from nkic.simulate.compare import MODES, ToleranceSettings, out_of_range
 from nkic.simulate.inputs import FORMS, MAX_SEED, Generator, parse_generator
 from nkic.specialise.inline import parse_type
 
@@ -272,6 +271,11 @@ class _Reader:
         names = [case.name for case in found]
         if twice := next((name for name in names if names.count(name) > 1), None):
             _refuse(f"two cases are called `{clean(twice)}`", "give each a name of its own")
+        inputs = sorted({name for case in found for name in case.inputs})
+        may_write = _names(table, "may_write")
+        for name in may_write:
+            if name not in inputs:
+                _refuse(f"`may_write` has `{name}`, which is no input", did_you_mean(name, inputs))
         return Task(
             name=_text(table, "name") or folder.name,
             cases=found,
@@ -287,7 +291,7 @@ class _Reader:
             required=tuple(
                 _one_of("required_families", n, known) for n in _names(table, "required_families")
             ),
-            may_write=frozenset(_names(table, "may_write")),
+            may_write=frozenset(may_write),
             narrowest=self._narrowest(),
             seconds=_number(limits, "seconds", SECONDS),
             memory=_bytes(limits.get("memory", MEMORY)),
@@ -326,10 +330,20 @@ class _Reader:
                     continue
                 if key == "mode":
                     _one_of(f"{where} mode", value, MODES)
-                elif type(value) not in (int, float) or not isfinite(value):
-                    _refuse(f"{where} {key} is {value!r}; it must be a number")
+                elif wanted := out_of_range(key, value):
+                    _refuse(f"{where} {key} is {value!r}; it must be {wanted}")
                 by_name.setdefault(key, {})[name] = value
-        return ToleranceSettings(by_name, bool(self.table.get("equal_nan", False))), types
+        modes = {
+            name: rule.get("mode", table.get("mode", "close")) for name, rule in tables.items()
+        }
+        for key, values in by_name.items():
+            for name in values if key != "mode" else ():
+                applies = [mode for n, mode in modes.items() if name in ("", n)]
+                if not any(key in MODES[mode] for mode in applies):
+                    where = f"[outputs.{clean(name)}]" if name else "[outputs]"
+                    text = f"{where} {key} does not apply to mode = '{modes[name]}'"
+                    _refuse(text, f"that uses {', '.join(MODES[modes[name]]) or 'no number'}")
+        return ToleranceSettings(by_name, _flag(self.table, "equal_nan")), types
 
     def _narrowest(self) -> DType | None:
         name = _one_of("narrowest", _text(self.table, "narrowest"), DTYPES)
@@ -362,7 +376,7 @@ class _Reader:
             tuple(grid) if grid is not None else None,
             lnc,
             tuple(seeds),
-            bool(case.get("hidden", False)),
+            _flag(case, "hidden"),
             sizes,
             types if sizes else {},
         )
@@ -453,8 +467,15 @@ def _names(table: Mapping[str, Any], key: str, default: tuple[str, ...] = ()) ->
     return tuple(value)
 
 
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        _refuse(f"`{key}` is {value!r}; it must be true or false")
+    return value
+
+
 def _one_of(key: str, value: Any, choices: Any) -> Any:
-    if value is not None and value not in choices:
+    if value is not None and not any(type(value) is type(c) and value == c for c in choices):
         help = did_you_mean(str(value), names := [*map(str, choices)])
         help = help or f"use one of {', '.join(names)}"
         _refuse(f"`{key}` is {value!r}", help)

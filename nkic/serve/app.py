@@ -585,6 +585,8 @@ def run(service: Service, host: str, port: int) -> None:
     )
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)  # the server raises them again when it has ended
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # a terminal that closes ends it, too
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         _Server(config, service).run([listening])
     except SystemExit:

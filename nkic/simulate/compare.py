@@ -37,6 +37,17 @@ MODES = {
     "exact": ("min_pass_rate",),
     "skip": (),
 }
+_LIMITS = {"min_cosine": (-1.0, 1.0), "min_pass_rate": (0.0, 1.0), "max_ulp": (0.0, 2.0**32)}
+
+
+def out_of_range(key: str, value: Any) -> str:
+    """Return which number a field must be, if a value is none; "" if it is."""
+    low, high = _LIMITS.get(key, (0.0, 1e300))
+    if type(value) in (int, float) and low <= value <= high:
+        return ""
+    return (
+        f"a number from {low:g} to {high:g}" if key in _LIMITS else f"a number of at least {low:g}"
+    )
 
 
 @dataclass(frozen=True)

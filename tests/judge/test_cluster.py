@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ import pytest
 import nkic
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, read_task
-from nkic.judge.cluster import SETTINGS, ClusterPool, _bundle, identity, judge_here, unfit
+from nkic.judge.cluster import SETTINGS, ClusterPool, _bundle, _client, identity, judge_here, unfit
 from tests.harness.commands import ROOT, hear_signals
 from tests.judge.test_cheats import GOOD, REFERENCE, ROUNDED, TASK
 from tests.judge.test_pool import until
@@ -106,9 +107,12 @@ def test_a_number_of_workers_is_a_number(address: str) -> None:
 def test_an_address_where_nobody_answers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """tls:// without a key, and ucx:// without its library, are TypeErrors of Dask's."""
     monkeypatch.setattr("nkic.judge.cluster.PATIENCE", 0.2)
+    before = {*threading.enumerate()}
     with pytest.raises(UsageFailed, match="no scheduler of Dask answers") as raised:
         ClusterPool(address)
     assert "tcp://HOST:PORT" in (raised.value.diagnostics[0].help or "")
+    loops = [thread for thread in threading.enumerate() if thread.name == "IO loop"]
+    assert {*loops} <= before, "a client is left to the garbage collector, which can wait for ever"
 
 
 @pytest.mark.slow  # starts workers
@@ -165,14 +169,14 @@ def alive(session: int) -> list[str]:
 
 
 @pytest.mark.slow  # starts a worker
-def test_a_cluster_of_ours_answers_nobody_else() -> None:
-    client: Any = distributed.Client
+def test_a_cluster_of_ours_answers_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     with (pool := ClusterPool("local:1")):
+        monkeypatch.setattr("nkic.judge.cluster.PATIENCE", 1)
         told = pool._client.scheduler_info()
         (worker,) = told["workers"].values()
         for address in (told["address"], told["address"].replace("tls:", "tcp:")):
             with pytest.raises((OSError, TypeError)):  # TypeError: tls without a certificate
-                client(address, timeout=1, set_as_default=False)
+                _client(distributed, address)
         folder = Path(worker["local_directory"]).parents[1]
         assert folder.name.startswith("nkic-cluster-") and folder.stat().st_mode & 0o77 == 0
         (port, *_) = told["services"].values()

@@ -6,6 +6,7 @@ import json
 import sys
 from hashlib import sha256
 from io import BytesIO, TextIOWrapper
+from math import inf, isnan, nan
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -407,6 +408,32 @@ def test_a_wrong_definition_is_refused(change: Any, message: str, folder: Path) 
     with pytest.raises(UsageFailed) as raised:
         Judge(read_suite("definition.json", "workloads.jsonl").task)
     assert message in raised.value.diagnostics[0].message
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"uuid": 3}, "the uuid 3 of a workload is no text"),
+        ({"inputs": {}}, "workload w: the value of the scalar `scale` is None"),
+        ({"inputs": {"scale": {"type": "scalar", "value": [1]}}}, r"`scale` is \[1\]"),
+    ],
+)
+def test_a_wrong_workload_is_refused(change: Any, message: str, folder: Path) -> None:
+    workload = {"uuid": "w", "axes": {"rows": 128, "columns": 64}} | change
+    Path("w.jsonl").write_text(json.dumps(workload))
+    with pytest.raises(UsageFailed, match=message):
+        read_suite("definition.json", "w.jsonl")
+
+
+@pytest.mark.parametrize("value", [-inf, inf, nan, 1e22, 2, True])
+def test_a_scalar_may_be_any_number(value: float, folder: Path) -> None:
+    """Such as what a mask adds."""
+    scale = {"type": "scalar", "value": value}
+    workload = {"uuid": "w", "axes": {"rows": 128, "columns": 64}, "inputs": {"scale": scale}}
+    Path("w.jsonl").write_text(json.dumps(workload))
+    (case,) = read_suite("definition.json", "w.jsonl").task.cases
+    found = case.consts["scale"]
+    assert type(found) is type(value) and (found == value or (isnan(found) and isnan(value)))
 
 
 def test_a_wrong_solution_is_refused(folder: Path) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import httpx
 
+from tests.harness.commands import hear_signals
 from tests.judge.test_cheats import REFERENCE
 
 TASK = """
@@ -49,7 +50,7 @@ def served(folder: Path, *options: str, seconds: float = 60) -> Iterator[Served]
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     line = [sys.executable, "-m", "nkic.cli.nkic", "serve", str(folder / "task.toml")]
-    process = subprocess.Popen([*line, "--port", str(port), *options])
+    process = subprocess.Popen([*line, "--port", str(port), *options], preexec_fn=hear_signals)
     found = Served(port, process)
     until = time.monotonic() + START
     try:

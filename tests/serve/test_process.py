@@ -63,13 +63,14 @@ def test_a_service_that_cannot_start(
 
 
 @pytest.mark.slow  # starts a service
-def test_a_service_returns_what_it_cannot_finish(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_service_returns_what_it_cannot_finish(tmp_path: Path, number: signal.Signals) -> None:
     with served(tmp_path, "--grace", "1", seconds=8) as service:
         endless = {"task": "softmax", "candidate": {"text": RACING}, "wait": 0}
         url = f"{service.url}/evaluate"
         (job,) = httpx.post(url, json=endless).json()["evaluations"]
         with httpx.stream("GET", f"{service.url}/events?id={job['id']}", timeout=60) as events:
-            service.process.send_signal(signal.SIGTERM)
+            service.process.send_signal(number)
             told = events.read().decode()
         assert '"state": "returned"' in told and told.endswith("event: end\ndata: {}\n\n")
         assert service.process.wait(60) == 0

@@ -22,7 +22,7 @@ from nkic.cli.common.options import is_named
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
 from nkic.machine.dtypes import DType
-from nkic.simulate.compare import EVERY, MODES, ToleranceSettings
+from nkic.simulate.compare import EVERY, MODES, ToleranceSettings, out_of_range
 from nkic.simulate.inputs import ArrayParameter, Signature
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -121,15 +121,7 @@ def _is_converted(dtype: DType) -> bool:
     return natural(dtype).kind == "V" or dtype.lanes > 1
 
 
-# The fields of a rule that have an option, with the range of their values.
-_NUMBERS = {
-    "rtol": (0.0, 1e300),
-    "atol": (0.0, 1e300),
-    "max_ulp": (0.0, 2.0**32),
-    "min_cosine": (-1.0, 1.0),
-    "max_l2": (0.0, 1e300),
-    "min_pass_rate": (0.0, 1.0),
-}
+_NUMBERS = {key for keys in MODES.values() for key in keys}
 _RULES = {
     "max-ulp": "max_ulp",
     "min-cosine": "min_cosine",
@@ -190,14 +182,12 @@ def _option(key: str) -> str:
 
 
 def _number(key: str, text: str) -> float:
-    low, high = _NUMBERS[key]
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not low <= value <= high:
-        limits = f"from {low:g} to {high:g}" if high < 1e300 else f"of at least {low:g}"
-        raise bad_value(f"{_option(key)}: `{text}` is not a number {limits}")
+    if wanted := out_of_range(key, value):
+        raise bad_value(f"{_option(key)}: `{text}` is not {wanted}")
     return value
 
 
