@@ -20,24 +20,24 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (664, 4),
-    "base": (3_909, 17),
-    "machine": (9_541, 27),
+    "base": (3_910, 17),
+    "machine": (9_548, 27),
     "source": (5_927, 14),
     "program": (1_773, 5),
     "interpret": (16_060, 45),
-    "language": (14_467, 44),
+    "language": (14_470, 44),
     "specialise": (4_402, 12),
-    "compiler": (9_456, 22),
+    "compiler": (9_462, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
-    "simulate": (18_043, 45),
+    "simulate": (18_048, 45),
     "report": (6_750, 19),
     "migrate": (6_993, 18),
     "api": (3_547, 13),
-    "judge": (3_798, 10),
+    "judge": (3_806, 10),
     "serve": (2_220, 7),
     "nki": (2_385, 11),
-    "cli": (6_819, 28),
+    "cli": (6_820, 28),
 }
 SLACK = 100  # lines that a budget may be above its room
 

@@ -93,7 +93,8 @@ def deaf() -> Iterator[None]:
     both = (signal.SIGINT, signal.SIGHUP)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, both)
     try:
-        resource_tracker.ensure_running()  # which unblocks the first
+        with SAFE_PATH:
+            resource_tracker.ensure_running()  # which unblocks the first
         signal.pthread_sigmask(signal.SIG_BLOCK, both)
         yield
     finally:

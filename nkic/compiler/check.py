@@ -155,8 +155,12 @@ def _partitions(
     is_first = (view.offset, view.dtype) == (0, view.tensor.dtype) and view.dynamic is None
     is_part = is_first and view.tensor.partitions == 1 and low.free < whole.free
     # Other passes of an unrolled loop take other columns: each is meant as one number.
-    passes = (each for each in _all_instructions(program) if each.at == instruction.at)
-    is_part = is_part and {each.operand(low.operand.name) for each in passes} == {view}
+    passes = {
+        each.operand(low.operand.name)
+        for each in _all_instructions(program)
+        if each.at == instruction.at and each.row is instruction.row
+    }
+    is_part = is_part and passes == {view}
     if is_part and (text := _column(program, instruction, whole, None)):
         return text  # perhaps a column was cut to please the rule: it is one number for all
     return f"repeat it in all {high.partitions} partitions{_repeated(program, low, high)}"

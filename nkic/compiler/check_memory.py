@@ -479,7 +479,8 @@ class _UnwrittenFinder:
         is_whole = depends is Depends.WHOLLY or any(p.dynamic is not None for p, *_ in touches)
         if is_whole and instruction.number not in self.unsure:
             _certain([holes])
-        is_followed = is_once and depends in _SPREADS and not instruction.row.is_rendezvous
+        row = instruction.row
+        is_followed = is_once and depends in _SPREADS and not (row.is_rendezvous or row.selects)
         for pattern, _, writes in touches:
             if not writes:
                 continue
@@ -489,7 +490,8 @@ class _UnwrittenFinder:
                 del spoilt[other]
             if not (holes and is_followed) or len(spoilt) >= MAX_BOXES:
                 continue
-            if not _meets(area, self.written_elsewhere.get(number, ())):
+            others = self.written_elsewhere.get(number, ())
+            if len(others) <= MAX_BOXES and not _meets(area, others):
                 self.spoilt.setdefault(number, {})[area] = holes
 
     @cached_property

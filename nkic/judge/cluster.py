@@ -74,54 +74,61 @@ class ClusterPool(Pool):
     """
 
     def __init__(self, address: str) -> None:
-        is_local = address.startswith(LOCAL)  # with TLS
-        need("a cluster needs", "distributed", *["cryptography"] * is_local)
-        import dask
+        is_tls = address.startswith(LOCAL)
+        need("a cluster needs", "distributed", *["cryptography"] * is_tls)
         import distributed as found
 
         distributed: Any = found  # its annotations are partial
         self._killed = distributed.KilledWorker
         self._quietly = distributed.utils.silence_logging_cmgr
-        with ExitStack() as stack:
-            where: Any = address
-            if is_local:
-                number = whole_number(address.removeprefix(LOCAL), 1024)
-                if not number:
-                    text = f"--cluster: `{address}` has no number of workers"
-                    raise bad_value(text, "use local:2")
-                dask.config.set(SETTINGS)
-                ALONE.add(NANNYS)
-                stack.callback(ALONE.discard, NANNYS)
-                # Who could reach it, or write where its workers import from, could run code.
-                folder = stack.enter_context(TemporaryDirectory(prefix="nkic-cluster-"))
-                own = dask.config.set({"temporary-directory": folder})  # the scheduler's
-                with own, deaf():  # ended while it loads, a worker shows it
-                    where = distributed.LocalCluster(
-                        n_workers=number,
-                        worker_class=_nanny(),
-                        threads_per_worker=1,
-                        dashboard_address="127.0.0.1:0",
-                        local_directory=folder,
-                        env={"TMPDIR": folder},
-                        security=distributed.Security.temporary(),
-                    )
-                    stack.callback(where.close)
-            try:
-                self._client = _client(distributed, where)
-                stack.callback(self._client.close)
-                self._check()
-            except UsageFailed:
-                raise
-            except Exception as error:  # Dask's, by scheme: TypeError for tls:// without a key
-                text = f"--cluster: no scheduler of Dask answers at `{address}`: {error}"
-                help = "write tcp://HOST:PORT, or tls:// with Dask's settings of TLS, or local:2"
-                raise bad_value(text, help) from error
-            self._open = stack.pop_all()
+        self._open = ExitStack()
         self._bundles: dict[Judge, Any] = {}
         self._width, self._asked = 1, 0.0
+        try:
+            self._connect(address, distributed)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def _connect(self, address: str, distributed: Any) -> None:
+        import dask
+
+        where: Any = address
+        if address.startswith(LOCAL):
+            number = whole_number(address.removeprefix(LOCAL), 1024)
+            if not number:
+                text = f"--cluster: `{address}` has no number of workers"
+                raise bad_value(text, "use local:2")
+            dask.config.set(SETTINGS)
+            ALONE.add(NANNYS)
+            self._open.callback(ALONE.discard, NANNYS)
+            # Who could reach it, or write where its workers import from, could run code.
+            folder = self._open.enter_context(TemporaryDirectory(prefix="nkic-cluster-"))
+            own = dask.config.set({"temporary-directory": folder})  # the scheduler's
+            with own, deaf():  # ended while it loads, a worker shows it
+                where = distributed.LocalCluster(
+                    n_workers=number,
+                    worker_class=_nanny(),
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",
+                    local_directory=folder,
+                    env={"TMPDIR": folder},
+                    security=distributed.Security.temporary(),
+                )
+                self._open.callback(where.close)
+        try:
+            self._client = _client(distributed, where)
+            self._open.callback(self._client.close)
+            self._check()
+        except UsageFailed:
+            raise
+        except Exception as error:  # Dask's, by scheme: TypeError for tls:// without a key
+            text = f"--cluster: no scheduler of Dask answers at `{address}`: {error}"
+            help = "write tcp://HOST:PORT, or tls:// with Dask's settings of TLS, or local:2"
+            raise bad_value(text, help) from error
 
     def __exit__(self, *error: object) -> None:
-        with self._quietly("error"):  # what still runs is killed, as it should be
+        with self._quietly("critical"):  # what still runs is killed, as it should be
             self._open.close()
 
     @property
@@ -210,7 +217,7 @@ def _nanny() -> Any:
 
     class Alone(Nanny):
         async def instantiate(self) -> Any:
-            self.silence_logs = logging.ERROR  # a worker warns of what is given up
+            self.silence_logs = logging.CRITICAL  # a worker warns of what is given up
             with SAFE_PATH:
                 return await super().instantiate()
 

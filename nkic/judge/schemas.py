@@ -202,8 +202,9 @@ def read_suite(path: str, workloads: str) -> Suite:
         types = {f"output_{number}": _dtype(spec) for number, spec in specs}
         return Suite(definition, mine, _task(definition, mine, types), types)
     except (KeyError, TypeError, AttributeError) as error:
-        text = f"{path} is no definition with workloads: {type(error).__name__}: {error}"
-        raise bad_value(text, "it needs name, axes, inputs, outputs and reference") from None
+        text = f"{path} with {workloads}: {type(error).__name__}: {error}"
+        help = "a definition needs name, axes, inputs, outputs and reference; a workload uuid, axes"
+        raise bad_value(text, f"{help} and inputs") from None
 
 
 def _dtype(spec: Json) -> str:

@@ -352,8 +352,8 @@ PARAMETERS = {
     p: rate prob
     trans_a transpose_a transpose: transpose_x
     lhsT: stationary
-    lhs: x
-    rhs: moving y
+    lhs: x data1 data
+    rhs: moving y data2
     size: shape
     fill_value: value
     condition: cond
@@ -379,7 +379,6 @@ WITHOUT = dict(
     device: remove it: the tensors of a kernel are on the device
     requires_grad: remove it: a kernel has no gradients
     transpose_b trans_b: remove it, and pass nl.transpose(y)
-    lhs transpose: nisa.nc_matmul computes stationary.T @ moving, summed over partitions
     """)
 )
 
@@ -413,6 +412,8 @@ def parameter(name: str, free: Collection[str]) -> str:
     for meaning in PARAMETERS.get(name, ()):
         if meaning in free:
             return Guess(name, meaning, False)
+    if name in ("lhs", "transpose") and any("stationary" in each for each in free):
+        return "nisa.nc_matmul computes stationary.T @ moving, summed over partitions"
     return WITHOUT.get(name) or did_you_mean(name, free)
 
 

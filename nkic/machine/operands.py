@@ -335,6 +335,7 @@ class Row:
     - `maps`: an element of dst is a function only of the elements at the same place, wherever that
       place is, and of numbers.
     - `copies`: dst is src, element by element in the order of both.
+    - `selects`: an operand decides which elements of the others results depend on.
     - `first` and `stages`: the operand that elementwise arithmetic begins with, and for each of its
       operators the attribute, the second operand, and the attribute that swaps the two, if any.
     - `coalesces`: one call takes several tensors in HBM.
@@ -379,6 +380,7 @@ class Row:
     moves: bool = False
     maps: bool = False
     copies: bool = False
+    selects: bool = False
     first: str = ""
     stages: tuple[tuple[str, str, str], ...] = ()
     coalesces: bool = False

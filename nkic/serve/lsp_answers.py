@@ -334,19 +334,14 @@ def hints(
     """Yield a hint behind each declaration of tensors in a range."""
     for tensor in answer.tensors:
         at = answer.text.position(*tensor["span"][2:])
-        if tensor["argument"] or not wanted.start <= at <= wanted.end:
+        if not tensor["hint"] or not wanted.start <= at <= wanted.end:
             continue
-        parts = [_types(tensor)] if with_types else []
+        parts = [tensor["hint"]] if with_types else []
         if with_bytes and tensor["partitions"]:
             parts.append(f"{size(tensor['bytes'])}/partition")
         if parts:
             kind = types.InlayHintKind.Type
             yield types.InlayHint(at, " · ".join(parts), kind=kind, padding_left=True)
-
-
-def _types(tensor: Json) -> str:
-    more = f" and {tensor['more']} more" if tensor["more"] > 0 else ""
-    return " or ".join(tensor["kinds"]) + more
 
 
 def tensor_page(answer: Answer, name: str, line: int) -> str:
@@ -356,7 +351,7 @@ def tensor_page(answer: Answer, name: str, line: int) -> str:
     tensor = max(before or named, key=lambda t: t["span"][0], default=None)
     if tensor is None:
         return ""
-    rows = [f"**{name}**: `{_types(tensor)}` in {tensor['memory']}"]
+    rows = [f"**{name}**: `{tensor['types']}` in {tensor['memory']}"]
     if tensor["partitions"]:
         per = size(tensor["bytes"])
         rows.append(f"{tensor['partitions']} partitions of {per}")

@@ -338,48 +338,53 @@ def _renamable(body: Sequence[Any], kernels: Collection[Any]) -> list[Json]:
 
 
 def _tensors(program: Program, path: str) -> list[Json]:
-    """Return the tensors by place of declaration: the types, and the use of the first."""
+    """Return the tensors by name and place of declaration: the types, and the use of the first.
+
+    The first of a place and a memory has the hint of all there: a list has many names.
+    """
     arguments = {parameter.tensor.number for parameter in program.inputs}
-    places: dict[tuple[str, Span], list[Tensor]] = {}
+    named: dict[tuple[str, Span, Buffer], list[Tensor]] = {}
+    hinted: dict[tuple[Span, Buffer], list[Tensor]] = {}
     for tensor in program.tensors:
         span = tensor.at.primary
         if span.path == path:
-            # All arguments stand at the kernel's name; a list has a name for each of its tensors.
-            name = tensor.name if tensor.number in arguments else ""
-            places.setdefault((name, span), []).append(tensor)
+            named.setdefault((tensor.name, span, tensor.buffer), []).append(tensor)
+            if tensor.number not in arguments:
+                hinted.setdefault((span, tensor.buffer), []).append(tensor)
     uses, found = _uses(program, path), []
-    for (_, span), tensors in places.items():
-        first, kinds = tensors[0], _kinds(tensors)
+    for (name, span, buffer), tensors in named.items():
+        first = tensors[0]
         address = program.addresses.get(first.number)
         found.append(
             {
-                "name": first.name,
+                "name": name,
                 "span": span[1:],
-                "kinds": kinds[:KINDS],
-                "more": len(kinds) - KINDS,
+                "types": _types(tensors),
+                "hint": _types(hinted.pop((span, buffer), ())),
                 "number": len(tensors),
-                "memory": first.buffer.value,
+                "memory": buffer.value,
                 "partitions": first.partitions,
                 "bytes": first.bytes,
                 "address": [address.partition, address.byte] if address else None,
                 "uses": uses.get(first.number),
-                "argument": first.number in arguments,
             }
         )
     return found
 
 
-def _kinds(tensors: Iterable[Tensor]) -> list[str]:
+def _types(tensors: Iterable[Tensor]) -> str:
     """Return the types; those that differ in sizes alone as one, `float32[128|72, 1000]`, since
     VS Code cuts the hints of a line after 43 characters.
     """
     sizes: dict[tuple[str, int], list[tuple[int, ...]]] = {}
     for tensor in tensors:
         sizes.setdefault((tensor.dtype.name, len(tensor.shape)), []).append(tensor.shape)
-    return [
+    kinds = [
         f"{dtype}[{', '.join(map(_either, zip(*shapes, strict=True)))}]"
         for (dtype, _), shapes in sizes.items()
     ]
+    more = f" and {len(kinds) - KINDS} more" if len(kinds) > KINDS else ""
+    return " or ".join(kinds[:KINDS]) + more
 
 
 def _either(sizes: Iterable[int]) -> str:

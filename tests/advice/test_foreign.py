@@ -227,6 +227,14 @@ def test_what_the_advice_computes(name: str) -> None:
         ("nl.softmax(t, dim=-1)", "nl.softmax(t, axis=-1)"),
         ("nl.exp(input=t)", "nl.exp(x=t)"),
         ("nl.add(t, other=t)", "nl.add(t, y=t)"),
+        (
+            "nisa.tensor_tensor(t, lhs=t, data2=t, op=nl.add)",
+            "nisa.tensor_tensor(t, data1=t, data2=t, op=nl.add)",
+        ),
+        (
+            "nisa.tensor_tensor(t, t, rhs=t, op=nl.add)",
+            "nisa.tensor_tensor(t, t, data2=t, op=nl.add)",
+        ),
         ("nl.matmul(t, t, transpose=True)", "nl.matmul(t, t, transpose_x=True)"),
         ("nl.matmul(t, rhs=t, transpose_x=True)", "nl.matmul(t, y=t, transpose_x=True)"),
         ("nl.dropout(t, p=0.1)", "nl.dropout(t, rate=0.1)"),
@@ -253,14 +261,29 @@ def test_parameters_by_other_names(call: str, now: str) -> None:
         ("nl.gelu(t, approximate='tanh')", "approximate"),
         ("nl.sum(t, axis=1, out=t)", "out"),
         ("nl.matmul(t, t, transpose_b=True)", "transpose_b"),
-        ("nisa.nc_matmul(dst=t, stationary=t, moving=t, transpose=True)", "transpose"),
-        ("nisa.nc_matmul(dst=t, lhs=t, moving=t)", "lhs"),
         ("nisa.activation(dst=t, op=nl.relu, data=t, inplace=True)", "inplace"),
     ],
 )
 def test_parameters_that_nki_does_not_have(call: str, name: str) -> None:
     (error,) = errors(call)
     assert error.help == WITHOUT[name]
+
+
+@pytest.mark.parametrize(
+    ("call", "help"),
+    [
+        ("nisa.nc_matmul(t, stationary=t, moving=t, transpose=True)", "stationary.T @ moving"),
+        ("nisa.nc_matmul(t, lhs=t, moving=t)", "stationary.T @ moving"),
+        (
+            "nisa.nc_transpose(t, t, transpose=True)",
+            "the call is nisa.nc_transpose(dst, data, eng",
+        ),
+        ("nl.load(x, transpose=True)", "the call is nl.load(src, dtype=…)"),
+    ],
+)
+def test_only_a_product_is_told_how_products_transpose(call: str, help: str) -> None:
+    (error,) = errors(call)
+    assert help in str(error.help)
 
 
 @pytest.mark.parametrize(

@@ -523,3 +523,20 @@ def kernel(x):
     (out,) = nkic.run(nkic.compile(SourceFile("k.py", right)), {"x": x}).outputs.values()
     factor = np.prod(x.sum(0)[first:], dtype=np.float32)
     np.testing.assert_allclose(out, x * factor, rtol=1e-5)
+
+
+def test_advice_where_one_line_makes_several_instructions() -> None:
+    text = """@nki.jit
+def kernel(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t, row = nl.load(x), nl.load(x[0:1])
+    for f, how in (
+        (nisa.tensor_tensor, {"data1": t, "data2": t, "op": nl.add}),
+        (nisa.tensor_scalar, {"data": t, "op0": nl.multiply, "operand0": row[:, 0:1]}),
+    ):
+        f(dst=t, **how)
+    nl.store(out, t)
+    return out
+"""
+    (error,) = errors(Source(HEAD.format(args='# x = "f32[128,4]"\n') + text))
+    assert "1 partition and `data` has 128" in error.message and error.help

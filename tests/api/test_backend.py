@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nkic.api import CompileError, RunError, running
+from nkic.api import CompileError, running
 from nkic.simulate import simulate_ranks
 from tests.api import kernels as k
 from tests.conformance import nkic_backend as backend
@@ -29,7 +29,7 @@ def test_marks_of_inputs_are_no_part_of_their_names() -> None:
 def test_unwritten_bytes_stop_a_kernel_unless_told_otherwise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(RunError, match="`t` before it is written"):
+    with pytest.raises(CompileError, match="`t`, which is uninitialised"):
         backend.run(k.half_written, {"x": X}, lnc=1, nc_version="gen3")
     monkeypatch.setenv("INIT_CHECK", "0")
     found = backend.run(k.half_written, {"x": X}, lnc=1, nc_version="gen3")

@@ -71,11 +71,16 @@ def _named(inputs: Inputs) -> dict[str, Any]:
 
 
 def _place(lnc: int, nc_version: str) -> dict[str, Any]:
-    how = {"lnc": lnc, "target": TARGETS[nc_version], "nki": PROFILE, "levels": LEVELS}
+    levels = LEVELS if _is_checked() else LEVELS.adding(Wish.WARN, "read-never-written")
+    how = {"lnc": lnc, "target": TARGETS[nc_version], "nki": PROFILE, "levels": levels}
     # The library keeps data of `nl.shared_constant` in temporary files.
     include = [tempfile.gettempdir()]
     return {**how, "evaluate": "closed", "limits": LIMITS, "include": include}
 
 
 def _checks() -> dict[str, Any]:
-    return {"init_check": os.environ.get("INIT_CHECK", "1") != "0"}
+    return {"init_check": _is_checked()}
+
+
+def _is_checked() -> bool:
+    return os.environ.get("INIT_CHECK", "1") != "0"

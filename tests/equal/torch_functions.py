@@ -208,6 +208,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "permute": lambda a, b: a.permute(2, 0, 1) + torch.permute(b, (2, 0, 1)) + a.movedim(2, 0),
     "transpose": lambda a, b: a.transpose(0, 2) + torch.swapaxes(b, 0, 2),
     "view": lambda a, b: a.view(2, -1, 6) + b.reshape((2, 6, 6)) + a.view(b.shape).view(2, 6, 6),
+    "view_as": lambda a, b: a.view(2, 36).view_as(b) + b.reshape(72).reshape_as(a),
     "flatten": lambda a, b: a.flatten(1) + torch.flatten(b, start_dim=1) + a.view(a.size(0), -1),
     "unflatten": lambda a, b: a.unflatten(2, (2, -1)) + b.flatten().unflatten(0, (4, 3, 2, 3)),
     "squeeze": lambda a, b: (

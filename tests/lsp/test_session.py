@@ -543,6 +543,39 @@ def kernel(x):
     ]
 
 
+def test_a_helper_that_names_its_tensors(editor: Editor) -> None:
+    """Each name has its own page; the hints of one place are one for each memory."""
+    text = """# /// nkic
+# [args]
+# x = "float32[128, 512]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+def alloc(shape, name, buffer=nl.sbuf):
+    return nl.ndarray(shape, dtype=nl.float32, buffer=buffer, name=name)
+
+
+@nki.jit
+def kernel(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    a = alloc((128, 512), "a")
+    b = alloc((64, 256), "b", nl.psum)
+    nisa.memset(b, 0)
+    nisa.dma_copy(dst=a, src=x)
+    nisa.tensor_copy(dst=alloc((128, 256), "c")[0:64], src=b)
+    nisa.dma_copy(dst=out, src=a)
+    return out
+"""
+    editor.open("named.py", text)
+    labels = [str(h.label).split(" · ")[0] for h in hints(editor, "named.py")]
+    assert labels == ["float32[128, 512]", "float32[128, 512|256]", "float32[64, 256]"]
+    found = hovered(editor, "named.py", position(text, "memset(b", 7))
+    assert "float32[64, 256]` in psum" in found and "64 partitions of 1.0 KiB" in found
+
+
 def test_a_run_shows_the_cycles_of_lines(editor: Editor) -> None:
     editor.open("run.py", RIGHT)
     (refused,) = editor.command("nkic.run", "run.py")

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -137,27 +139,10 @@ def test_an_interrupt_keeps_the_points(
     tmp_path: Path, number: signal.Signals, jobs: str, first: str
 ) -> None:
     """What was found is said and kept, and no folder of its processes is left, as if killed."""
-    endless = KERNEL.replace("    out =", "    while EXACT: pass\n    out =", 1)
-    for name, text in (("k.py", endless), ("task.toml", TASK), ("reference.py", REFERENCE)):
-        (tmp_path / name).write_text(text)
-    (tmp_path / "o.jsonl").write_text("of a run before\n")
-    (tmp_path / "tmp").mkdir()
     kept = ("--results", "kept") if jobs == "2" else ()
-    start = "import sys; from nkic.cli import start_nkic; sys.exit(start_nkic())"
-    words = ("k.py", "task.toml", "--vary", "TILE=64,128", "--vary", f"EXACT={first}", *kept)
-    process = subprocess.Popen(
-        [sys.executable, "-c", start, "tune", *words, "--jsonl", "o.jsonl", "-v", "-j", jobs],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")},
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=hear_signals,
-    )
-    with process:
+    words = ("--vary", f"EXACT={first}", "-j", jobs, *kept)
+    with begun(tmp_path, words, subprocess.PIPE) as process:
         assert process.stderr is not None and process.stdout is not None
-        assert process.stderr.readline() == "TILE=64 EXACT=False: compiled\n"
-        time.sleep(1)  # the process of the next point has begun
         process.send_signal(number)
         said = process.stderr.read()
         assert process.wait(60) == 128 + number
@@ -171,6 +156,42 @@ def test_an_interrupt_keeps_the_points(
     assert line["point"] == {"TILE": "64", "EXACT": "False"}
     assert (tmp_path / "o.jsonl").read_text() == "of a run before\n"
     assert [*(tmp_path / "tmp").iterdir()] == [] and not [*tmp_path.glob(".nkic-*")]
+
+
+def test_a_terminal_that_closes_keeps_the_points(tmp_path: Path) -> None:
+    """It takes no table any more."""
+    ours, its = pty.openpty()
+    with begun(tmp_path, ("--vary", "EXACT=False,True"), its) as process:
+        os.close(its)
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 128 + signal.SIGHUP
+    assert len((tmp_path / "o.jsonl.part").read_text().splitlines()) == 1
+    assert [*(tmp_path / "tmp").iterdir()] == [], "no crash is reported"
+
+
+def begun(folder: Path, words: Sequence[str], stdout: int) -> subprocess.Popen[str]:
+    """Start a tuning whose points with EXACT never end; return it while it judges one of these."""
+    endless = KERNEL.replace("    out =", "    while EXACT: pass\n    out =", 1)
+    for name, text in (("k.py", endless), ("task.toml", TASK), ("reference.py", REFERENCE)):
+        (folder / name).write_text(text)
+    (folder / "o.jsonl").write_text("of a run before\n")
+    (folder / "tmp").mkdir()
+    start = "import sys; from nkic.cli import start_nkic; sys.exit(start_nkic())"
+    line = ("tune", "k.py", "task.toml", "--vary", "TILE=64,128", "--jsonl", "o.jsonl", "-v")
+    process = subprocess.Popen(
+        [sys.executable, "-c", start, *line, *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")},
+        cwd=folder,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=hear_signals,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "TILE=64 EXACT=False: compiled\n"
+    time.sleep(1)  # the process of the next point has begun
+    return process
 
 
 def test_an_error_keeps_the_points_and_is_no_stop(folder: Path, task: Task) -> None:

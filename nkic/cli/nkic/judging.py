@@ -284,7 +284,8 @@ def tuned(line: TuneLine, session: Session) -> int:
                 write(each)
             raise _Kept
         if line.jsonl != STANDARD and session.verbosity >= 0:
-            files.write(STANDARD, found.table)
+            with suppress(UsageFailed, OSError):  # of a terminal that is closed
+                files.write(STANDARD, found.table)
 
     found = tune(
         line.kernel,

@@ -210,10 +210,12 @@ def _fold(item: Instruction) -> str:
     """Return the associative operator with which an instruction updates its dst, or ""."""
     if item.number in state().accumulations:
         return item.row.name if item.row.name == "nc_matmul" else "loop_reduce"
-    name, dst = _FOLDS.get(item.row.name), item.operands[item.row.operand_index["dst"]]
-    if name is None or item.operands[1:].count(dst) != 1:
+    name, index = _FOLDS.get(item.row.name), item.row.attribute_index
+    if name is None:
         return ""
-    index = item.row.attribute_index
+    dst = item.operands[item.row.operand_index["dst"]]
+    if item.operands[1:].count(dst) != 1:
+        return ""
     if "op1" in index and item.attributes[index["op1"]] is not None:
         return ""
     op = str(item.attributes[index[name]])

@@ -129,6 +129,7 @@ ROWS = (
         opcode=101,
         moves=True,
         depends=Depends.ELEMENTWISE,
+        selects=True,
         doc="dst = on_true_tile where an index computed as in iota compares true with 0, else "
         "on_false_value.",
         parameters=(
@@ -361,6 +362,7 @@ GATHER_ROWS = (
         name="local_gather",
         opcode=103,
         depends=Depends.BY_PARTITION,
+        selects=True,
         doc="For each 16 partitions, num_elem_per_idx elements of src_buffer from each index on; "
         "index is read down its columns.",
         operands=(

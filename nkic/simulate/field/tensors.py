@@ -361,6 +361,11 @@ def _moving(move: Callable[..., Any]) -> Row:
     return moved
 
 
+def _shaped_as(t: Traced, input: Any, other: Any) -> Any:
+    shape = t.of(other).shape
+    return t.of(input)._moved(lambda at: at.reshape(shape))
+
+
 def _joining(join: Callable[..., Any]) -> Row:
     return lambda t, tensors, dim=0: t._carried(lambda rows: join(rows, dim), tensors)
 
@@ -545,7 +550,7 @@ ROWS: Mapping[str, Row] = {
     "permute": _moving(lambda at, *dims: at.transpose(_listed(dims))),
     "t": _moving(lambda at: at.T),
     **dict.fromkeys(("reshape", "view"), _moving(lambda at, *shape: at.reshape(_listed(shape)))),
-    "view_as": _moving(lambda at, other: at.reshape(other.shape)),
+    **dict.fromkeys(("view_as", "reshape_as"), _shaped_as),
     "unsqueeze": _moving(lambda at, dim: np.expand_dims(at, dim)),
     **{"squeeze": _moving(_squeezed), "flatten": _moving(_flat), "unflatten": _moving(_unflat)},
     "ravel": _moving(lambda at: at.reshape(-1)),

@@ -22,6 +22,7 @@ def kernel(a, w):
         greatest[...] = nl.maximum(greatest, tile)
         scratch[...] = nl.exp(tile)
         scratch[0:128, 0:32] = nl.copy(tile[0:128, 0:32])
+        nl.device_print("t", tile)
         nl.store(out[i], scratch)  # warning[result-not-read]: `out`, which dma_copy overwrites
     nl.store(rest[0], nl.add(total, greatest))
     last = nl.zeros((128, 64), dtype=nl.float32)

@@ -149,6 +149,7 @@ LOOP = "def body(k):\n    {}\nnl.fori_loop(0, 2, body)\n"
 OFTEN = LOOP.format("o = nl.ndarray((1, 512), dtype=nl.float32, buffer=nl.sbuf)\n"
                     "    nisa.tensor_partition_reduce(o, nl.add, u)")  # fmt: skip
 STORE = "nisa.dma_copy(dst=r, src=u)\n"
+PREDICATE = "q = nl.ndarray((128, 512), dtype=nl.uint32, buffer=nl.sbuf)\nnisa.memset(q, 0)\n"
 ONE = "o = nl.ndarray((1, 512), dtype=nl.float32, buffer=nl.sbuf)\n"
 ONE += "nisa.tensor_partition_reduce(o, nl.add, {})\n"
 
@@ -185,6 +186,10 @@ ONE += "nisa.tensor_partition_reduce(o, nl.add, {})\n"
         (ADD + OFTEN, True),
         (ADD + OFTEN.replace("0, 2,", "0, at,"), False),
         (ADD + LOOP.format("nisa.memset(u, 0)") + STORE, False),
+        # What is selected may lie beside the hole.
+        ("nisa.affine_select(u, [[1, 512]], 0, t, 0.0, offset=-256)\n" + STORE,
+         False),
+        (PREDICATE + "nisa.tensor_copy_predicated(u, t, q)\n" + STORE, False),
     ],
 )  # fmt: skip
 def test_a_hole_is_followed_through_other_instructions(body: str, is_fault: bool) -> None:
