@@ -481,6 +481,17 @@ def test_what_rounding_hides_is_unconfirmed() -> None:
     assert "differ over the field, no difference beyond rounding found" in found.text
 
 
+@pytest.mark.parametrize(("value", "same"), [("0.5703125", "4 / 7"), ("0.3359375",) * 2])
+def test_a_constant_has_the_digits_of_its_type(value: str, same: str) -> None:
+    """To eight digits, those of bfloat16, the first is 4/7; the second is 1/3 to seven alone."""
+    body = f"""
+    b = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.memset(dst=b, value={value})
+    out = x * b
+    """
+    assert answer(body, f"out = x * ({same})").verdict == "equal"
+
+
 def test_other_shapes_are_refused() -> None:
     one, two = compiled("out = x + w"), compiled("out = x + w", "float32[8,8]", "float32[8,8]")
     with pytest.raises(UsageFailed, match="different inputs"):

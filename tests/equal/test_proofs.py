@@ -387,6 +387,38 @@ def test_what_is_known_of_a_multiple_is_scaled() -> None:
     )
 
 
+def test_a_product_of_related_factors() -> None:
+    """Floors that follow each other are one; the square of an element is not negative."""
+    facts = Facts()
+    facts.fresh((3,))
+    facts.above[1:3] = 2.0, 3.0
+    first = box(0, 1, KIND=FLOOR, TOP=1.0, REST=2.0, SLACK=0.25)
+    second = box(0, 1, KIND=FLOOR, TOP=2.0, REST=3.0, SLACK=0.5)
+    for factors in ((first, second), (second, first)):
+        rows = facts.multiply(*factors).residues.reshape(-1)
+        assert rows[[KIND, TOP, REST]].tolist() == [FLOOR, 1.0, 3.0]
+        assert 0.75 < rows[SLACK] < 0.750001
+    assert facts.multiply(first, first).residues[KIND] != FLOOR
+    assert (
+        facts.multiply(first, _with(second, np.array([[True]]), LOW=-1.0)).residues[KIND] != FLOOR
+    )
+    for error, least in ((0.0, 0.0), (0.5, -1.0)):
+        one, twice = (box(-1, 1, BASE=1.0, FACTOR=f, ERROR=error) for f in (1.0, 2.0))
+        assert abs(ends(facts.multiply(one, twice))[0] - least) < 1e-6
+        assert ends(facts.multiply(one, one))[0] == 0.0
+
+
+def test_a_product_with_an_identity_keeps_what_is_known() -> None:
+    facts, wide = Facts(), np.array([[0.0, 1.0], [2.0, 3.0]])
+    x = _with(interval(-wide, wide), wide >= 0, BASE=wide + 1, FACTOR=1.0)
+    x = x._replace(value=np.full((2, 2), np.nan))
+    one = constant(np.eye(2))
+    assert np.array_equal(facts.matmul(one, x).residues, x.residues)
+    assert np.array_equal(facts.matmul(x, one).residues, x.moved(np.transpose).residues)
+    cut = constant(np.eye(2, 1))
+    assert facts.matmul(x, cut).residues[HIGH].shape == (2, 1)
+
+
 def test_a_floor_less_something_is_none() -> None:
     found = proof("""
     m = nl.max(x, axis=1, keepdims=True)

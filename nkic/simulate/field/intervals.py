@@ -305,10 +305,9 @@ class Facts:
     def matmul(self, left: Elements, right: Elements, place: int = 0) -> Elements:
         """Return left.T @ right."""
         for one, other, turns in ((right, left, True), (left, right, False)):
-            rows, columns = one.value.shape
             if np.isinf(other.value).any():  # times 0 they are NaN
                 continue
-            if rows == columns and np.array_equal(one.value, np.eye(rows)):
+            if np.array_equal(one.value, np.eye(len(one.value))):
                 return other.moved(np.transpose) if turns else other
             if (one.value == 1).all():
                 sums = self.sum_of(other.moved(np.transpose), place)
