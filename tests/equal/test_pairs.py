@@ -492,6 +492,18 @@ def test_a_constant_has_the_digits_of_its_type(value: str, same: str) -> None:
     assert answer(body, f"out = x * ({same})").verdict == "equal"
 
 
+def test_a_choice_by_place_counts_from_its_offset() -> None:
+    body = """
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.affine_select(
+        dst=out, pattern=[[1, 32]], channel_multiplier=0, offset=-3, on_true_tile=x,
+        on_false_value=0.0, cmp_op=nl.greater_equal
+    )
+    """
+    other = "out = nl.copy(x)\nnisa.memset(dst=out[:, 0:3], value=0.0)"
+    assert answer(body, other).verdict == "equal"
+
+
 def test_other_shapes_are_refused() -> None:
     one, two = compiled("out = x + w"), compiled("out = x + w", "float32[8,8]", "float32[8,8]")
     with pytest.raises(UsageFailed, match="different inputs"):

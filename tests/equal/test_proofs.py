@@ -287,6 +287,21 @@ def test_a_sum_of_floors_has_the_slack_of_the_least() -> None:
     assert facts.add(one, other).residues[SLACK].max() == 0.5
 
 
+def test_floors_below_both_members_of_a_maximum_are_below_it() -> None:
+    def top(one: dict[str, float], other: dict[str, float], members: float = 2) -> float:
+        facts, floor = Facts(), {"KIND": FLOOR, "SLACK": 0.0}
+        facts.fresh((6,))
+        facts.above[[1, 2, 5]], facts.members[[3, 6]] = [3.0, 3.0, 6.0], members
+        found = facts.add(box(0, 1, **floor | one), box(0, 1, **floor | other))
+        return float(found.residues[TOP].item())
+
+    first, second = {"TOP": 1.0, "REST": 4.0}, {"TOP": 2.0, "REST": 4.0}
+    assert top(first, second) == 3
+    for changed in ({"REST": 2.0}, {"TOP": 1.0}, {"KIND": 0.0}, {"TOP": 5.0}):
+        assert top(first, second | changed) != 3 != top(second | changed, first)
+    assert top(first, second, 3) != 3
+
+
 COLUMNS = """
     a, b = nl.copy(x[:, 0:1]), nl.copy(x[:, 1:2]) * {}
     m = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -343,7 +358,10 @@ def test_powers_that_are_not_defined_everywhere_are_unknown() -> None:
     facts, across = Facts(), box(-2, 3)
     assert ends(facts.power(across, constant([[0.5]]))) == NOTHING
     assert ends(facts.power(across, constant([[-1.0]]))) == NOTHING
-    assert ends(facts.power(box(0, 3), constant([[-2.0]]))) == NOTHING
+    for low, high in ((0.0, 3.0), (-3.0, 0.0), (-2.0, 0.5)):
+        assert ends(facts.power(box(low, high), constant([[-2.0]]))) == NOTHING
+    for low, high in ((0.5, 2.0), (-2.0, -0.5)):
+        assert np.isfinite(ends(facts.power(box(low, high), constant([[-1.0]])))).all()
     assert ends(facts.power(across, box(1, 2))) == NOTHING
     several = facts.power(across, constant([[2.0, 3.0]])).residues
     assert np.isneginf(several[LOW]).all() and np.isposinf(several[HIGH]).all()

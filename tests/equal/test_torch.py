@@ -47,6 +47,7 @@ def test_what_elements_do_not_have_is_named() -> None:
         assert found.verdict == "different" or f"undecided: {said}" in found.text, found.text
     for body, function, said in (
         (functions.COPY, functions.deciding, "a decision by an element"),
+        (functions.COPY, functions.truncating, "conversion to int32"),
         (SOFTMAX, functions.without_dimension, "torch.softmax without a dimension"),
     ):
         found = nkic.equal(compiled(body), function)

@@ -150,6 +150,10 @@ def sorting(x: Any, w: Any) -> Any:
     return torch.sort(x, dim=1).values
 
 
+def truncating(x: Any, w: Any) -> Any:
+    return x + x.to(torch.int32) * 1e-12
+
+
 def without_dimension(x: Any, w: Any) -> Any:
     return F.softmax(x)
 
@@ -215,7 +219,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     ),
     "constants": lambda a, b: torch.ones(2, 6) @ a.mT + F.linear(b, torch.ones(2, 6)).mT,
     "linear": lambda a, b: F.linear(a, b[0], b[1, :, 0]) + a[0] @ b[0, 0],
-    "einsum": lambda a, b: torch.einsum("bij,bkj->ikb", a, b),
+    "einsum": lambda a, b: torch.einsum("bij,bkj->ikb", a, b) + torch.einsum("ijb->b", [a])[:4],
+    "einsum of one": lambda a, b: torch.einsum("bij->jb", a),
     "outer": lambda a, b: torch.outer(a[0, 0], b[0, 0]),
     "norm": lambda a, b: a[:1, :1, :1].expand(1, 4, 1).norm(dim=1),
     "triangle": lambda a, b: torch.tril(a) + b.triu(diagonal=1),

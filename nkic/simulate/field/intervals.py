@@ -228,7 +228,7 @@ class Facts:
             kept = own & (other[LOW] >= 0)
             result = _with(result, kept, KIND=FLOOR, TOP=z[TOP], REST=z[REST], SLACK=z[SLACK])
         shared = self.above[x[TOP].astype(np.int64)]
-        both = floors[0] & floors[1] & (x[REST] == y[REST]) & (x[TOP] != y[TOP]) & (shared > 0)
+        both = floors[0] & floors[1] & (x[REST] == y[REST]) & (x[TOP] != y[TOP])
         both = both & (shared == self.above[y[TOP].astype(np.int64)])
         both = both & (self.members[shared.astype(np.int64)] == 2)
         slack = np.maximum(x[SLACK], y[SLACK])
