@@ -9,6 +9,7 @@ import pytest
 from nkic.artifact.records import PatternRecord
 from nkic.base.diagnostics import UsageFailed
 from nkic.machine.dtypes import DTYPES
+from nkic.simulate.field import decide
 from nkic.simulate.field.decide import equal
 from nkic.simulate.field.following import _bits
 from tests.equal.kernels import answer, compiled
@@ -456,7 +457,14 @@ def test_the_last_of_a_row_is_once_the_greatest_or_is_named() -> None:
         assert found.verdict != "equal" or (found.orders == 64 and found.one_way)
 
 
-def test_what_was_seen_of_the_order_is_said() -> None:
+def test_what_was_seen_of_the_order_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, trial = list[int](), decide._Comparing._trial
+
+    def counted(self: decide._Comparing, seed: int) -> list[decide.Trial]:
+        made.append(seed)
+        return trial(self, seed)
+
+    monkeypatch.setattr(decide._Comparing, "_trial", counted)
     clipped = answer(
         "out = nl.minimum(nl.maximum(x * 1.0, -1e6), 1e6)",
         "out = nl.maximum(nl.minimum(x * 1.0, 1e6), -1e6)",
@@ -468,7 +476,7 @@ def test_what_was_seen_of_the_order_is_said() -> None:
     )
     assert second == "each comparison of each element had both outcomes"
     assert (clipped.verdict, clipped.bits, clipped.one_way) == ("equal", 0.0, ())
-    assert clipped.as_json()["orders"] == trials > 2
+    assert clipped.as_json()["orders"] == trials == len(made) > 2
     positive = answer("out = nl.relu(nl.exp(x))", "out = nl.exp(x)")
     (line,) = positive.one_way
     assert line == "768 of 768 elements had one outcome alone, activation at k.py:9"
