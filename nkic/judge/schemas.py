@@ -158,7 +158,7 @@ def nkic_reference(**arrays):
     types, outputs, scalars = {types!r}, {outputs!r}, {scalars!r}
     if {torch}:
         import torch
-        names = {{"float8_e4m3fn": "float8_e4m3fn", "float8_e4m3": "float8_e4m3fn"}}
+        names = {{"float8_e4m3": "float8_e4m3fn"}}
         given = {{
             name: torch.from_numpy(array).to(getattr(torch, names.get(types[name], types[name])))
             for name, array in arrays.items()
@@ -169,7 +169,9 @@ def nkic_reference(**arrays):
     found = run(**given, **{{name: arrays[name] for name in scalars}})
     if not isinstance(found, dict):
         found = dict(zip(outputs, found if isinstance(found, (tuple, list)) else [found]))
-    plain = lambda value: value.float().cpu().numpy() if hasattr(value, "cpu") else value
+    plain = lambda value: (
+        value.detach().cpu().double().numpy() if hasattr(value, "cpu") else value
+    )
     return {{f"output_{{n}}": plain(found[name]) for n, name in enumerate(outputs)}}
 """
 
@@ -304,11 +306,14 @@ _TYPES = {  # those that torch has, too: it has no float8_e4m3 with infinities
     *("float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
     *("int32", "int16", "int8"),
 }
+# Tensors are made of float64, since they take neither ml_dtypes' types nor negative strides.
 _AS_RUN = """
 
 def run({parameters}):
     import inspect
     import sys
+
+    import numpy
 
     inputs, scalars = {{{inputs}}}, {{{scalars}}}
     takes = inspect.signature(nkic_function).parameters
@@ -326,7 +331,8 @@ def run({parameters}):
     if is_tensor:
         kinds = sys.modules[type(like.dtype).__module__]
         types = [like.dtype if t == {like!r} else getattr(kinds, t) for t in {types}]
-        found = [like.new_tensor(each, dtype=kind) for each, kind in zip(found, types)]
+        plain = [numpy.array(each, numpy.float64) for each in found]
+        found = [like.new_tensor(each, dtype=kind) for each, kind in zip(plain, types)]
     return found[0] if len(found) == 1 else tuple(found)
 """
 

@@ -22,6 +22,7 @@ from nkic.simulate.field.elements import (
     Size,
     add,
     constant,
+    invert,
     multiply,
     negative,
     variables,
@@ -32,6 +33,7 @@ from nkic.simulate.field.functions import (
     Order,
     exp,
     keys,
+    log,
     ordered,
     root,
 )
@@ -82,6 +84,13 @@ def test_degrees_are_those_of_fractions_of_polynomials() -> None:
         assert one.joined(two) == (max(a, c), max(b, d), 2)
         same = [one] * (c + 1)
         assert one.sums(c + 1) == functools.reduce(Size.sum, same)
+
+
+def test_a_logarithm_is_0_of_1_alone() -> None:
+    one = multiply(B, invert(B))
+    assert not log(one, 0).residues.any()
+    assert all(log(x, 0).residues.any() for x in (A, add(one, negative(one))))
+    assert same(log(multiply(A, one), 0), log(A, 0)) and not same(log(A, 0), log(B, 0))
 
 
 def test_exponentials_turn_sums_into_products() -> None:

@@ -9,6 +9,7 @@ import pytest
 from nkic.artifact.records import PatternRecord
 from nkic.base.diagnostics import UsageFailed
 from nkic.machine.dtypes import DTYPES
+from nkic.simulate.field import decide
 from nkic.simulate.field.decide import equal
 from nkic.simulate.field.following import _bits
 from tests.equal.kernels import answer, compiled
@@ -456,7 +457,14 @@ def test_the_last_of_a_row_is_once_the_greatest_or_is_named() -> None:
         assert found.verdict != "equal" or (found.orders == 64 and found.one_way)
 
 
-def test_what_was_seen_of_the_order_is_said() -> None:
+def test_what_was_seen_of_the_order_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, trial = list[int](), decide._Comparing._trial
+
+    def counted(self: decide._Comparing, seed: int) -> list[decide.Trial]:
+        made.append(seed)
+        return trial(self, seed)
+
+    monkeypatch.setattr(decide._Comparing, "_trial", counted)
     clipped = answer(
         "out = nl.minimum(nl.maximum(x * 1.0, -1e6), 1e6)",
         "out = nl.maximum(nl.minimum(x * 1.0, 1e6), -1e6)",
@@ -468,7 +476,7 @@ def test_what_was_seen_of_the_order_is_said() -> None:
     )
     assert second == "each comparison of each element had both outcomes"
     assert (clipped.verdict, clipped.bits, clipped.one_way) == ("equal", 0.0, ())
-    assert clipped.as_json()["orders"] == trials > 2
+    assert clipped.as_json()["orders"] == trials == len(made) > 2
     positive = answer("out = nl.relu(nl.exp(x))", "out = nl.exp(x)")
     (line,) = positive.one_way
     assert line == "768 of 768 elements had one outcome alone, activation at k.py:9"
@@ -479,6 +487,29 @@ def test_what_rounding_hides_is_unconfirmed() -> None:
     found = answer("out = x + w * 1e-9", "out = nl.copy(x)")
     assert found.verdict == "unconfirmed" and found.counterexample is None
     assert "differ over the field, no difference beyond rounding found" in found.text
+
+
+@pytest.mark.parametrize(("value", "same"), [("0.5703125", "4 / 7"), ("0.3359375",) * 2])
+def test_a_constant_has_the_digits_of_its_type(value: str, same: str) -> None:
+    """To eight digits, those of bfloat16, the first is 4/7; the second is 1/3 to seven alone."""
+    body = f"""
+    b = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.memset(dst=b, value={value})
+    out = x * b
+    """
+    assert answer(body, f"out = x * ({same})").verdict == "equal"
+
+
+def test_a_choice_by_place_counts_from_its_offset() -> None:
+    body = """
+    out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.affine_select(
+        dst=out, pattern=[[1, 32]], channel_multiplier=0, offset=-3, on_true_tile=x,
+        on_false_value=0.0, cmp_op=nl.greater_equal
+    )
+    """
+    other = "out = nl.copy(x)\nnisa.memset(dst=out[:, 0:3], value=0.0)"
+    assert answer(body, other).verdict == "equal"
 
 
 def test_other_shapes_are_refused() -> None:

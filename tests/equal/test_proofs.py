@@ -287,6 +287,21 @@ def test_a_sum_of_floors_has_the_slack_of_the_least() -> None:
     assert facts.add(one, other).residues[SLACK].max() == 0.5
 
 
+def test_floors_below_both_members_of_a_maximum_are_below_it() -> None:
+    def top(one: dict[str, float], other: dict[str, float], members: float = 2) -> float:
+        facts, floor = Facts(), {"KIND": FLOOR, "SLACK": 0.0}
+        facts.fresh((6,))
+        facts.above[[1, 2, 5]], facts.members[[3, 6]] = [3.0, 3.0, 6.0], members
+        found = facts.add(box(0, 1, **floor | one), box(0, 1, **floor | other))
+        return float(found.residues[TOP].item())
+
+    first, second = {"TOP": 1.0, "REST": 4.0}, {"TOP": 2.0, "REST": 4.0}
+    assert top(first, second) == 3
+    for changed in ({"REST": 2.0}, {"TOP": 1.0}, {"KIND": 0.0}, {"TOP": 5.0}):
+        assert top(first, second | changed) != 3 != top(second | changed, first)
+    assert top(first, second, 3) != 3
+
+
 COLUMNS = """
     a, b = nl.copy(x[:, 0:1]), nl.copy(x[:, 1:2]) * {}
     m = nl.ndarray((24, 1), dtype=nl.float32, buffer=nl.sbuf)
@@ -343,7 +358,10 @@ def test_powers_that_are_not_defined_everywhere_are_unknown() -> None:
     facts, across = Facts(), box(-2, 3)
     assert ends(facts.power(across, constant([[0.5]]))) == NOTHING
     assert ends(facts.power(across, constant([[-1.0]]))) == NOTHING
-    assert ends(facts.power(box(0, 3), constant([[-2.0]]))) == NOTHING
+    for low, high in ((0.0, 3.0), (-3.0, 0.0), (-2.0, 0.5)):
+        assert ends(facts.power(box(low, high), constant([[-2.0]]))) == NOTHING
+    for low, high in ((0.5, 2.0), (-2.0, -0.5)):
+        assert np.isfinite(ends(facts.power(box(low, high), constant([[-1.0]])))).all()
     assert ends(facts.power(across, box(1, 2))) == NOTHING
     several = facts.power(across, constant([[2.0, 3.0]])).residues
     assert np.isneginf(several[LOW]).all() and np.isposinf(several[HIGH]).all()
@@ -385,6 +403,38 @@ def test_what_is_known_of_a_multiple_is_scaled() -> None:
         ends(facts.multiply(box(-1, 1, BASE=1.0, FACTOR=1.0), box(-2, 2, BASE=1.0, FACTOR=-2.0)))[0]
         <= -2
     )
+
+
+def test_a_product_of_related_factors() -> None:
+    """Floors that follow each other are one; the square of an element is not negative."""
+    facts = Facts()
+    facts.fresh((3,))
+    facts.above[1:3] = 2.0, 3.0
+    first = box(0, 1, KIND=FLOOR, TOP=1.0, REST=2.0, SLACK=0.25)
+    second = box(0, 1, KIND=FLOOR, TOP=2.0, REST=3.0, SLACK=0.5)
+    for factors in ((first, second), (second, first)):
+        rows = facts.multiply(*factors).residues.reshape(-1)
+        assert rows[[KIND, TOP, REST]].tolist() == [FLOOR, 1.0, 3.0]
+        assert 0.75 < rows[SLACK] < 0.750001
+    assert facts.multiply(first, first).residues[KIND] != FLOOR
+    assert (
+        facts.multiply(first, _with(second, np.array([[True]]), LOW=-1.0)).residues[KIND] != FLOOR
+    )
+    for error, least in ((0.0, 0.0), (0.5, -1.0)):
+        one, twice = (box(-1, 1, BASE=1.0, FACTOR=f, ERROR=error) for f in (1.0, 2.0))
+        assert abs(ends(facts.multiply(one, twice))[0] - least) < 1e-6
+        assert ends(facts.multiply(one, one))[0] == 0.0
+
+
+def test_a_product_with_an_identity_keeps_what_is_known() -> None:
+    facts, wide = Facts(), np.array([[0.0, 1.0], [2.0, 3.0]])
+    x = _with(interval(-wide, wide), wide >= 0, BASE=wide + 1, FACTOR=1.0)
+    x = x._replace(value=np.full((2, 2), np.nan))
+    one = constant(np.eye(2))
+    assert np.array_equal(facts.matmul(one, x).residues, x.residues)
+    assert np.array_equal(facts.matmul(x, one).residues, x.moved(np.transpose).residues)
+    cut = constant(np.eye(2, 1))
+    assert facts.matmul(x, cut).residues[HIGH].shape == (2, 1)
 
 
 def test_a_floor_less_something_is_none() -> None:

@@ -45,8 +45,13 @@ def test_what_elements_do_not_have_is_named() -> None:
     ):
         found = nkic.equal(compiled(functions.COPY), function)
         assert found.verdict == "different" or f"undecided: {said}" in found.text, found.text
-    found = nkic.equal(compiled(functions.COPY), functions.deciding)
-    assert "undecided: a decision by an element at torch_functions.py:" in found.text
+    for body, function, said in (
+        (functions.COPY, functions.deciding, "a decision by an element"),
+        (functions.COPY, functions.truncating, "conversion to int32"),
+        (SOFTMAX, functions.without_dimension, "torch.softmax without a dimension"),
+    ):
+        found = nkic.equal(compiled(body), function)
+        assert f"undecided: {said} at torch_functions.py:" in found.text
 
 
 def test_the_limit_of_a_reference_has_its_line() -> None:

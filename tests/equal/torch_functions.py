@@ -150,6 +150,14 @@ def sorting(x: Any, w: Any) -> Any:
     return torch.sort(x, dim=1).values
 
 
+def truncating(x: Any, w: Any) -> Any:
+    return x + x.to(torch.int32) * 1e-12
+
+
+def without_dimension(x: Any, w: Any) -> Any:
+    return F.softmax(x)
+
+
 def deciding(x: Any, w: Any) -> Any:
     return x if x.max() > 0 else x * 1
 
@@ -176,6 +184,7 @@ def stored(a: Any, b: Any) -> Any:
 
 
 MASK = torch.arange(6) % 2 == 0
+FIRST = torch.arange(3) == torch.tensor([[0], [0], [2]])  # of three keys, for each query
 HALVES = torch.full((6,), 4.0, dtype=torch.bfloat16)
 CALLS: dict[str, Callable[..., Any]] = {
     "add": lambda a, b: a + b + torch.add(a, b, alpha=2) + a.add(1) + HALVES,
@@ -199,9 +208,19 @@ CALLS: dict[str, Callable[..., Any]] = {
     "cumsum": lambda a, b: a.cumsum(1) + torch.cumsum(b, dim=-1),
     "matmul": lambda a, b: a @ b.transpose(1, 2) + torch.bmm(a, b.mT) + a.matmul(b.mT),
     "matrices": lambda a, b: torch.mm(a[0], b[0].T) + torch.addmm(a[0, :, :3], a[1], b[1].t()),
+    "scaled": lambda a, b: torch.addmm(a[0, :, :3], a[1], b[1].T, beta=2, alpha=3),
+    "attention": lambda a, b: F.scaled_dot_product_attention(a * 0, a, b * 3),
+    "grouped": lambda a, b: F.scaled_dot_product_attention(
+        a * 0, a[:2], b[:2] * 3, enable_gqa=True
+    ),
+    "masked": lambda a, b: (
+        F.scaled_dot_product_attention(a * 0, a, b, FIRST)
+        + F.scaled_dot_product_attention(a * 0, a, b, torch.where(FIRST, 0.0, -torch.inf))
+    ),
     "constants": lambda a, b: torch.ones(2, 6) @ a.mT + F.linear(b, torch.ones(2, 6)).mT,
     "linear": lambda a, b: F.linear(a, b[0], b[1, :, 0]) + a[0] @ b[0, 0],
-    "einsum": lambda a, b: torch.einsum("bij,bkj->ikb", a, b),
+    "einsum": lambda a, b: torch.einsum("bij,bkj->ikb", a, b) + torch.einsum("ijb->b", [a])[:4],
+    "einsum of one": lambda a, b: torch.einsum("bij->jb", a),
     "outer": lambda a, b: torch.outer(a[0, 0], b[0, 0]),
     "norm": lambda a, b: a[:1, :1, :1].expand(1, 4, 1).norm(dim=1),
     "triangle": lambda a, b: torch.tril(a) + b.triu(diagonal=1),

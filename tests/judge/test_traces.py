@@ -185,10 +185,13 @@ def test_a_task_is_written_in_the_same_form_and_read_again(folder: Path) -> None
 
 
 SEVERAL = """import numpy as np
+from ml_dtypes import bfloat16
 
 def several(x, n, **consts):
     assert isinstance(x, np.ndarray) and x.dtype == np.float32 and n.dtype == np.int32
-    return {"same": x * consts["scale"], "wide": x + np.float32(2**-12), "count": n + 1}
+    same = (x * consts["scale"])[::-1]
+    short = same.astype(bfloat16)
+    return {"same": same, "wide": x + np.float32(2**-12), "count": n + 1, "short": short}
 """
 
 
@@ -202,13 +205,14 @@ def test_a_written_reference_takes_torch_and_returns_its_types(torch: Any) -> No
     exec(suite_of(Judge(task)).definition["reference"], space)
     x, n = np.ones((2, 3), np.float16), np.full(2, 2**20 + 1, np.int32)
     for given in ((Tensor(x), Tensor(n)), (x.astype(np.float32), n)):
-        same, wide, count = space["run"](*given, 2.0)
+        *found, short = space["run"](*given, 2.0)
+        same, wide, count = found
         is_tensor = isinstance(given[0], Tensor)
         if is_tensor:
             assert (same.dtype, wide.dtype) == (torch.float16, torch.float32)
-            assert count.dtype is torch.int32
-        arrays = [each.array if is_tensor else each for each in (same, wide, count)]
-        assert [float(array.max()) for array in arrays] == [2.0, 1 + 2**-12, 2**20 + 2]
+            assert (count.dtype, short.dtype) == (torch.int32, torch.float16)
+        arrays = [each.array if is_tensor else each for each in (*found, short)]
+        assert [float(array.max()) for array in arrays] == [2.0, 1 + 2**-12, 2**20 + 2, 2.0]
 
 
 def test_a_dataset_has_each_solution_once_as_it_was_judged(
@@ -329,6 +333,12 @@ class Tensor:
     def float(self) -> Tensor:
         return Tensor(self.array.astype(np.float32))
 
+    def double(self) -> Tensor:
+        return Tensor(self.array.astype(np.float64))
+
+    def detach(self) -> Tensor:
+        return self
+
     def cpu(self) -> Tensor:
         return self
 
@@ -336,7 +346,9 @@ class Tensor:
         return self.array
 
     def new_tensor(self, data: Any, dtype: Kind | None = None) -> Tensor:
-        return Tensor(np.asarray(data), dtype or self.dtype)
+        if data.dtype.kind == "V" or min(data.strides) < 0:
+            raise TypeError("torch has neither types of other packages nor negative strides")
+        return Tensor(data, dtype or self.dtype)
 
 
 @pytest.fixture
@@ -344,7 +356,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A stand-in for torch, which is not needed here and not always there."""
     module: Any = ModuleType("torch")
     module.from_numpy = module.Tensor = Tensor
-    for name in ("float16", "float32", "int32"):
+    for name in ("float16", "float32", "float64", "int32"):
         setattr(module, name, Kind(name))
     monkeypatch.setitem(sys.modules, "torch", module)
     return module
@@ -379,7 +391,8 @@ def test_what_a_definition_cannot_say(
 
 @pytest.mark.usefixtures("torch")
 def test_a_reference_in_torch_gets_tensors(folder: Path) -> None:
-    text = "import torch\ndef run(x, scale):\n    return {'y': torch.Tensor(x.array * scale)}\n"
+    text = "import torch\ndef run(x, scale):\n    y = torch.Tensor(x.array, torch.float64)\n"
+    text += "    y.array += 2**-30 * scale\n    return {'y': y}\n"
     x = {"shape": ["rows", "columns"], "dtype": "float16"}
     inputs = {**DEFINITION["inputs"], "x": x}
     Path("d.json").write_text(json.dumps(DEFINITION | {"reference": text, "inputs": inputs}))
@@ -387,7 +400,7 @@ def test_a_reference_in_torch_gets_tensors(folder: Path) -> None:
     reference = Judge(task).reference
     expected = reference.expected(task.cases[0], 0, None)
     given = reference.inputs(task.cases[0], 0, None)["x"].astype(np.float64)
-    np.testing.assert_array_equal(expected["output_0"], given)
+    np.testing.assert_array_equal(expected["output_0"], given + 2**-30)
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ class Facts:
             kept = own & (other[LOW] >= 0)
             result = _with(result, kept, KIND=FLOOR, TOP=z[TOP], REST=z[REST], SLACK=z[SLACK])
         shared = self.above[x[TOP].astype(np.int64)]
-        both = floors[0] & floors[1] & (x[REST] == y[REST]) & (x[TOP] != y[TOP]) & (shared > 0)
+        both = floors[0] & floors[1] & (x[REST] == y[REST]) & (x[TOP] != y[TOP])
         both = both & (shared == self.above[y[TOP].astype(np.int64)])
         both = both & (self.members[shared.astype(np.int64)] == 2)
         slack = np.maximum(x[SLACK], y[SLACK])
@@ -305,10 +305,9 @@ class Facts:
     def matmul(self, left: Elements, right: Elements, place: int = 0) -> Elements:
         """Return left.T @ right."""
         for one, other, turns in ((right, left, True), (left, right, False)):
-            rows, columns = one.value.shape
             if np.isinf(other.value).any():  # times 0 they are NaN
                 continue
-            if rows == columns and np.array_equal(one.value, np.eye(rows)):
+            if np.array_equal(one.value, np.eye(len(one.value))):
                 return other.moved(np.transpose) if turns else other
             if (one.value == 1).all():
                 sums = self.sum_of(other.moved(np.transpose), place)

@@ -328,11 +328,6 @@ def _linear(t: Traced, input: Any, weight: Any, bias: Any = None) -> Any:
     return found if bias is None else found + t.of(bias)
 
 
-def _einsum(t: Traced, equation: str, *operands: Any) -> Any:
-    listed = len(operands) == 1 and isinstance(operands[0], list | tuple)
-    return CALLS["einsum"](t, equation, *(operands[0] if listed else operands))
-
-
 def _norm(t: Traced, input: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
     if p not in (2, "fro"):
         t.refuse(f"torch.norm of order {p}")
@@ -527,7 +522,7 @@ ROWS: Mapping[str, Row] = {
     "vector_norm": lambda t, x, ord=2, dim=None, keepdim=False: _norm(t, x, ord, dim, keepdim),
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot"), _matmul),
     **{"rmatmul": _reverse(_matmul), "addmm": _product_and, "baddbmm": _product_and},
-    **{"linear": _linear, "einsum": _einsum},
+    **{"linear": _linear, "einsum": CALLS["einsum"]},
     "outer": lambda t, input, vec2: CALLS["outer"](t, input, vec2),
     **{"clamp": _clamp, "clip": _clamp, "masked_fill": _masked},
     "clamp_min": lambda t, input, min: _clamp(t, input, min),

@@ -180,19 +180,16 @@ class Traced(NDArrayOperatorsMixin):
             self.refuse(f"numpy.ndarray.{name}")
         return lambda *args, **options: function(self, *args, **options)
 
-    def __array__(self, *args: Any, **options: Any) -> Any:
-        self._refuse_numbers()
+    def __array__(self, *args: Any, **options: Any) -> NoReturn:
+        what = "conversion to an array of numbers"
+        place = self.places.line(self.places.here(what))
+        raise Stored(f"{what} at {place}", outside().f_globals)
 
     def __bool__(self) -> bool:
         self.refuse("a decision by an element")
 
     def __float__(self) -> float:
         self.refuse("conversion to a number")
-
-    def _refuse_numbers(self) -> NoReturn:
-        what = "conversion to an array of numbers"
-        place = self.places.line(self.places.here(what))
-        raise Stored(f"{what} at {place}", outside().f_globals)
 
     def refuse(self, what: str) -> NoReturn:
         raise Untraceable(f"{what} at {self.places.line(self.places.here(what))}")
@@ -213,8 +210,6 @@ class Traced(NDArrayOperatorsMixin):
         (into,) = options.pop("out", None) or (None,)
         if into is not None:  # x += y
             found = self.__array_ufunc__(ufunc, method, *inputs, **options)
-            if not isinstance(into, Traced):
-                self._refuse_numbers()
             into[...] = found
             return into
         name, given = ufunc.__name__, {k: v for k, v in options.items() if v is not None}
