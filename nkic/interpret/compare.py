@@ -12,7 +12,14 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from nkic.base.device import KernelError
-from nkic.interpret.containers import DICT_ITEMS, DICT_KEYS, DICT_VALUES, KernelFrozenSet, unordered
+from nkic.interpret.containers import (
+    DICT_ITEMS,
+    DICT_KEYS,
+    DICT_VALUES,
+    KernelFrozenSet,
+    charge_slots,
+    unordered,
+)
 from nkic.interpret.objects import (
     INSTANCES,
     UNSET,
@@ -307,6 +314,7 @@ def check_key(m: Machine, key: Any, size: int) -> None:
 
 def check_keys(m: Machine, keys: Any, size: int) -> None:
     """Spend steps on looking up all keys of a dict, or elements of a set, among up to `size`."""
+    charge_slots(m, keys)
     kinds = set(map(type, unordered(keys)))
     m.charge(len(keys) >> 1)
     if kinds <= _PLAIN_KINDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +80,7 @@ def unordered(values: Any) -> Iterator[Any]:
 def ordered(m: Machine, values: set[Any] | frozenset[Any]) -> list[Any]:
     """Return the elements of a set in the order in which kernels see them."""
     m.elements(len(values), "the list")
+    charge_slots(m, values)
     elements = list(unordered(values))
     if all(isinstance(value, _NUMBERS) and value == value for value in elements):
         return elements
@@ -124,12 +126,21 @@ _DIRECT: frozenset[Any] = frozenset(
         *HOST_ITERATORS,
     }
 )
+_VIEWS = (DICT_KEYS, DICT_VALUES, DICT_ITEMS)
+
+
+def charge_slots(m: Machine, table: Any) -> None:
+    """Charge for reading a set, dict or view: Python keeps a slot for each element deleted."""
+    held = gc.get_referents(table)[0] if table.__class__ in _VIEWS else table
+    m.charge(held.__sizeof__() >> 10)
 
 
 def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
     """Return an iterable over the value that Python's `for` accepts."""
     kind = value.__class__
     if kind in _DIRECT:
+        if kind is dict or kind in _VIEWS:
+            charge_slots(m, value)
         return value  # type: ignore[no-any-return]
     if kind in INSTANCES:
         return _iterator_of_instance(m, value)
@@ -466,7 +477,7 @@ def extend_list(m: Machine, owner: list[Any], values: Any) -> list[Any]:
     if kind is list or kind is tuple or kind is range or kind is str or kind is dict:
         m.elements(len(values), "the list")
         m.allow_length(list.__len__(owner) + len(values), "the list")
-        list.extend(owner, values)
+        list.extend(owner, iterate(m, values))
         return owner
     limit = m.limits.length
     for value in m.iterate(values):
@@ -486,6 +497,7 @@ def make_set(m: Machine, values: Iterable[Any]) -> KernelSet:
 def add_all(m: Machine, elements: set[Any], values: Iterable[Any]) -> None:
     """Add values to a set one by one, so that colliding hashes pay for their comparisons."""
     if isinstance(values, set | frozenset):
+        charge_slots(m, values)
         values = list(unordered(values))  # it may be the set itself
     for value in m.iterate(values):
         add(m, elements, value)
@@ -538,9 +550,8 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
             raise
         kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
         raise TypeError(f"{symbol}: {kinds}") from None
-    if result.__class__ is frozenset:
-        return KernelFrozenSet(result)
-    return KernelSet(result) if result.__class__ is set else result
+    # a copy of a set would not keep Python's order
+    return KernelFrozenSet(result) if result.__class__ is frozenset else result
 
 
 def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:

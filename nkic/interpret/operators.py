@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from nkic.interpret.containers import DICT_ITEMS, DICT_KEYS
+from nkic.interpret.containers import DICT_ITEMS, DICT_KEYS, KernelFrozenSet, KernelSet
 from nkic.interpret.objects import INSTANCES, UNSET, Builtin, Class
 from nkic.interpret.texts import WRITERS, Writer, percent
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SMALL = 1 << 62  # smaller integers need no check of the limits
 NUMBERS: frozenset[Any] = frozenset({int, float, bool})
 SEQUENCES = (str, list, tuple, bytes)
-JOINED: Any = (set, frozenset, dict, DICT_KEYS, DICT_ITEMS)
+JOINED: Any = (set, frozenset, KernelSet, KernelFrozenSet, dict, DICT_KEYS, DICT_ITEMS)
 
 Operation = Callable[["Machine", Any, Any], Any]
 
@@ -253,7 +253,7 @@ def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         return OPERATIONS[symbol](m, left, right)
     if kind is list and symbol == "+":
         return m.extend_list(left, right)
-    if kind is list or kind is dict or kind is set:
+    if kind is list or kind is dict or isinstance(left, set):
         guard(m, left, right)
         if kind is not list:
             return m.set_operation(function, left, right)

@@ -20,6 +20,7 @@ import pytest
 from nkic.base.profiles import Profile
 from nkic.interpret import machine
 from nkic.interpret.budget import Budget
+from tests.harness import metalanguage
 from tests.security import calls
 from tests.security.test_shared import world
 from tests.security.test_walk import SOURCE
@@ -249,6 +250,63 @@ def test_calls_that_did_more_than_they_paid_for(call: str, kind: str) -> None:
     assert not work.unpaid and work.steps > 20
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        *("next(iter(d))", "list(d)", "[*d.values()]", "max(view)", "d.copy()", "d | {}"),
+        *("d == {1: 2}", "dict(d)", "{**d}", "(lambda **n: 1)(**d)", "[*s]", "s.copy()"),
+        *("s | {1}", "s == {1}", "frozenset(s)", "s & s", "s - {1}", "s ^ {1}"),
+    ],
+)
+def test_what_was_deleted_is_paid_for_by_who_reads_past_it(read: str) -> None:
+    made = "d, s = {str(n): n for n in range(9000)}, set(range(9000))"
+    deleted = "for n in range(8999): del d[str(n)]; s.discard(n)"
+    text, _ = source([])
+    head = (
+        f"def call_0(d, s, view): return {read}",
+        f"def make():\n  {made}\n  {deleted}\n  return d, s, d.values()",
+        "def fresh():\n  d = {'8999': 8999}\n  return d, {8999}, d.values()",
+    )
+    text = text.replace("@nki.jit", "\n".join([*head, "@nki.jit"]))
+    spent = []
+    with world(text.replace(", []", ", [call_0, make, fresh]")) as (world_made, (_, functions)):
+        m = world_made.interpreter.machine
+
+        def each() -> None:
+            for maker in functions[1:]:
+                m.left = 10_000_000
+                values = m.call(maker, (), {})
+                before = m.left
+                m.call(functions[0], values, {})
+                spent.append(before - m.left)
+
+        world_made.interpreter.run(each)
+    assert spent[0] - spent[1] > 100
+
+
+@pytest.mark.parametrize("symbol", ["&", "|", "-", "^", "<=", "&=", "|=", "-=", "^="])
+def test_operators_of_sets_pay_for_colliding_elements(symbol: str) -> None:
+    text, _ = source([])
+    head = f"""
+def call_0(a, b):
+    a {symbol} b
+def colliding(): return {{i * (2 ** 61 - 1) for i in range(60)}}
+@nki.jit"""
+    text = text.replace("@nki.jit", head).replace(", []", ", [call_0, colliding]")
+    spent = []
+    with world(text) as (made, (_, (call, colliding))):
+        m = made.interpreter.machine
+
+        def each() -> None:
+            values = [m.call(colliding, (), {}) for _ in range(2)]
+            before = m.left
+            m.call(call, values, {})
+            spent.append(before - m.left)
+
+        made.interpreter.run(each)
+    assert spent[0] > 60 * 60 // 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 20))
 @pytest.mark.parametrize("module", MODULES, ids=lambda name: name or "builtins")
@@ -281,3 +339,12 @@ def test_bytes_that_are_not_paid_for_are_seen(monkeypatch: pytest.MonkeyPatch) -
     assert not any(work.unpaid for work in works(text, done, lambda number: [kind]))
     monkeypatch.setattr(Budget, "elements", lambda self, count, noun: None)
     assert any(work.unpaid for work in works(text, done, lambda number: [kind]))
+
+
+def test_zeros_that_a_number_is_read_from_are_paid_for() -> None:
+    def spent(zeros: int) -> int:
+        return metalanguage.body(
+            f"x = b'\\0' * {zeros}\nfor i in range(9): int.from_bytes(x, 'big')"
+        ).steps
+
+    assert spent(80_000) - spent(0) > 9 * 80_000

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 def shallow(m: Machine, value: Any, /) -> Any:
     """Return `copy.copy(value)`."""
     kind = value.__class__
-    if kind in (list, dict, KernelSet):
+    if kind in (list, dict, set, KernelSet):
         m.elements(len(value), f"the {m.class_of(value).name}")
-        if kind is KernelSet:
+        if isinstance(value, set):
             return copy_set(m, value)
         return copy_dict(m, value) if kind is dict else kind(value)
     if kind not in INSTANCES:
@@ -104,7 +104,7 @@ def _deep_dict(m: Machine, value: dict[Any, Any], memo: dict[int, Any]) -> dict[
 def _deep_set(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
     m.elements(len(value), "the set")
     parts = m.make_set([deep(m, part, memo) for part in value])
-    same = parts if value.__class__ is KernelSet else KernelFrozenSet(unordered(parts))
+    same = parts if isinstance(value, set) else KernelFrozenSet(unordered(parts))
     return _keep(memo, value, same)
 
 
@@ -112,6 +112,7 @@ _COPIERS: dict[type, Any] = {
     list: _deep_list,
     tuple: _deep_tuple,
     dict: _deep_dict,
+    set: _deep_set,
     KernelSet: _deep_set,
     KernelFrozenSet: _deep_set,
 }

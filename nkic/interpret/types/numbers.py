@@ -125,6 +125,7 @@ def _from_bytes(
     m: Machine, cls: Class, /, bytes: Any, byteorder: Any = "big", *, signed: Any = False
 ) -> Any:
     data = as_bytes(m, bytes)
+    m.charge(len(data))  # zeros are read, too
     m.allow_bits(8 * len(data.strip(b"\0")))
     if not isinstance(byteorder, str):
         kind = m.class_of(byteorder).name

@@ -221,3 +221,20 @@ def test_nothing_leads_out_of_the_world(code: str) -> None:
 )
 def test_messages_name_the_class_whose_method_it_is(call: str, text: str) -> None:
     assert body(f"try:\n    {call}\nexcept TypeError as e:\n    print(e)").printed == f"{text}\n"
+
+
+@pytest.mark.parametrize("symbol", ["&", "|", "-", "^"])
+def test_operators_of_sets_are_those_of_python(symbol: str) -> None:
+    code = f"""
+import copy
+x, other = {{1, 2, 700, 4096}}, {{2, 3, 4097, 130}}
+y = x
+x {symbol}= other
+print(x is y, [*y], type(x {symbol} other).__name__)
+z = {{5, 2, 700, 8191}} {symbol} {{2, 3, 31, 62}}
+a, b = copy.copy(z), copy.deepcopy(z)
+a.add(99)
+b.add(98)
+print([*z], sorted(a), sorted(b))
+"""
+    assert body(code).printed == under_python(code)
