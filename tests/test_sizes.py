@@ -24,7 +24,7 @@ BUDGET = {
     "machine": (9_548, 27),
     "source": (5_927, 14),
     "program": (1_773, 5),
-    "interpret": (16_081, 45),
+    "interpret": (16_082, 45),
     "language": (14_470, 44),
     "specialise": (4_402, 12),
     "compiler": (9_462, 22),

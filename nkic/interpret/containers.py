@@ -550,8 +550,9 @@ def set_operation(m: Machine, function: Any, left: Any, right: Any) -> Any:
             raise
         kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
         raise TypeError(f"{symbol}: {kinds}") from None
-    # a copy of a set would not keep Python's order
-    return KernelFrozenSet(result) if result.__class__ is frozenset else result
+    if result.__class__ is not frozenset or all(isinstance(x, _NUMBERS) for x in unordered(result)):
+        return result  # a copy of numbers would not keep Python's order
+    return KernelFrozenSet(result)
 
 
 def merge(m: Machine, target: dict[Any, Any], source: Any) -> None:

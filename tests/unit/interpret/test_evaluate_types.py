@@ -236,5 +236,8 @@ a, b = copy.copy(z), copy.deepcopy(z)
 a.add(99)
 b.add(98)
 print([*z], sorted(a), sorted(b))
+for n in range(1, 40):
+    z = frozenset(range(0, 97 * n, 97)) {symbol} frozenset(range(0, 89 * n, 89))
+    print([*z], [*(z {symbol} frozenset([5000, 1]))])
 """
     assert body(code).printed == under_python(code)
