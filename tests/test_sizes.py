@@ -26,7 +26,7 @@ BUDGET = {
     "program": (1_773, 5),
     "interpret": (16_082, 45),
     "language": (14_470, 44),
-    "specialise": (4_402, 12),
+    "specialise": (4_403, 12),
     "compiler": (9_462, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),

@@ -235,11 +235,12 @@ def raw(value: Any, depth: int = 0) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Return NumPy's value of one that is printed; at most a thousand elements are, each alone."""
+    """Return NumPy's value of one that is printed: of over a thousand elements, six on each axis."""
     own = raw(value)
     if own.__class__ is host().ndarray:
+        shown = own.size if own.size <= 1000 else prod(min(size, 7) for size in own.shape)
         with suppress(IndexError):  # nothing is evaluated: a message is written
-            active().left -= _STEPS_PER_TEXT * (20 + min(own.size, 1000))
+            active().charge(_STEPS_PER_TEXT * (20 + shown))
     return own
 
 

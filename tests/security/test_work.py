@@ -341,6 +341,16 @@ def test_bytes_that_are_not_paid_for_are_seen(monkeypatch: pytest.MonkeyPatch) -
     assert any(work.unpaid for work in works(text, done, lambda number: [kind]))
 
 
+def test_an_array_of_short_axes_is_printed_whole_and_paid_for() -> None:
+    """NumPy leaves out elements of axes longer than six alone."""
+
+    def spent(shape: str) -> int:
+        code = f"import numpy as np\nrepr(np.broadcast_to(np.zeros(1), {shape}))"
+        return metalanguage.body(code).steps
+
+    assert spent("(5,) * 6") - spent("(5 ** 6,)") > 5**6
+
+
 def test_zeros_that_a_number_is_read_from_are_paid_for() -> None:
     def spent(zeros: int) -> int:
         return metalanguage.body(
