@@ -235,7 +235,7 @@ def raw(value: Any, depth: int = 0) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Return NumPy's value of one that is printed: of over a thousand elements, six on each axis."""
+    """Return NumPy's value of one that is printed: of more than a thousand, six on each axis."""
     own = raw(value)
     if own.__class__ is host().ndarray:
         shown = own.size if own.size <= 1000 else prod(min(size, 7) for size in own.shape)

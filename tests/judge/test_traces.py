@@ -408,7 +408,7 @@ def test_a_reference_in_torch_gets_tensors(folder: Path) -> None:
     [
         ({"axes": {"rows": {"type": "const", "value": 128}}}, "no size for axis `columns`"),
         ({"name": "else"}, "no workload is one of `else`"),
-        ({"outputs": 3}, "is no definition with workloads"),
+        ({"outputs": 3}, "definition.json with workloads.jsonl: AttributeError"),
         *(
             ({"outputs": {"y": {"shape": [], "dtype": d}}}, f"the dtype {d!r} is no text")
             for d in (7, None, ["float16"])
