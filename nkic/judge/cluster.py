@@ -91,10 +91,10 @@ class ClusterPool(Pool):
             raise
 
     def _connect(self, address: str, distributed: Any) -> None:
-        import dask
-
         where: Any = address
         if address.startswith(LOCAL):
+            import dask
+
             number = whole_number(address.removeprefix(LOCAL), 1024)
             if not number:
                 text = f"--cluster: `{address}` has no number of workers"

@@ -315,8 +315,9 @@ class _Reader:
         table = _table(self.table, "outputs")
         tables = {"": {k: v for k, v in table.items() if not isinstance(v, dict)}}
         tables |= {name: rule for name, rule in table.items() if isinstance(rule, dict)}
+        where_of = {name: f"[outputs.{clean(name)}]" if name else "[outputs]" for name in tables}
         for name, rule in tables.items():
-            where = f"[outputs.{clean(name)}]" if name else "[outputs]"
+            where = where_of[name]
             for key, value in rule.items():
                 if key not in MEASURES:
                     _refuse(f"{where} has no `{key}`", did_you_mean(key, MEASURES))
@@ -333,17 +334,12 @@ class _Reader:
                 elif wanted := out_of_range(key, value):
                     _refuse(f"{where} {key} is {value!r}; it must be {wanted}")
                 by_name.setdefault(key, {})[name] = value
-        modes = {
-            name: rule.get("mode", table.get("mode", "close")) for name, rule in tables.items()
-        }
-        for key, values in by_name.items():
-            for name in values if key != "mode" else ():
-                applies = [mode for n, mode in modes.items() if name in ("", n)]
-                if not any(key in MODES[mode] for mode in applies):
-                    where = f"[outputs.{clean(name)}]" if name else "[outputs]"
-                    text = f"{where} {key} does not apply to mode = '{modes[name]}'"
-                    _refuse(text, f"that uses {', '.join(MODES[modes[name]]) or 'no number'}")
-        return ToleranceSettings(by_name, _flag(self.table, "equal_nan")), types
+        settings = ToleranceSettings(by_name, _flag(self.table, "equal_nan"))
+        modes = {name: settings.mode(name) for name in tables}
+        for key, name in settings.ignored(modes):
+            text = f"{where_of[name]} {key} does not apply to mode = '{modes[name]}'"
+            _refuse(text, f"that uses {', '.join(MODES[modes[name]]) or 'no number'}")
+        return settings, types
 
     def _narrowest(self) -> DType | None:
         name = _one_of("narrowest", _text(self.table, "narrowest"), DTYPES)

@@ -89,11 +89,22 @@ class ToleranceSettings:
         return cls({key: {EVERY: value} for key, value in values.items() if value is not None})
 
     def rule(self, name: str, dtype: DType) -> Tolerance:
-        mode = self._setting("mode", name) or "close"
+        mode = self.mode(name)
         rule = _default(mode, dtype)
         settings = {key: self._setting(key, name) for key in MODES[mode]}
         explicit = {key: value for key, value in settings.items() if value is not None}
         return Tolerance(**{**vars(rule), **explicit, "equal_nan": self.equal_nan})
+
+    def mode(self, name: str) -> str:
+        return self._setting("mode", name) or "close"
+
+    def ignored(self, modes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Yield the fields, and the outputs that they are for, that no output of them uses."""
+        for key, values in self.by_name.items():
+            using = {n for n, mode in modes.items() if key == "mode" or key in MODES[mode]}
+            for name in values:
+                if not (using if name == EVERY else name in using):
+                    yield key, name
 
     def _setting(self, key: str, name: str) -> Any:
         values = self.by_name.get(key, {})

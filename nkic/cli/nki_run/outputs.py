@@ -192,16 +192,13 @@ def _number(key: str, text: str) -> float:
 
 
 def refuse_ignored(settings: ToleranceSettings, signature: Signature) -> None:
-    modes = {p.name: settings.rule(p.name, p.dtype).mode for p in signature.outputs}
-    for key, values in settings.by_name.items():
-        for name in values:
-            if name != EVERY and name not in modes:
-                text = f"{_option(key)}: there is no output `{name}`"
-                raise bad_value(text, suggestion(name, modes, "there are"))
-            affected = [n for n, mode in modes.items() if key == "mode" or key in MODES[mode]]
-            if not affected or (name != EVERY and name not in affected):
-                mode = modes.get(name, next(iter(modes.values()), "close"))
-                text = f"`{_option(key)}` does not apply to `--compare {mode}`"
-                used = ", ".join(_option(key) for key in MODES[mode])
-                help = f"{mode} uses only {used}" if used else f"{mode} uses no other option"
-                raise UsageFailed([make("conflicting-options", text, help=help)])
+    modes = {p.name: settings.mode(p.name) for p in signature.outputs}
+    for key, name in settings.ignored(modes):
+        if name != EVERY and name not in modes:
+            text = f"{_option(key)}: there is no output `{name}`"
+            raise bad_value(text, suggestion(name, modes, "there are"))
+        mode = modes.get(name, next(iter(modes.values()), "close"))
+        text = f"`{_option(key)}` does not apply to `--compare {mode}`"
+        used = ", ".join(_option(key) for key in MODES[mode])
+        help = f"{mode} uses only {used}" if used else f"{mode} uses no other option"
+        raise UsageFailed([make("conflicting-options", text, help=help)])

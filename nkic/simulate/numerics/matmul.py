@@ -317,7 +317,8 @@ def quantized(values: Floats, element: DType, headroom: bool = True) -> tuple[Fl
     groups = values.reshape(rows, PARTITIONS, columns, LANES)
     greatest = np.abs(groups).max(axis=(1, 3))
     finite = np.isfinite(greatest)
-    shift = (int(np.frexp(element.highest)[1]) - 1) + (not headroom)
+    largest = int(np.frexp(element.highest)[1]) - 1  # 8 for float8_e4m3fn, 15 for float8_e5m2
+    shift = largest + (not headroom)
     _, above = np.frexp(np.where(finite, greatest, 0))  # floor(log2) + 1
     exponent = np.where(greatest > 0, above - shift, -BIAS)
     exponent = np.maximum(exponent, -BIAS)
