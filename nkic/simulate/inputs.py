@@ -362,8 +362,7 @@ def parse_fill(text: str | None) -> Generator | None:
     """Return the value of --fill; raises `UsageFailed`."""
     generator = parse_generator(text) if text is not None else None
     if text is not None and generator is None:
-        near = did_you_mean(text.partition("(")[0], GENERATORS)
-        _refuse(f"--fill {text}: not a generator", near or f"known are: {FORMS}")
+        _refuse(f"--fill {text}: not a generator", f"known are: {FORMS}")
     return generator
 
 

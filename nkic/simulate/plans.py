@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -110,6 +111,7 @@ class EngineState:
 
 
 Value = Tile | Register | float | int | None
+Selected = Callable[[], NDArray[np.bool_]]
 
 
 NOT_MEASURED: Mapping[str, SummationOrder] = {}
@@ -118,7 +120,8 @@ NOT_MEASURED: Mapping[str, SummationOrder] = {}
 class Decoded(NamedTuple):
     """An instruction with its operands bound to memory, named as in the row.
 
-    `accumulate` is the requested order of additions.
+    `accumulate` is the requested order of additions. `selected` returns, for operands of which the
+    step reads what it selects alone, these elements in its last execution.
     """
 
     row: Row
@@ -128,7 +131,8 @@ class Decoded(NamedTuple):
     attributes: Mapping[str, Any]
     state: EngineState
     scratch: Scratch
-    accumulate: SummationOrder | None = None
+    accumulate: SummationOrder | None
+    selected: dict[str, Selected]
 
     def order(self, measured: Mapping[str, SummationOrder] = NOT_MEASURED) -> SummationOrder:
         """Return the summation order: the requested one, or else that `measured` on this target."""
@@ -231,13 +235,15 @@ class Work(NamedTuple):
     """A step, and the tiles that it acts on, each with the index of its operand.
 
     If all cores run the instruction together, `rendezvous` takes the place of the step.
-    `is_placed` tells that the memory of tiles is known before the run.
+    `is_placed` tells that the memory of tiles is known before the run. `selected` is that of
+    `Decoded`.
     """
 
     step: Step
     tiles: tuple[tuple[int, Tile], ...]
     rendezvous: Rendezvous | None = None
     is_placed: bool = False
+    selected: Mapping[str, Selected] = MappingProxyType({})
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         windows = []
@@ -372,13 +378,14 @@ class Planner:
         remarks, scratch = self.state.remarks, memory.scratch
         lost.note(row, operands, remarks)
         facts = (row, decoder.target, self.engine, operands, attributes, self.state)
-        decoded = Decoded(*facts, scratch, decoder.accumulate)
+        decoded = Decoded(*facts, scratch, decoder.accumulate, {})
         step, rendezvous = _nothing, None
         if row.is_rendezvous:
             rendezvous = RENDEZVOUS[row.name](decoded)
         else:
             step = lost.watched(SEMANTICS[row.name](decoded), row, operands, attributes, remarks)
-        return Work(step, tuple(numbered), rendezvous, not memory.is_separate)
+        is_placed = not memory.is_separate
+        return Work(step, tuple(numbered), rendezvous, is_placed, decoded.selected)
 
 
 def _nothing() -> None:

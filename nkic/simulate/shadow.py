@@ -12,7 +12,7 @@ store.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +32,7 @@ from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import called_from, fault
 
 if TYPE_CHECKING:
+    from nkic.simulate.plans import Selected
     from nkic.simulate.streams import Item, Runner
 
 # ---- The flags of one tensor's initialised bytes, per block that no access splits ---------------
@@ -368,14 +369,21 @@ class Source(NamedTuple):
 
 
 def results(
-    shadow: Shadow, record: InstructionRecord, facts: Facts
+    shadow: Shadow, record: InstructionRecord, facts: Facts, selected: Mapping[str, Selected]
 ) -> list[tuple[PatternRecord, Mask]] | None:
-    """Return the initialised elements of each result; None if the row's rule does not apply."""
+    """Return the initialised elements of each result; None if the row's rule does not apply.
+
+    Elements that are not `selected` from an operand count as initialised: nothing depends on them.
+    """
     row = record.row
     if row is None or row.depends is Depends.WHOLLY:
         return None
     sources = [
-        Source(operand, shadow.elements(pattern), partial(shadow.zeros, pattern))
+        Source(
+            operand,
+            _needed(shadow, pattern, selected.get(operand.name)),
+            partial(shadow.zeros, pattern),
+        )
         for operand, pattern in _tiles(row, record)
         if row.access_of(operand, facts).reads
     ]
@@ -387,6 +395,11 @@ def results(
                 return None
             defined.append((pattern, mask))
     return defined
+
+
+def _needed(shadow: Shadow, pattern: PatternRecord, selected: Selected | None) -> Mask:
+    mask = shadow.elements(pattern)
+    return mask if selected is None else mask | ~selected().reshape(mask.shape)
 
 
 def tile_of(record: InstructionRecord, name: str) -> PatternRecord:
@@ -557,7 +570,9 @@ class Unwritten:
         self.stored: list[tuple[Shadow, PatternRecord, ProgramFault]] = []
 
     def read(self, runner: Runner, item: Item) -> Missing:
-        """Return the first operand with uninitialised bytes, or raise if any cannot be tracked."""
+        """Return an operand with uninitialised bytes, if possible one that is not written as well,
+        or raise if any cannot be tracked.
+        """
         shadow, found = self.shadows[runner.rank], []
         if shadow is not None and item.reads:
             operands, is_initialised = item.record.operands, shadow.is_initialised
@@ -571,7 +586,8 @@ class Unwritten:
         for pattern in found:
             if not self._can_follow(runner, item, pattern):
                 raise self._fault(runner, item, pattern)
-        return found[0] if found else None
+        written = item.patterns(item.writes) if len(found) > 1 else []
+        return min(found, key=written.__contains__, default=None)
 
     def note(self, runner: Runner, item: Item) -> None:
         shadow = self.shadows[runner.rank]
@@ -599,7 +615,10 @@ class Unwritten:
         if shadow is None:
             return False
         unset, total = shadow.missing(pattern)
-        return unset < total or pattern.tensor in shadow.origins
+        if unset < total or pattern.tensor in shadow.origins:
+            return True
+        selected = item.work.selected if item.work is not None else {}
+        return any(item.record.operands[row.operand_index[name]] == pattern for name in selected)
 
     def prepare(self, runner: Runner, item: Item) -> None:
         row, shadow = item.record.row, self.shadows[runner.rank]
@@ -613,7 +632,8 @@ class Unwritten:
         if shadow is None:
             return
         facts = self.executable.facts(record, TARGETS[self.executable.target], runner.record.engine)
-        defined = results(shadow, record, facts)
+        selected = item.work.selected if item.work is not None else {}
+        defined = results(shadow, record, facts, selected)
         if defined is None:
             raise self._fault(runner, item, missing)
         for pattern, mask in defined:

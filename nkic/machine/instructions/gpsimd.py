@@ -344,6 +344,8 @@ GATHER_ROWS = (
     Row(
         name="nc_n_gather",
         opcode=102,
+        depends=Depends.BY_PARTITION,
+        selects=True,
         doc="dst[i] = data[indices[i]], in each partition.",
         operands=(
             result(buffers=SBUF, packed=True),

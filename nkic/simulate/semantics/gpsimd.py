@@ -72,6 +72,7 @@ def affine_select(decoded: Decoded) -> Step:
     load, otherwise, (out, store, _), shape = _choices(decoded)
     flags = decoded.scratch.array((dst.partitions, dst.free), np.bool_)
     mask, zero, choose = flags.reshape(shape), np.zeros((), np.int32), choosing(otherwise.itemsize)
+    decoded.selected["on_true_tile"] = lambda: flags
 
     def step() -> None:
         compare(compute(), zero, flags)
@@ -105,14 +106,25 @@ def nc_n_gather(decoded: Decoded) -> Step:
     dst, data = decoded.tile("dst"), decoded.tile("data")
     load = as_held(data, dst, (data.free,))
     places, last = decoded.tile("indices").seen_as((dst.free,)), data.free - 1
+    every = np.zeros((data.partitions, 0), np.int64)
+    decoded.selected["data"] = lambda: _taken(data, every)
 
     def step() -> None:
+        nonlocal every
         positions = places()
         clamped(decoded, positions, last)
-        gathered = np.take_along_axis(load(), np.minimum(positions, last).astype(np.int64), axis=1)
+        every = np.minimum(positions, last).astype(np.int64)
+        gathered = np.take_along_axis(load(), every, axis=1)
         np.copyto(dst.window, gathered.reshape(dst.shape))
 
     return step
+
+
+def _taken(tile: Tile, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which elements a gather takes from each partition."""
+    mask = np.zeros((tile.partitions, tile.free), np.bool_)
+    np.put_along_axis(mask, places, True, axis=1)
+    return mask
 
 
 @semantics("local_gather")
@@ -122,8 +134,11 @@ def local_gather(decoded: Decoded) -> Step:
     load, places = as_held(src, dst, (src.free,)), index.seen_as((index.free,))
     cores, last = src.partitions // CORE, src.free - 1
     within = np.arange(run)
+    every = np.zeros((src.partitions, 0), np.int64)
+    decoded.selected["src_buffer"] = lambda: _taken(src, every)
 
     def step() -> None:
+        nonlocal every
         # Down the columns of a core's 16 partitions, truncated; one run for each index.
         firsts = places().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
         elements = (firsts[:, :, None].astype(np.int64) + within).reshape(cores, -1)

@@ -421,6 +421,7 @@ def tensor_copy_predicated(decoded: Decoded) -> Step:
     load = as_held(src, dst, sizes) if src else lambda: number
     shape = (dst.partitions, *sizes)
     mask, choose = decoded.scratch.array(shape, np.bool_), choosing(dst.form.unit)
+    decoded.selected.update(src=lambda: mask, dst=lambda: ~mask)
 
     def step() -> None:
         compare(flags(), 0, out=mask)
@@ -478,6 +479,7 @@ def select_reduce(decoded: Decoded) -> Step:
     otherwise = vector(decoded, "on_false", sizes)
     compare = np.equal if decoded.attributes["reverse_pred"] else np.not_equal
     mask = decoded.scratch.array(shape, np.bool_)
+    decoded.selected["on_true"] = lambda: mask
 
     def compute() -> Floats:
         compare(flags(), 0, out=mask)
@@ -501,6 +503,7 @@ def range_select(decoded: Decoded) -> Step:
     compare0, compare1 = ARITHMETIC[values["comp_op0"]], ARITHMETIC[values["comp_op1"]]
     mask, upper_mask = (decoded.scratch.array(shape, np.bool_) for _ in range(2))
     fill = np.array(values["on_false_value"], np.float32)
+    decoded.selected["on_true_tile"] = lambda: mask
 
     def compute() -> Floats:
         compare0(index, bounds[0](), mask)

@@ -87,6 +87,51 @@ def test_a_shuffle_moves_whole_partitions() -> None:
         result(HALF + step, rows=65)
 
 
+SELECTED = """
+t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=t[:, 0:32], src=x[:, 0:32])
+w, u = (nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
+nisa.memset(dst=w, value=5.0)
+i = nl.ndarray((128, 64), dtype=nl.int32, buffer=nl.sbuf)
+nisa.iota(dst=i, pattern=[[1, 64]], offset=0)
+p = nl.ndarray((128, 64), dtype=nl.uint8, buffer=nl.sbuf)
+nisa.tensor_scalar(dst=p, data=i, op0=nl.less, operand0=float(N))
+low, high = (nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
+nisa.memset(dst=low, value=0.0)
+nisa.memset(dst=high, value=float(N))
+short = nl.ndarray((128, 4), dtype=nl.uint16, buffer=nl.sbuf)
+nisa.memset(dst=short, value=N - 1)
+long = nl.ndarray((128, 64), dtype=nl.uint32, buffer=nl.sbuf)
+nisa.memset(dst=long, value=N - 1)
+"""
+LOWEST = np.finfo(np.float32).min
+
+
+@pytest.mark.parametrize(
+    ("step", "otherwise"),
+    [
+        ("tensor_copy(u, w)\nnisa.tensor_copy_predicated(u, t, p)", 5),
+        ("tensor_copy_predicated(u, t, p)\nnisa.tensor_copy_predicated(u, w, p, True)", 5),
+        ("affine_select(u, [[-1, 64]], 0, t, 5.0, nl.greater_equal, offset=N - 1)", 5),
+        ("select_reduce(u, p, t, 5.0)", 5),
+        ("range_select(u, t, nl.greater_equal, nl.less, low, high)", LOWEST),
+        ("local_gather(u, t, short)", None),
+        ("nc_n_gather(u, t, long)", None),
+    ],
+)
+def test_what_is_not_selected_may_be_uninitialised(step: str, otherwise: float | None) -> None:
+    def selected(count: int) -> NDArray[np.float32]:
+        return result((SELECTED + "nisa." + step).replace("N", str(count)))
+
+    if otherwise is None:
+        expected = X[0:64, 31:32].repeat(64, axis=1)
+    else:
+        expected = np.where(np.arange(64) < 32, X[0:64], np.float32(otherwise))
+    assert np.array_equal(selected(32), expected)
+    with pytest.raises(RunError, match="computed from uninitialised bytes of `t`"):
+        selected(33)
+
+
 QUANTIZE = """@nki.jit
 def kernel(x):
     t = nl.ndarray((64, 8), dtype=nl.bfloat16, buffer=nl.sbuf)
