@@ -562,8 +562,11 @@ class _Server(uvicorn.Server):
         self._service = service
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.work.stop()
+        work = self._service.work
+        work.stop()
         await super().shutdown(sockets)
+        if not self.force_exit:  # nobody may be waiting for what still runs
+            await work.wait([*work.jobs.values()], work.limits.grace)
 
 
 def run(service: Service, host: str, port: int) -> None:

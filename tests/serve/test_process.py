@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import sys
@@ -73,6 +74,25 @@ def test_a_service_returns_what_it_cannot_finish(tmp_path: Path, number: signal.
             service.process.send_signal(number)
             told = events.read().decode()
         assert '"state": "returned"' in told and told.endswith("event: end\ndata: {}\n\n")
+        assert service.process.wait(60) == 0
+
+
+@pytest.mark.slow  # starts a service, and a cluster
+def test_a_service_finishes_what_its_cluster_runs(tmp_path: Path) -> None:
+    """A candidate is ended by its limit, and the other one waits for the only worker."""
+    options = ("--cluster", "local:1", "--grace", "100")
+    with served(tmp_path, *options, seconds=20) as service:
+        endless = [{"name": f"{n}.py", "text": RACING} for n in range(2)]
+        asked = {"task": "softmax", "candidates": endless, "wait": 0}
+        jobs = httpx.post(f"{service.url}/evaluate", json=asked).json()["evaluations"]
+        urls = [f"{service.url}/evaluations/{job['id']}" for job in jobs]
+        while "running" not in (states := [httpx.get(url).json()["state"] for url in urls]):
+            assert "done" not in states
+        ids = "&".join(f"id={job['id']}" for job in jobs)
+        with httpx.stream("GET", f"{service.url}/events?{ids}", timeout=100) as events:
+            service.process.send_signal(signal.SIGTERM)
+            told = events.read().decode()
+        assert sorted(re.findall('"state": "([a-z]*)"', told)) == ["done", "returned"]
         assert service.process.wait(60) == 0
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import httpx
 import pytest
 from starlette.testclient import TestClient
+from uvicorn import Config
 
 from nkic.base.diagnostics import bad_value
 from nkic.judge import Candidate, Evaluation, Judge, LocalPool, Pool, read_task
-from nkic.serve.app import Service
+from nkic.serve.app import Service, _Server
 from nkic.serve.limits import Limits
 from tests.judge.test_cheats import GOOD, REFERENCE, TASK
 
@@ -333,6 +334,24 @@ def test_the_end_returns_what_waits_and_what_runs_too_long(client: Client) -> No
     refused = at.post("/evaluate", json=asks(TEXT | {"name": "new.py"}))
     assert refused.status_code == 503 and refused.headers["retry-after"]
     assert at.get("/health").status_code == 503 and work.held.total() == 0
+
+
+def test_a_service_waits_for_what_nobody_waits_for(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def closed(*_: object) -> None:
+        asyncio.get_running_loop().call_later(0.05, pool.finish, 0)
+
+    async def end() -> None:
+        service = Service([judge], pool)
+        (job,) = service.work.accept("softmax", [Candidate("a.py", b"")], 0)
+        pool.futures[0].set_running_or_notify_cancel()
+        await _Server(Config(service.app), service).shutdown()
+        assert job.state == "done"
+
+    pool = Held(at_once=False)
+    monkeypatch.setattr("uvicorn.Server.shutdown", closed)
+    asyncio.run(end())
 
 
 async def _stopped(work: Any) -> None:
