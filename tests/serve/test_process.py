@@ -7,16 +7,18 @@ import signal
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from nkic.serve.app import AGAIN_AFTER
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import Run
 from tests.judge.test_cheats import GOOD, RACING, REFERENCE
-from tests.serve.process import TASK, served
+from tests.serve.process import TASK, answers, served
 
 __all__ = ["folder", "nkic"]  # fixtures
 ONE = {"task": "softmax", "candidate": {"name": "good.py", "text": GOOD}}
@@ -61,6 +63,7 @@ def test_a_service_that_cannot_start(
     monkeypatch.setattr("uvicorn.Server.run", lambda *_: sys.exit(3))  # when it starts
     ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
     assert ran.code == 2 and "the service did not start" in ran.err
+    assert f"serving softmax on http://127.0.0.1:{port}\n" in ran.err  # also in a log
 
 
 @pytest.mark.slow  # starts a service
@@ -75,6 +78,19 @@ def test_a_service_returns_what_it_cannot_finish(tmp_path: Path, number: signal.
             told = events.read().decode()
         assert '"state": "returned"' in told and told.endswith("event: end\ndata: {}\n\n")
         assert service.process.wait(60) == 0
+
+
+@pytest.mark.slow  # starts a service
+def test_a_service_that_is_interrupted_again_ends_at_once(tmp_path: Path) -> None:
+    with served(tmp_path, seconds=100) as service:
+        endless = {"task": "softmax", "candidate": {"text": RACING}, "wait": 0}
+        httpx.post(f"{service.url}/evaluate", json=endless).raise_for_status()
+        service.process.send_signal(signal.SIGINT)
+        while answers(service.url):
+            time.sleep(0.1)
+        time.sleep(2 * AGAIN_AFTER)  # it takes two that come together for one
+        service.process.send_signal(signal.SIGINT)
+        assert service.process.wait(60) == 128 + signal.SIGINT
 
 
 @pytest.mark.slow  # starts a service, and a cluster

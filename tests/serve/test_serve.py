@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -352,6 +354,19 @@ def test_a_service_waits_for_what_nobody_waits_for(
     pool = Held(at_once=False)
     monkeypatch.setattr("uvicorn.Server.shutdown", closed)
     asyncio.run(end())
+
+
+def test_a_terminals_signal_that_is_sent_again_is_one(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [5.0]
+    monkeypatch.setattr("nkic.serve.app.time", SimpleNamespace(monotonic=lambda: now[0]))
+    service = Service([judge], Held())
+    server = _Server(Config(service.app), service)
+    for seconds, forced in ((0.0, False), (0.01, False), (1.0, True)):
+        now[0] += seconds
+        server.handle_exit(signal.SIGINT, None)
+        assert (server.should_exit, server.force_exit) == (True, forced)
 
 
 async def _stopped(work: Any) -> None:
