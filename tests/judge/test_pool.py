@@ -16,6 +16,7 @@ import pytest
 
 from nkic.judge import Candidate, Judge, pool, process, task_of
 from nkic.judge.pool import Pool, in_order
+from nkic.judge.reference import Reference
 from tests.harness.commands import ROOT
 from tests.judge.test_cheats import GOOD, RACING, REFERENCE, TASK
 
@@ -117,6 +118,18 @@ def test_an_error_ends_it_and_gives_up_the_rest() -> None:
     with pytest.raises(ValueError, match="no reference"):
         next(place.as_they_come(place.items(9)))
     assert [future.cancelled() for future in place.futures.values()] == [True, False, True]
+
+
+def test_the_reference_takes_none_of_a_candidates_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*asked: Any, expected: Any = Reference.expected) -> Any:
+        now[0] += 1000.0
+        return expected(*asked)
+
+    now = [0.0]
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(Reference, "expected", late)
+    judge = Judge(task_of(TASK.encode(), {"reference.py": REFERENCE.encode()}), families=False)
+    assert judge.evaluate(Candidate.of_text(GOOD)).correct
 
 
 SCRIPT = """
