@@ -18,6 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
+from weakref import WeakValueDictionary
 
 import msgpack
 
@@ -31,6 +33,7 @@ from nkic.judge.pool import LocalPool, Pool
 from nkic.judge.task import task_of
 
 LOCAL = "local:"
+BEGUN = "nkic-begun"  # the topic of events that name what begins
 ATTEMPTS = 3  # workers that may die of a candidate, in a cluster that is made here
 PATIENCE = 10  # seconds to reach a scheduler
 NANNYS = "Dask Worker process (from Nanny)"  # the name of a worker's process
@@ -83,6 +86,7 @@ class ClusterPool(Pool):
         self._quietly = distributed.utils.silence_logging_cmgr
         self._open = ExitStack()
         self._bundles: dict[Judge, Any] = {}
+        self._waiting: WeakValueDictionary[str, Future[Evaluation]] = WeakValueDictionary()
         self._width, self._asked = 1, 0.0
         try:
             self._connect(address, distributed)
@@ -119,6 +123,7 @@ class ClusterPool(Pool):
         try:
             self._client = _client(distributed, where)
             self._open.callback(self._client.close)
+            self._client.subscribe_topic(BEGUN, lambda event: self._begin(event[1]))
             self._check()
         except UsageFailed:
             raise
@@ -154,22 +159,30 @@ class ClusterPool(Pool):
         if (known := judge.known(candidate)) is not None:
             judged.set_result(known)
             return judged
+        key = f"judge-{uuid4()}"
+        self._waiting[key] = judged
         asked = self._client.submit(
-            judge_here,
+            begin_here,
             self._bundles[judge],
             (candidate.name, candidate.data, candidate.kernel),
             identity(),
-            pure=False,
+            key=key,
         )
         asked.add_done_callback(partial(self._finish, judged, judge, candidate))
         judged.add_done_callback(lambda _: asked.release())  # if cancelled, nobody judges it
         return judged
 
+    def _begin(self, key: str) -> None:
+        """Make it impossible to cancel what a worker has begun. Other clients' keys come, too."""
+        if (judged := self._waiting.pop(key, None)) is not None:
+            judged.set_running_or_notify_cancel()
+
     def _finish(
         self, judged: Future[Evaluation], judge: Judge, candidate: Candidate, asked: Any
     ) -> None:
         """Pass on what a worker answered."""
-        if not judged.set_running_or_notify_cancel():
+        self._begin(asked.key)
+        if judged.cancelled():
             return
         try:
             found = Evaluation.from_record(json.loads(asked.result()))
@@ -247,6 +260,15 @@ def unfit(wanted: str) -> str:
 def _judge(bundle: bytes) -> Judge:
     toml, files, folder, options = msgpack.unpackb(bundle)
     return Judge(task_of(toml, files, Path(folder)), **options)  # the folder is but a name
+
+
+def begin_here(bundle: bytes, candidate: tuple[str, bytes, str], wanted: str) -> str:
+    """Tell the clients which candidate this worker begins, and judge it. Raises `UsageFailed`."""
+    import distributed
+
+    worker = distributed.get_worker()
+    worker.log_event(BEGUN, worker.get_current_task())
+    return judge_here(bundle, candidate, wanted)
 
 
 def judge_here(bundle: bytes, candidate: tuple[str, bytes, str], wanted: str) -> str:

@@ -49,8 +49,7 @@ class Pool(AbstractContextManager["Pool"], Protocol):
 
         At most `depth` candidates are taken and not done, and none is taken that is more than
         `AHEAD` after the oldest of these, so that a reader who wants order keeps few. At the time
-        `until` (`time.monotonic`), those that wait are given up, and only those that are judged
-        then still come.
+        `until` (`time.monotonic`), those that have not begun are given up.
         """
         numbered = enumerate(candidates)
         running: dict[Future[Evaluation], int] = {}  # in the order of their numbers
@@ -58,6 +57,10 @@ class Pool(AbstractContextManager["Pool"], Protocol):
         last = -1
         try:
             while True:
+                if time.monotonic() >= until:
+                    until = inf
+                    for future in running:
+                        future.cancel()
                 while len(running) < self.depth and (
                     last - next(iter(running.values()), last) < AHEAD
                 ):
@@ -70,10 +73,6 @@ class Pool(AbstractContextManager["Pool"], Protocol):
                     future.add_done_callback(done.put)
                 if not running:
                     return
-                if time.monotonic() >= until:
-                    until = inf
-                    for future in [*running][self.width :]:
-                        future.cancel()
                 # Without a timeout, a signal that comes just before the wait would not end it.
                 with suppress(Empty):
                     future = done.get(timeout=TICK)

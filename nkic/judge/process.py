@@ -303,7 +303,7 @@ class Process:
     def __enter__(self) -> Process:
         self._folder = TemporaryDirectory(prefix="nkic-candidate-")  # empty: it has no neighbours
         self._process, self._connection = started(serve, self.memory, self._folder.name)
-        self._until = time.monotonic() + self.seconds
+        self._left = self.seconds  # of its own work, not of the reference's
         _live.add(self)
         return self
 
@@ -329,9 +329,12 @@ class Process:
 
     def ask(self, do: str, **request: Any) -> Mapping[str, Any]:
         """Return the answer to a request. Raises `Ended`."""
+        began = time.monotonic()
         try:
             self._connection.send_bytes(msgpack.packb({"do": do, **request}))
-            if not self._connection.poll(max(0.0, self._until - time.monotonic())):
+            is_done = self._connection.poll(max(0.0, self._left))
+            self._left -= time.monotonic() - began
+            if not is_done:
                 text = f"it takes more than the {self.seconds:g} s that the task allows"
                 raise Ended(text, "time")
             answer: Any = msgpack.unpackb(self._connection.recv_bytes(_LARGEST))

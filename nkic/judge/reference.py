@@ -245,7 +245,7 @@ def _array_of(value: Any, what: str) -> NDArray[Any]:
     except Exception as error:  # rows of several lengths; of another library: any
         said = f": {_said(error)}"
     text = f"[reference] {what} is no array of real numbers{said}"
-    raise bad_value(text, "return NumPy's arrays")
+    raise bad_value(text, "give NumPy's arrays; np.savez loses bfloat16 and float8: save float32")
 
 
 def _natural(array: NDArray[Any], dtype: DType) -> NDArray[Any]:

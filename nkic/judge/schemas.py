@@ -4,6 +4,7 @@ them. They are made from what reads and writes, so that neither can say somethin
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -223,7 +224,7 @@ def _task(definition: Json, workloads: Sequence[Json], outputs: Mapping[str, str
         types=types,
         outputs=list(definition["outputs"]),
         scalars=[name for name in inputs if name not in tensors],
-        torch="torch" in reference,
+        torch=_imports_torch(reference),
     )
     lines = [f"name = {json.dumps(definition['name'])}", "[reference]"]
     lines.append(f'function = "{REFERENCE}:nkic_reference"')
@@ -235,6 +236,16 @@ def _task(definition: Json, workloads: Sequence[Json], outputs: Mapping[str, str
     text = "\n".join(lines) + "\n"
     contents = {REFERENCE: (reference + wrapper).encode()}
     return task_of(text.encode(), contents, name=f"the task of `{definition['name']}`")
+
+
+def _imports_torch(reference: str) -> bool:
+    try:
+        nodes = [*ast.walk(ast.parse(reference))]
+    except (SyntaxError, ValueError, RecursionError):  # it is told when it is imported
+        return False
+    imported = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    imported |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return any(name.partition(".")[0] == "torch" for name in imported)
 
 
 def _case(definition: Json, tensors: Mapping[str, Json], workload: Json) -> Iterable[str]:
@@ -264,9 +275,9 @@ def _case(definition: Json, tensors: Mapping[str, Json], workload: Json) -> Iter
         if name not in tensors
     }
     for name, value in scalars.items():
-        if type(value) not in _SCALARS:
+        if type(value) not in _SCALARS or (type(value) is int and not -(2**63) <= value < 2**64):
             text = f"workload {uuid}: the value of the scalar `{name}` is {value!r}"
-            raise bad_value(text, "it must be a number, true or false")
+            raise bad_value(text, "it must be a number of at most 64 bits, true or false")
     if scalars:
         yield f"consts = {_table(scalars)}"
 

@@ -10,11 +10,14 @@ import logging
 import re
 import signal
 import socket
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from hashlib import sha256
+from math import inf
+from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
 import uvicorn
@@ -554,16 +557,30 @@ def _error(status: int, text: str, headers: Mapping[str, str] | None = None) -> 
 # Runs the service until it is told to end; then it finishes or returns what it holds.
 
 
+AGAIN_AFTER = 0.5  # seconds
+
+
 class _Server(uvicorn.Server):
     """A server that tells its service to end before it waits for open requests."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
-        self._service = service
+        self._service, self._told = service, -inf
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take a signal of the terminal, which the process that watches this one sends again, for
+        one: a second SIGINT ends the service at once.
+        """
+        if time.monotonic() > self._told + AGAIN_AFTER:
+            super().handle_exit(sig, frame)
+        self._told = time.monotonic()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._service.work.stop()
+        work = self._service.work
+        work.stop()
         await super().shutdown(sockets)
+        if not self.force_exit:  # nobody may be waiting for what still runs
+            await work.wait([*work.jobs.values()], work.limits.grace)
 
 
 def run(service: Service, host: str, port: int) -> None:
@@ -587,7 +604,10 @@ def run(service: Service, host: str, port: int) -> None:
         signal.signal(number, lambda *_: None)  # the server raises them again when it has ended
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # a terminal that closes ends it, too
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    server = _Server(config, service)
     try:
-        _Server(config, service).run([listening])
+        server.run([listening])
     except SystemExit:
         raise bad_value("the service did not start", "uvicorn has printed why") from None
+    if server.force_exit:
+        raise KeyboardInterrupt

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -15,6 +16,7 @@ import pytest
 
 from nkic.judge import Candidate, Judge, pool, process, task_of
 from nkic.judge.pool import Pool, in_order
+from nkic.judge.reference import Reference
 from tests.harness.commands import ROOT
 from tests.judge.test_cheats import GOOD, RACING, REFERENCE, TASK
 
@@ -82,18 +84,26 @@ def test_none_is_taken_far_ahead_of_the_oldest(monkeypatch: pytest.MonkeyPatch) 
     assert next(found) == (9, 90)
 
 
-def test_what_waits_is_given_up_when_the_time_is_over() -> None:
-    """Items 0 and 1 are judged then, and end later; 2 to 6 wait; no others are taken."""
+def test_what_waits_is_given_up_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items 0 and 3 have begun then, and end later."""
 
-    def ends() -> Iterator[Any]:
+    def items() -> Iterator[Any]:
         yield from place.items(7)
-        place.futures[0].set_result(0)
-        place.futures[1].set_result(10)
+        for each in (0, 3):
+            place.futures[each].set_running_or_notify_cancel()
+        now[0] = 1.0
+        yield None, 7
 
+    now = [0.0]
     place = Place({n: 90 + n for n in range(7)}, 2, 8)
-    found: Iterator[Any] = place.as_they_come(ends(), until=0.0)
-    assert [*found] == [(0, 0), (1, 10)]
-    assert [future.cancelled() for future in place.futures.values()] == [False] * 2 + [True] * 5
+    monkeypatch.setattr(pool, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    found: Iterator[Any] = place.as_they_come(items(), until=1.0)
+    assert next(found) == (7, 70)
+    for each in (0, 3):
+        place.futures[each].set_result(each)
+    assert [*found] == [(0, 0), (3, 3)]
+    given_up = [each for each, future in place.futures.items() if future.cancelled()]
+    assert given_up == [1, 2, 4, 5, 6]
 
 
 def test_an_error_ends_it_and_gives_up_the_rest() -> None:
@@ -108,6 +118,18 @@ def test_an_error_ends_it_and_gives_up_the_rest() -> None:
     with pytest.raises(ValueError, match="no reference"):
         next(place.as_they_come(place.items(9)))
     assert [future.cancelled() for future in place.futures.values()] == [True, False, True]
+
+
+def test_the_reference_takes_none_of_a_candidates_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*asked: Any, expected: Any = Reference.expected) -> Any:
+        now[0] += 1000.0
+        return expected(*asked)
+
+    now = [0.0]
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(Reference, "expected", late)
+    judge = Judge(task_of(TASK.encode(), {"reference.py": REFERENCE.encode()}), families=False)
+    assert judge.evaluate(Candidate.of_text(GOOD)).correct
 
 
 SCRIPT = """

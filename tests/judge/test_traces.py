@@ -404,6 +404,24 @@ def test_a_reference_in_torch_gets_tensors(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "wanted"),
+    [
+        ('"""Not for torch."""\nimport torchless\n', False),
+        ("import torch (\n", False),  # Python says more of it
+        ("import numpy, torch.nn as nn\n", True),
+        ("from torch.nn import functional\n", True),
+    ],
+)
+def test_a_reference_gets_tensors_if_it_imports_torch(
+    head: str, wanted: bool, folder: Path
+) -> None:
+    definition = DEFINITION | {"reference": head + DEFINITION["reference"]}
+    Path("d.json").write_text(json.dumps(definition))
+    (text,) = read_suite("d.json", "workloads.jsonl").task.files.values()
+    assert f"    if {wanted}:\n" in text.decode()
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"axes": {"rows": {"type": "const", "value": 128}}}, "no size for axis `columns`"),
@@ -429,6 +447,10 @@ def test_a_wrong_definition_is_refused(change: Any, message: str, folder: Path) 
         ({"uuid": 3}, "the uuid 3 of a workload is no text"),
         ({"inputs": {}}, "workload w: the value of the scalar `scale` is None"),
         ({"inputs": {"scale": {"type": "scalar", "value": [1]}}}, r"`scale` is \[1\]"),
+        *(
+            ({"inputs": {"scale": {"type": "scalar", "value": value}}}, f"`scale` is {value}")
+            for value in (2**64, -(2**63) - 1)
+        ),
     ],
 )
 def test_a_wrong_workload_is_refused(change: Any, message: str, folder: Path) -> None:
@@ -438,7 +460,7 @@ def test_a_wrong_workload_is_refused(change: Any, message: str, folder: Path) ->
         read_suite("definition.json", "w.jsonl")
 
 
-@pytest.mark.parametrize("value", [-inf, inf, nan, 1e22, 2, True])
+@pytest.mark.parametrize("value", [-inf, inf, nan, 1e22, 2, True, 2**64 - 1, -(2**63)])
 def test_a_scalar_may_be_any_number(value: float, folder: Path) -> None:
     """Such as what a mask adds."""
     scale = {"type": "scalar", "value": value}

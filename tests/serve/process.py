@@ -54,7 +54,7 @@ def served(folder: Path, *options: str, seconds: float = 60) -> Iterator[Served]
     found = Served(port, process)
     until = time.monotonic() + START
     try:
-        while not _answers(found.url):
+        while not answers(found.url):
             assert process.poll() is None and time.monotonic() < until
             time.sleep(0.1)
         yield found
@@ -63,7 +63,7 @@ def served(folder: Path, *options: str, seconds: float = 60) -> Iterator[Served]
         process.wait()
 
 
-def _answers(url: str) -> bool:
+def answers(url: str) -> bool:
     try:
         return httpx.get(f"{url}/health").status_code == 200
     except httpx.TransportError:

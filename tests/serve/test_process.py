@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from nkic.serve.app import AGAIN_AFTER
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import Run
 from tests.judge.test_cheats import GOOD, RACING, REFERENCE
-from tests.serve.process import TASK, served
+from tests.serve.process import TASK, answers, served
 
 __all__ = ["folder", "nkic"]  # fixtures
 ONE = {"task": "softmax", "candidate": {"name": "good.py", "text": GOOD}}
@@ -60,6 +63,7 @@ def test_a_service_that_cannot_start(
     monkeypatch.setattr("uvicorn.Server.run", lambda *_: sys.exit(3))  # when it starts
     ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
     assert ran.code == 2 and "the service did not start" in ran.err
+    assert f"serving softmax on http://127.0.0.1:{port}\n" in ran.err  # also in a log
 
 
 @pytest.mark.slow  # starts a service
@@ -73,6 +77,38 @@ def test_a_service_returns_what_it_cannot_finish(tmp_path: Path, number: signal.
             service.process.send_signal(number)
             told = events.read().decode()
         assert '"state": "returned"' in told and told.endswith("event: end\ndata: {}\n\n")
+        assert service.process.wait(60) == 0
+
+
+@pytest.mark.slow  # starts a service
+def test_a_service_that_is_interrupted_again_ends_at_once(tmp_path: Path) -> None:
+    with served(tmp_path, seconds=100) as service:
+        endless = {"task": "softmax", "candidate": {"text": RACING}, "wait": 0}
+        httpx.post(f"{service.url}/evaluate", json=endless).raise_for_status()
+        service.process.send_signal(signal.SIGINT)
+        while answers(service.url):
+            time.sleep(0.1)
+        time.sleep(2 * AGAIN_AFTER)  # it takes two that come together for one
+        service.process.send_signal(signal.SIGINT)
+        assert service.process.wait(60) == 128 + signal.SIGINT
+
+
+@pytest.mark.slow  # starts a service, and a cluster
+def test_a_service_finishes_what_its_cluster_runs(tmp_path: Path) -> None:
+    """A candidate is ended by its limit, and the other one waits for the only worker."""
+    options = ("--cluster", "local:1", "--grace", "100")
+    with served(tmp_path, *options, seconds=20) as service:
+        endless = [{"name": f"{n}.py", "text": RACING} for n in range(2)]
+        asked = {"task": "softmax", "candidates": endless, "wait": 0}
+        jobs = httpx.post(f"{service.url}/evaluate", json=asked).json()["evaluations"]
+        urls = [f"{service.url}/evaluations/{job['id']}" for job in jobs]
+        while "running" not in (states := [httpx.get(url).json()["state"] for url in urls]):
+            assert "done" not in states
+        ids = "&".join(f"id={job['id']}" for job in jobs)
+        with httpx.stream("GET", f"{service.url}/events?{ids}", timeout=100) as events:
+            service.process.send_signal(signal.SIGTERM)
+            told = events.read().decode()
+        assert sorted(re.findall('"state": "([a-z]*)"', told)) == ["done", "returned"]
         assert service.process.wait(60) == 0
 
 

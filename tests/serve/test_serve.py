@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 from starlette.testclient import TestClient
+from uvicorn import Config
 
 from nkic.base.diagnostics import bad_value
 from nkic.judge import Candidate, Evaluation, Judge, LocalPool, Pool, read_task
-from nkic.serve.app import Service
+from nkic.serve.app import Service, _Server
 from nkic.serve.limits import Limits
 from tests.judge.test_cheats import GOOD, REFERENCE, TASK
 
@@ -333,6 +336,37 @@ def test_the_end_returns_what_waits_and_what_runs_too_long(client: Client) -> No
     refused = at.post("/evaluate", json=asks(TEXT | {"name": "new.py"}))
     assert refused.status_code == 503 and refused.headers["retry-after"]
     assert at.get("/health").status_code == 503 and work.held.total() == 0
+
+
+def test_a_service_waits_for_what_nobody_waits_for(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def closed(*_: object) -> None:
+        asyncio.get_running_loop().call_later(0.05, pool.finish, 0)
+
+    async def end() -> None:
+        service = Service([judge], pool)
+        (job,) = service.work.accept("softmax", [Candidate("a.py", b"")], 0)
+        pool.futures[0].set_running_or_notify_cancel()
+        await _Server(Config(service.app), service).shutdown()
+        assert job.state == "done"
+
+    pool = Held(at_once=False)
+    monkeypatch.setattr("uvicorn.Server.shutdown", closed)
+    asyncio.run(end())
+
+
+def test_a_terminals_signal_that_is_sent_again_is_one(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [5.0]
+    monkeypatch.setattr("nkic.serve.app.time", SimpleNamespace(monotonic=lambda: now[0]))
+    service = Service([judge], Held())
+    server = _Server(Config(service.app), service)
+    for seconds, forced in ((0.0, False), (0.01, False), (1.0, True)):
+        now[0] += seconds
+        server.handle_exit(signal.SIGINT, None)
+        assert (server.should_exit, server.force_exit) == (True, forced)
 
 
 async def _stopped(work: Any) -> None:

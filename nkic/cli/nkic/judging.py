@@ -365,7 +365,8 @@ def serve(line: ServeLine, session: Session) -> int:
         page.grace = line.grace + max(judge.task.seconds for judge in judges) + LATEST
     with pool_of(line.cluster, line.jobs) as pool:
         limits = Limits(queue=line.queue, grace=line.grace)
-        session.status(f"serving {', '.join(names)} on http://{line.host}:{line.port}")
+        url = f"http://{line.host}:{line.port}"
+        session.tell("serving", f"serving {', '.join(names)} on {url}", tasks=names, url=url)
         run(Service(judges, pool, tokens, limits), line.host, line.port)
     return 0
 
