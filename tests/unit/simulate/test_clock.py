@@ -163,6 +163,16 @@ def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
     assert end <= (4 + 2 + 1 + 60) * US + 5 * 8000 + round(1000 * SIGNAL)
 
 
+def test_a_signal_at_the_very_start_arrives_after_the_time_of_a_signal() -> None:
+    """As the one that an empty slot before a loop sends for the first iteration."""
+    start, works = Entry(Timing(0, 0), signals=(0,)), Entry(Timing(US, 0), waits=((0, 1),))
+    assert passed([], [start], [works]) == round(1000 * SIGNAL) + US
+
+
+def test_a_core_alone_meets_nobody_and_waits_for_no_signal() -> None:
+    assert passed([], [Entry(Timing(US, 0), is_rendezvous=True)], []) == US
+
+
 def looped(*body: str, iterations: int = 4) -> Executable:
     return build(f"loop 1 $0 = 0 to {iterations} by 1", *(f"  {line}" for line in body), "end")
 
@@ -261,6 +271,14 @@ def test_a_tensor_engine_in_use_for_less_than_half_of_the_time_is_cold() -> None
     for start in range(0, 30 * US, US // 2):
         duration = warmth.duration(start, work)
     assert duration == US // 5
+
+
+def test_a_window_in_which_use_is_counted_ends_after_exactly_its_time() -> None:
+    """So what was used in the first 3 us does not count in the following ones."""
+    warmth = Warmth(TRN2)
+    for start, hold in ((0, 1_450_000), (3 * US, 100_000)):
+        warmth.duration(start, Timing(hold, 0, cold=2 * hold))
+    assert warmth.duration(6_100_000, Timing(US, 0, cold=2 * US)) == 2 * US
 
 
 def test_a_machine_file_changes_the_time() -> None:
