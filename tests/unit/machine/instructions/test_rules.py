@@ -59,6 +59,31 @@ def test_several_rules_can_be_broken_at_once() -> None:
     assert slugs == ["partition-mismatch", "both-in-psum", "operator-not-supported"]
 
 
+@pytest.mark.parametrize("name", ["nc_matmul", "nc_matmul_mx"])
+def test_an_array_position_is_shown_as_a_row_and_a_column(name: str) -> None:
+    """Even if a file has more numbers, which another rule refuses."""
+    moving = LEGAL[name]["moving"]._replace(indexed=True)
+    row, facts = facts_of(name, TRN3, moving=moving, tile_position=(64, 0, 1))
+    (said,) = [v.message for v in violations(row, facts) if "array position" in v.message]
+    assert "at the array position (64, 0), which" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "said"),
+    [
+        ("tensor_reduce", "mean", "its operator is nl.add; multiply the sum by 1 / the number"),
+        ("tensor_reduce", "sum", "its operator is nl.add"),
+        ("activation", "mean", "data=…, axis=1), and a multiplication by 1 / the number"),
+        ("activation", "max", "nisa.tensor_reduce(dst=…, op=nl.maximum, data=…, axis=1)"),
+    ],
+)
+def test_a_function_of_tensors_is_no_operator(name: str, setting: str, said: str) -> None:
+    row, facts = facts_of(name, op=setting)
+    (found,) = violations(row, facts)
+    rest = " of elements" if setting == "mean" else ""
+    assert found.help.endswith(said + rest), found.help
+
+
 def test_signatures_tell_apart_what_rules_tell_apart() -> None:
     def key(**changes: Any) -> Any:
         return signature(*facts_of("memset", dst=WORDS, **changes))
