@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappush
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,17 @@ from nkic.api import CompileError
 from nkic.base.source import SourceFile
 from nkic.compiler.allocate import Space
 from nkic.compiler.spill import Spilled, Walk, _Tile, constant_tensors, repeatable, spill
-from nkic.machine.targets import Buffer, Engine
+from nkic.machine.targets import Address, Buffer, Engine
 from nkic.program.effects import touches_of
-from nkic.program.program import AccessPattern, Body, Instruction, Loop, Program, instructions
+from nkic.program.program import (
+    AccessPattern,
+    Body,
+    Instruction,
+    Loop,
+    Program,
+    Tensor,
+    instructions,
+)
 from nkic.prove import prove_spilled
 from nkic.report.profile import summary
 from tests.programs import code, copy, declare, load, op, program
@@ -349,6 +358,30 @@ def test_a_wrong_program_is_found(change: Change) -> None:
     change(body)
     broken = replace(made, cores=(tuple(body),))
     assert {one.rule for one in prove_spilled(found, broken)} == {"spilled"}
+
+
+@pytest.mark.parametrize(
+    "other", [{"buffer": Buffer.PSUM}, {"fixed": Address(0, 0)}, {"scope": (1,)}]
+)
+def test_a_tile_that_stands_for_another_is_declared_like_it(other: dict[str, Any]) -> None:
+    """Not in another memory, at an address of its own, or in the body of a loop."""
+    found = text(*LINES)
+    made = spilled(found).program
+    back = made.tensors[7]
+    declared = {"buffer": back.buffer, "fixed": None, "scope": ()} | other
+    new = Tensor(back.number, back.name, back.dtype, back.shape, at=back.at, **declared)
+    body = [
+        one._replace(
+            operands=tuple(
+                o._replace(tensor=new) if isinstance(o, AccessPattern) and o.tensor is back else o
+                for o in one.operands
+            )
+        )
+        for one in code(made)
+    ]
+    broken = replace(made, tensors=(*made.tensors[:7], new), cores=(tuple(body),))
+    (finding,) = prove_spilled(found, broken)
+    assert "reads `t1`, which does not hold the program's value" in finding.what
 
 
 def again(body: Body) -> list[Instruction]:

@@ -282,6 +282,14 @@ WHILE = (
 LOOP_HEAD = WORDS + "\n" + declare(4, "t", "128, 512") + "\n"
 
 
+def test_what_follows_a_decision_in_its_stream_may_change_the_register() -> None:
+    """Nothing stands between the decision and the load: no other engine has work in the loop."""
+    found = made(WORDS, WHILE[0], WHILE[1], WHILE[3], WHILE[4])
+    lines = next(stream for stream in found.schedule.cores[0] if stream.id.engine is Engine.SYNC)
+    (around,) = [item for item in lines.items if isinstance(item, StreamLoop)]
+    assert [slot.instruction is None for slot in slots(around.items)] == [False]
+
+
 def test_without_the_barrier_at_its_start_a_loop_is_decided_too_late(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
