@@ -174,3 +174,19 @@ def test_the_tensors_of_a_body_are_those_of_its_accesses() -> None:
     accessed = {tensor.number for tensor in effects.accesses_of(body, target).first}
     assert from_operands == {0, 1, 3} == accessed
     assert set(effects.tensors_of(body, target)) == from_operands
+
+
+def test_each_pattern_of_a_tensor_is_known_once() -> None:
+    """Though instructions with a run-time offset share them, as lower does with equal ones."""
+    moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+    sides = (LEFT, LEFT, RIGHT, RIGHT)
+    found = sbuf(*(copy(i, f"%1{side}", moved) for i, side in enumerate(sides)), names="abcd")
+    one, two, three, four = instructions(found.cores[0])
+    src = one.operand("src")
+    two, three = (
+        two._replace(operands=one.operands),
+        three._replace(operands=(three.operand("dst"), src)),
+    )
+    body = (one, two, three, four._replace(operands=three.operands))
+    for count, parts in ((2, []), (4, [[one.operand("dst"), three.operand("dst")]])):
+        assert [*effects.accesses_of(body[:count], found.target).parts.values()] == parts
