@@ -19,7 +19,7 @@ from nkic.base.diagnostics import codes
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Attribute, AttributeKind, Facts, Operand, Register, Row, Tile
-from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.machine.operators import ACTIVATIONS, ALU, NO_ENGINE
 from nkic.machine.rules import signature, violations
 from nkic.machine.targets import TARGETS, TRN1, TRN2, TRN3, Buffer, Engine, Target
 from tests.harness.bless import compare_file, short_sum
@@ -68,20 +68,53 @@ def test_an_array_position_is_shown_as_a_row_and_a_column(name: str) -> None:
     assert "at the array position (64, 0), which" in said
 
 
+COUNT = "multiplication by 1 / the number of elements"
+FOLD = (
+    "nl.{} is a function of a tensor; the instruction for it is nisa.tensor_reduce(dst=…, op=nl.{}"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "setting", "said"),
     [
-        ("tensor_reduce", "mean", "its operator is nl.add; multiply the sum by 1 / the number"),
-        ("tensor_reduce", "sum", "its operator is nl.add"),
-        ("activation", "mean", "data=…, axis=1), and a multiplication by 1 / the number"),
-        ("activation", "max", "nisa.tensor_reduce(dst=…, op=nl.maximum, data=…, axis=1)"),
+        ("tensor_reduce", "sum", "nl.sum is a function of a tensor; its operator is nl.add"),
+        (
+            "tensor_reduce",
+            "mean",
+            "nl.mean is a function of a tensor; its operator is nl.add; "
+            "multiply the sum by 1 / the number of elements",
+        ),
+        ("activation", "max", f"{FOLD.format('max', 'maximum')}, data=…, axis=1)"),
+        ("activation", "mean", f"{FOLD.format('mean', 'add')}, data=…, axis=1), and a {COUNT}"),
+        (
+            "activation",
+            "add",
+            "nl.add takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar; "
+            "functions take one",
+        ),
+        (
+            "tensor_tensor",
+            "exp",
+            "nl.exp takes one value and goes with nisa.activation; operators take two",
+        ),
+        ("tensor_tensor", "divide", NO_ENGINE["divide"]),
+        ("activation", "mod", NO_ENGINE["mod"]),
     ],
 )
-def test_a_function_of_tensors_is_no_operator(name: str, setting: str, said: str) -> None:
+def test_what_is_no_operator_of_an_instruction_has_advice(
+    name: str, setting: str, said: str
+) -> None:
     row, facts = facts_of(name, op=setting)
     (found,) = violations(row, facts)
-    rest = " of elements" if setting == "mean" else ""
-    assert found.help.endswith(said + rest), found.help
+    assert (found.slug, found.help) == ("argument-kind", said)
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1)])
+def test_one_offset_moves_a_whole_pattern(shape: tuple[int, int]) -> None:
+    moved = tile("float32[128, 512]", dynamic=True, offsets=tile(f"int32[{shape[0]}, {shape[1]}]"))
+    row, facts = facts_of("tensor_copy", src=moved)
+    (found,) = violations(row, facts)
+    assert f"the `scalar_offset` of `src` is {[*shape]}, but must be [1, 1]" in found.message
 
 
 def test_signatures_tell_apart_what_rules_tell_apart() -> None:
