@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from nkic.compiler.depend import depend
+from nkic.machine.targets import TRN2, TRN3
 from nkic.program import effects
 from nkic.program.program import Program, instructions
 from nkic.program.text import graph_text
@@ -190,3 +191,13 @@ def test_each_pattern_of_a_tensor_is_known_once() -> None:
     body = (one, two, three, four._replace(operands=three.operands))
     for count, parts in ((2, []), (4, [[one.operand("dst"), three.operand("dst")]])):
         assert [*effects.accesses_of(body[:count], found.target).parts.values()] == parts
+
+
+def test_accesses_are_read_once_for_a_body_and_a_target() -> None:
+    (body,), (other,) = (sbuf(copy(0, f"%1{LEFT}", f"%0{LEFT}")).cores for _ in range(2))
+    known = effects.accesses_of(body, TRN2)
+    assert effects.accesses_of(body, TRN2) is known
+    assert effects.accesses_of(other, TRN2) is not known
+    assert effects.accesses_of(body, TRN3) is not known
+    effects.forget()
+    assert effects.accesses_of(body, TRN2) is not known
