@@ -317,6 +317,7 @@ def test_a_transfer_takes_the_queue_whose_data_have_moved_first(seed: int) -> No
 @pytest.mark.parametrize("engine", [Engine.SYNC, Engine.SCALAR])
 def test_an_engine_triggers_transfers_in_turn(engine: Engine) -> None:
     """Beside its own work, or else between its instructions."""
+    assert _Lane(engine).trigger(0, 3) == 0
     for free, commanded, start, time in product(range(3), repeat=4):
         lane = _Lane(engine, free)
         lane.commanded = commanded
