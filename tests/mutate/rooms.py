@@ -54,6 +54,7 @@ RULES = (
     f"{U}machine/instructions/test_rule_page.py",
     f"{U}machine/instructions/test_instructions.py",
     f"{U}machine/instructions/test_rules.py",
+    f"{U}machine/instructions/test_combined.py",
     f"{U}machine/test_patterns.py",
     f"{U}specialise/test_arguments.py",
     f"{U}language/test_collectives.py",

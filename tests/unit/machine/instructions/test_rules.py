@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -99,6 +100,8 @@ FOLD = (
         ),
         ("tensor_tensor", "divide", NO_ENGINE["divide"]),
         ("activation", "mod", NO_ENGINE["mod"]),
+        ("tensor_tensor", "other", "pass an operator as `op`"),
+        ("activation", "other", "pass an activation function as `op`"),
     ],
 )
 def test_what_is_no_operator_of_an_instruction_has_advice(
@@ -107,6 +110,18 @@ def test_what_is_no_operator_of_an_instruction_has_advice(
     row, facts = facts_of(name, op=setting)
     (found,) = violations(row, facts)
     assert (found.slug, found.help) == ("argument-kind", said)
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.0, []), (0.4, []), (-0.4, []), (0.5, ["fill-value"])]
+)
+def test_a_fill_value_is_the_lowest_float32_once_it_is_rounded(
+    share: float, said: list[str]
+) -> None:
+    """`share` is the distance from it, in units of its last place."""
+    value = -float(np.finfo(np.float32).max) + share * 2.0**104
+    row, facts = facts_of("range_select", on_false_value=value)
+    assert [one.slug for one in violations(row, facts)] == said
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1)])
