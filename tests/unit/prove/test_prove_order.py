@@ -205,6 +205,23 @@ def test_bytes_taken_over_too_early_are_found() -> None:
     assert finding.rule == "bytes" and "takes over bytes of `a`" in finding.what
 
 
+def test_partitions_side_by_side_have_bytes_of_their_own() -> None:
+    """Nothing orders two engines that write them, before a third tensor takes bytes of both."""
+    text = [
+        *(f"%{1 + i} t{i}: float32[64, 512] sbuf fixed ({64 * i}, 0)" for i in range(2)),
+        "%3 later: float32[128, 512] sbuf fixed (0, 1024)",
+        "core",
+        *("  " + op(i, "memset", engine, dst=f"%{1 + i}[0+64, 0; 1x512]", value="0.0")
+          for i, engine in enumerate(("vector", "gpsimd"))),
+        "  " + memset(2, 3),
+    ]  # fmt: skip
+    found = make(program("\n".join(text)))
+    assert found.order() == []
+    (wait,) = [slot.waits for stream in found.schedule.cores[0] for slot in slots(stream.items)
+               if slot.waits]  # fmt: skip
+    assert len(wait) == 1  # that of `later` for gpsimd
+
+
 @pytest.mark.parametrize("start", [0, 32, 64, 96])
 def test_bytes_of_any_partitions_taken_over_too_early_are_found(start: int) -> None:
     """Bytes of a tensor over all partitions, taken over by a tensor over some of them, and by four
