@@ -128,6 +128,13 @@ def test_openers_and_closers() -> None:
     assert graph.last_touches[1] == (1, 2)  # the right half was never read: its writer is last
 
 
+def test_corners_that_nothing_accesses_have_no_openers_and_closers() -> None:
+    corners = "[0+64, 0; 1x32]", "[64+64, 32; 1x32]"
+    found = sbuf(*(copy(i, f"%1{place}", f"%0{place}") for i, place in enumerate(corners)))
+    graph = depend(found)[0]
+    assert graph.first_touches == graph.last_touches == {0: (0, 1), 1: (0, 1)}
+
+
 def test_reads_before_the_first_write_do_not_precede_each_other() -> None:
     """So each of them waits for the tensor whose bytes this one takes."""
     found = sbuf(
