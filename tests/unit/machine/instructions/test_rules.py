@@ -124,6 +124,46 @@ def test_a_fill_value_is_the_lowest_float32_once_it_is_rounded(
     assert [one.slug for one in violations(row, facts)] == said
 
 
+@pytest.mark.parametrize(
+    ("op", "value", "reverse", "said"),
+    [
+        ("left_shift", 0, False, None),
+        ("left_shift", 15, False, None),
+        ("left_shift", 16, False, "shift-count"),
+        ("left_shift", -1, False, "shift-count"),
+        ("left_shift", 16, True, None),
+        ("left_shift", 65536, True, "constant-overflow"),
+        ("bitwise_and", 65535, False, None),
+        ("bitwise_and", 65536, False, "constant-overflow"),
+        ("bitwise_and", -32768, False, None),
+        ("bitwise_and", -32769, False, "constant-overflow"),
+        ("add", 65536, False, None),  # in float32
+    ],
+)
+@pytest.mark.parametrize("stage", [0, 1])
+def test_a_constant_that_loses_bits_is_told(
+    op: str, value: int, reverse: bool, said: str | None, stage: int
+) -> None:
+    tiles = dict.fromkeys(("dst", "data"), tile("int16[128, 512]"))
+    first = {"op0": "bitwise_or", "operand0": 1} if stage else {}
+    second = {f"op{stage}": op, f"operand{stage}": value, f"reverse{stage}": reverse}
+    row, facts = facts_of("tensor_scalar", **tiles, **(first | second))
+    found = row.warn(facts, 1) if row.warn else None
+    assert (found and found.slug) == said
+    assert found is None or found.operand == f"operand{stage}"
+
+
+@pytest.mark.parametrize(("value", "said"), [((1 << 32) - 1, None), (1 << 32, "constant-overflow")])
+def test_a_constant_that_loses_bits_is_told_in_address_arithmetic(
+    value: int, said: str | None
+) -> None:
+    """All operands are 32-bit integers, and one is a vector."""
+    tiles = dict.fromkeys(("dst", "data"), WORDS) | {"operand0": tile("int32[128, 1]")}
+    row, facts = facts_of("tensor_scalar", **tiles, op0="add", op1="add", operand1=value)
+    found = row.warn(facts, 1) if row.warn else None
+    assert (found and found.slug) == said
+
+
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1)])
 def test_one_offset_moves_a_whole_pattern(shape: tuple[int, int]) -> None:
     moved = tile("float32[128, 512]", dynamic=True, offsets=tile(f"int32[{shape[0]}, {shape[1]}]"))
