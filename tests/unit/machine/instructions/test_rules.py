@@ -164,6 +164,17 @@ def test_a_constant_that_loses_bits_is_told_in_address_arithmetic(
     assert (found and found.slug) == said
 
 
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_number_beside_a_scalar_fits_into_its_bits(name: str, bits: int) -> None:
+    limit = 1 << 31
+    for value, fits in ((-limit - 1, False), (-limit, True), (limit - 1, True), (limit, False)):
+        row, facts = facts_of("scalar_compute", integer=f"int{bits}", **{name: value})
+        said = [(one.operand, one.message) for one in violations(row, facts)]
+        text = f"scalar_compute: `{name}` is {value}; the scalar has 32 bits with sign"
+        assert said == ([] if fits or bits == 64 else [(name, text)])
+
+
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1)])
 def test_one_offset_moves_a_whole_pattern(shape: tuple[int, int]) -> None:
     moved = tile("float32[128, 512]", dynamic=True, offsets=tile(f"int32[{shape[0]}, {shape[1]}]"))
