@@ -403,6 +403,28 @@ def test_what_is_made_again_must_be_the_same() -> None:
     assert "reads `t0`, which does not hold the program's value" in finding.what
 
 
+def test_what_a_loop_made_is_not_made_again() -> None:
+    lines = ["loop 6 $0 = 0 to 2 by 1", f"  {fill(0, 0)}", "end", stored(1, 0)]
+    found = text(*lines)
+    tile = found.tensors[0]
+    new = Tensor(len(found.tensors), "t0", tile.dtype, tile.shape, tile.buffer, tile.at)
+    loop, store = found.cores[0]
+    assert isinstance(loop, Loop) and isinstance(store, Instruction)
+    (made,) = instructions(loop.body)
+
+    def on_new(one: Instruction, number: int) -> Instruction:
+        operands = tuple(
+            o._replace(tensor=new) if isinstance(o, AccessPattern) and o.tensor is tile else o
+            for o in one.operands
+        )
+        return one._replace(number=number, operands=operands)
+
+    body = (loop, on_new(made, 1), on_new(store, 2))
+    broken = replace(found, tensors=(*found.tensors, new), cores=(body,))
+    (finding,) = prove_spilled(found, broken)
+    assert "reads `t0`, which does not hold the program's value" in finding.what
+
+
 def test_what_changes_since_cannot_be_made_again() -> None:
     """The tile would be loaded again from an input that was overwritten in between."""
     lines = [loaded(0, 0), load(1, f"%{X}{HBM}", f"%0{WHOLE}"), fill(2, 1), double(3, 2, 1)]
