@@ -34,6 +34,8 @@ PROOFS = (
     f"{U}prove/test_prove_order.py",
     f"{U}prove/test_prove_file.py",
     f"{U}prove/test_prove_addresses.py",
+    f"{U}prove/test_prove_lowered.py",
+    f"{U}compiler/test_spill.py",
     "tests/property/test_prove_boxes.py",
     f"{U}test_faults.py",
     f"{U}artifact/test_verify_orders.py",
