@@ -369,6 +369,6 @@ def test_bytes_are_those_that_a_pattern_covers(size: str) -> None:
 
 def test_a_run_time_offset_may_lead_to_any_byte() -> None:
     tensor = Tensor(0, "p", DTYPES["float32"], (8, 64), Buffer.PSUM, CallChain(NOWHERE))
-    offset = Dynamic("scalar", Register(0), 1, 16)
+    offset: Dynamic = Dynamic("scalar", Register(0), 1, 16)
     pattern = AccessPattern(tensor, tensor.dtype, 2, 4, 30, ((1, 4),), offset)
     assert bytes_of(pattern) == (1 << 8 * 64 * 4) - 1
