@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
@@ -131,7 +131,7 @@ def _work(items: Sequence[int], engine: Engine, stretch: Stretch) -> Iterator[En
 # program order, so the result is a function of the program alone. With `in_order`, each engine
 # takes its instructions in program order instead. Half of the DMA queues bring data on chip and
 # half take data away, so that no load queues behind a store that waits for its data. A transfer
-# takes the queue with the shortest wait, and among equals the queue that has been idle longest: a
+# takes the queue whose data have moved first, as one engine triggers the transfers of all queues: a
 # queue is a ring that moves data in order.
 #
 # Rendezvous of cores are issued in program order, each in the stream that its pipe selects, so
@@ -168,53 +168,13 @@ class _Lane:
             return self.free
         return max(self.free, self.pending[0][0]) if self.pending else None
 
-    def begins(self, start: int) -> int:
-        """Return when the engine can trigger a transfer that could start at `start`."""
-        free = self.commanded if self.overlaps else self.free
-        return free if free > start else start
-
     def trigger(self, start: int, time: int) -> int:
         """Trigger a transfer that could start at `start`, and return when it does."""
-        begins = self.begins(start)
+        begins = max(start, self.commanded if self.overlaps else self.free)
         until = self.commanded = begins + time
         if until > self.free:
             self.free = until
         return begins
-
-
-class _Queues:
-    """DMA queues by the time at which they can take the next transfer.
-
-    `lanes` are the engines that trigger transfers, `shared` those that also have other work.
-    """
-
-    def __init__(self, target: Target, lanes: Mapping[Engine, _Lane], shared: set[Engine]) -> None:
-        self.busy = [0] * target.dma_queues  # until the queue's data have moved
-        self.half = max(1, target.dma_queues // 2)
-        self.engines = target.queue_engines
-        self.lanes = lanes
-        self.shared = shared
-
-    def choose(self, start: int, groups: Sequence[list[int]], times: Sequence[Timing]) -> int:
-        """Return the cheapest queue of `groups` for a transfer that can start at `start`.
-
-        `times` has the transfer's timing on every queue. An engine with other work is chosen only
-        if this saves more time than the trigger costs the engine.
-        """
-        # Among an engine's queues, the first to be free costs least.
-        first_free = self.busy.__getitem__
-        if len(groups) == 1:
-            return min(groups[0], key=first_free)
-        busy = self.busy
-        candidates = [g[0] if len(g) == 1 else min(g, key=first_free) for g in groups]
-        return min([(self._cost(q, start, times[q]), busy[q], q) for q in candidates])[2]
-
-    def _cost(self, queue: int, start: int, times: Timing) -> int:
-        engine, trigger = self.engines[queue], times.trigger
-        lane = self.lanes[engine]
-        begins = lane.begins(start)
-        blocked = max(0, begins + trigger - lane.free) if engine in self.shared else 0
-        return max(begins, self.busy[queue]) + times.start + min(blocked, trigger)
 
 
 class Orderer:
@@ -314,7 +274,7 @@ class ListScheduler:
         self.lanes = {engine: _Lane(engine, orderer.now) for engine in Engine}
         shared = {cost_class.engine for cost_class in self.counts}
         self.working = [lane for engine, lane in self.lanes.items() if engine in shared]
-        self.queues = _Queues(orderer.target, self.lanes, shared)
+        self.queues = [0] * orderer.target.dma_queues  # until when the data of each move
         self.ready_at = [orderer.now] * count
         self.done = [0] * count
         self.streams = [0] * count
@@ -364,17 +324,14 @@ class ListScheduler:
 
         It includes the triggers that no other engine can take.
         """
-        busy, target = dict.fromkeys(Engine, 0), self.orderer.target
+        busy = dict.fromkeys(Engine, 0)
         for cost_class, count in self.counts.items():
             times, engine = cost_class.first, cost_class.engine
             if engine is not Engine.DMA:
                 busy[engine] += count * times.hold
                 continue
             busy[engine] += count * times.pool
-            named = times.by is not target.queue_engines[0]  # by the kernel
-            if overlaps_commands(times.by):
-                continue
-            if named or len(cost_class.groups) == 1:
+            if not overlaps_commands(times.by):
                 busy[times.by] += count * times.trigger
         return max(busy.values())
 
@@ -399,7 +356,7 @@ class ListScheduler:
     def issues(self) -> Iterator[int]:
         """Issue one instruction after the other, the one that can start first over all engines."""
         code, classes, streams, done = self.code, self.classes, self.streams, self.done
-        choose, transfer, busy = self.queues.choose, self._transfer, self._busy
+        transfer, busy, first_free = self._transfer, self._busy, self.queues.__getitem__
         release, end = self._release_waiters, self.orderer.now
         for _ in code:
             start, lane = self._next_lane()
@@ -412,7 +369,7 @@ class ListScheduler:
                 queue = (
                     self._rendezvous_queue(code[index])
                     if cost_class.is_rendezvous
-                    else choose(start, cost_class.groups, cost_class.times)
+                    else min(cost_class.queues, key=first_free)
                 )
                 free = completed = transfer(cost_class.times[queue], lane, queue, start)
                 streams[index] = lane.stream + queue
@@ -441,7 +398,7 @@ class ListScheduler:
         if trigger:
             start = self.lanes[by].trigger(start, trigger)
         lane.free = start + pool
-        busy = self.queues.busy
+        busy = self.queues
         if busy[queue] > start:
             start = busy[queue]
         busy[queue] = start + hold
@@ -482,9 +439,9 @@ class ListScheduler:
 
     def _rendezvous_queue(self, instruction: Instruction) -> int:
         """Return the queue for a rendezvous, which is the same on all cores."""
-        queues, pipe = self.queues, instruction.row.queue
+        count, pipe = len(self.queues), instruction.row.queue
         number = instruction.attribute(pipe) if pipe else COLLECTIVES
-        return len(queues.busy) - 1 - number % queues.half  # one of those that take data away
+        return count - 1 - number % (count // 2)  # one of those that take data away
 
     def next_start(self) -> int | None:
         """Return when the next instruction can start, or None if none is ready or pending."""

@@ -84,14 +84,13 @@ class CostClass:
     """A class of instructions with the same costs, and the facts that they share.
 
     These are their engine, timing on queue 0, `length` from start to result, activation table and
-    queues, also grouped by the engine that triggers them, and the operand indices of the tiles that
-    they wait for and write (none for a transfer).
+    queues, and the operand indices of the tiles that they wait for and write (none for a transfer).
     `is_fixed` tells whether all addresses are known at compile time;
     `is_rendezvous`, whether all cores run the instruction together.
     """
 
     __slots__ = (
-        *("engine", "first", "groups", "is_fixed", "is_rendezvous", "length", "queues", "reads"),
+        *("engine", "first", "is_fixed", "is_rendezvous", "length", "queues", "reads"),
         *("table", "times", "writes"),
     )
 
@@ -119,7 +118,6 @@ class CostClass:
             modes = [
                 instruction.row.access_of(operand, facts) for operand in instruction.row.operands
             ]
-        self.groups = grouped(self.queues, target)
         adds = instruction.row.accumulator
         self.reads = [i for i, mode in enumerate(modes) if mode.reads and i != adds and tiles[i]]
         self.writes = [i for i, mode in enumerate(modes) if mode.writes and tiles[i]]
@@ -194,15 +192,6 @@ def queues_of(instruction: Instruction, target: Target) -> range:
     """Return the DMA queues that a transfer may take: half of them lead on chip."""
     half = max(1, target.dma_queues // 2)
     return range(half, target.dma_queues) if _leaves_chip(instruction) else range(half)
-
-
-def grouped(queues: range, target: Target) -> list[list[int]]:
-    """Return `queues` grouped by the engine that triggers their transfers."""
-    engines = target.queue_engines
-    return [
-        [q for q in queues if engines[q] is engine]
-        for engine in dict.fromkeys(engines[q] for q in queues)
-    ]
 
 
 def _leaves_chip(instruction: Instruction) -> bool:

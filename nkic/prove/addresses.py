@@ -370,8 +370,8 @@ class _Walk:
 
 def _like(first: Tensor, second: Tensor) -> bool:
     return first is second or (
-        (first.buffer, first.dtype, first.shape, first.scope)
-        == (second.buffer, second.dtype, second.shape, ())
+        (first.buffer, first.dtype, first.shape) == (second.buffer, second.dtype, second.shape)
+        and first.scope == second.scope == ()
         and second.fixed is None
     )
 

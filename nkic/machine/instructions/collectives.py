@@ -122,8 +122,7 @@ def sizes(src: int, dst: int) -> Rule:
     """dst has `src` / `dst` times the elements of src; 0 means the number of ranks of a group."""
 
     def rule(facts: Facts) -> Violation | None:
-        count = group_size(facts) if "replica_group" in facts.attributes else 1
-        times = (src or count, dst or count)
+        times = (src or group_size(facts), dst or group_size(facts))
         for name, tile in facts.tiles.items():
             expected, remainder = divmod(tile.elements * times[0], times[1])
             if name != "dst" and not remainder and expected != facts.tile("dst").elements:

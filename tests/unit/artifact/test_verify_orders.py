@@ -161,6 +161,24 @@ def test_bytes_that_change_hands_are_looked_at() -> None:
         verify_ordered(changed(found, stream, 0, waits=()))
 
 
+def test_state_of_an_engine_is_looked_at() -> None:
+    """Nothing but the debug stream orders two prints of different tiles."""
+    found = executable(
+        *(load(i, f"%{2 + i}{TILE}", f"%0{HBM}") for i in range(2)),
+        *(op(2 + i, "device_print", "dma", tensor=f"%{2 + i}{TILE}", print_prefix=f"'{i}'")
+          for i in range(2)),
+    )  # fmt: skip
+    verify_ordered(found)
+    (first, _, one), (second, at, other) = [
+        (s, at, i) for s, at, i in slots(found) if i.row and i.row.name == "device_print"
+    ]
+    assert first != second
+    kept = tuple(wait for wait in other.waits if wait[0] not in one.signals)
+    assert len(kept) == len(other.waits) - 1
+    with pytest.raises(ArtifactFailed, match=r"another access to debug\.stream by dma"):
+        verify_ordered(changed(found, second, at, waits=kept))
+
+
 def test_the_command_asks_for_it_by_default(nki: Run) -> None:
     found = executable(*STRAIGHT)
     np.savez("in.npz", x=np.ones((128, 512), np.float32), word=np.zeros((1, 1), np.int32))

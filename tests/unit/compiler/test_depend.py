@@ -1,10 +1,17 @@
 """Test depend with printed programs."""
 
+from collections import defaultdict
 from dataclasses import replace
+from itertools import product
+from random import Random
+
+import pytest
 
 from nkic.compiler.depend import depend
+from nkic.machine.targets import TRN2, TRN3
 from nkic.program import effects
-from nkic.program.program import Program, instructions
+from nkic.program.overlap import box
+from nkic.program.program import AccessPattern, Instruction, Program, Tensor, instructions
 from nkic.program.text import graph_text
 from tests.programs import copy, declare, load, op, program
 
@@ -106,6 +113,8 @@ def test_a_loop_reports_what_the_previous_iteration_did() -> None:
         "end",
     )
     assert edges(found) == "#0 < war #1 previous\n#1 < raw #0, waw #1 previous"
+    graph = depend(found)[0]
+    assert [edge.distance for n in range(2) for edge in graph.sources(n)] == [1, 0, 1]
 
 
 def test_openers_and_closers() -> None:
@@ -117,6 +126,13 @@ def test_openers_and_closers() -> None:
     graph = depend(found)[0]
     assert graph.first_touches[1] == (0, 1)
     assert graph.last_touches[1] == (1, 2)  # the right half was never read: its writer is last
+
+
+def test_corners_that_nothing_accesses_have_no_openers_and_closers() -> None:
+    corners = "[0+64, 0; 1x32]", "[64+64, 32; 1x32]"
+    found = sbuf(*(copy(i, f"%1{place}", f"%0{place}") for i, place in enumerate(corners)))
+    graph = depend(found)[0]
+    assert graph.first_touches == graph.last_touches == {0: (0, 1), 1: (0, 1)}
 
 
 def test_reads_before_the_first_write_do_not_precede_each_other() -> None:
@@ -174,3 +190,114 @@ def test_the_tensors_of_a_body_are_those_of_its_accesses() -> None:
     accessed = {tensor.number for tensor in effects.accesses_of(body, target).first}
     assert from_operands == {0, 1, 3} == accessed
     assert set(effects.tensors_of(body, target)) == from_operands
+
+
+def test_each_pattern_of_a_tensor_is_known_once() -> None:
+    """Though instructions with a run-time offset share them, as lower does with equal ones."""
+    moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+    sides = (LEFT, LEFT, RIGHT, RIGHT)
+    found = sbuf(*(copy(i, f"%1{side}", moved) for i, side in enumerate(sides)), names="abcd")
+    one, two, three, four = instructions(found.cores[0])
+    src = one.operand("src")
+    two, three = (
+        two._replace(operands=one.operands),
+        three._replace(operands=(three.operand("dst"), src)),
+    )
+    body = (one, two, three, four._replace(operands=three.operands))
+    for count, parts in ((2, []), (4, [[one.operand("dst"), three.operand("dst")]])):
+        assert [*effects.accesses_of(body[:count], found.target).parts.values()] == parts
+
+
+def test_accesses_are_read_once_for_a_body_and_a_target() -> None:
+    (body,), (other,) = (sbuf(copy(0, f"%1{LEFT}", f"%0{LEFT}")).cores for _ in range(2))
+    known = effects.accesses_of(body, TRN2)
+    assert effects.accesses_of(body, TRN2) is known
+    assert effects.accesses_of(other, TRN2) is not known
+    assert effects.accesses_of(body, TRN3) is not known
+    effects.forget()
+    assert effects.accesses_of(body, TRN2) is not known
+
+
+OFFSET = " by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+PLACES = [f"%{i}{place}" for i in range(3) for place in (LEFT, RIGHT, WHOLE, LEFT + OFFSET)]
+
+
+def drawn(seed: int) -> Program:
+    """Return instructions of one, two or three inputs and outputs, which share a few patterns."""
+    rng = Random(seed)
+    text = (
+        *(copy(i, place, f"%3{LEFT}") for i, place in enumerate(PLACES)),
+        op(20, "tensor_copy_predicated", dst=PLACES[0], src=PLACES[4], predicate=PLACES[8]),
+        op(21, "tensor_scalar_reduce", dst=PLACES[0], data=PLACES[4], reduce_res=PLACES[8],
+           op0="'add'", operand0="1.0", reduce_op="'add'"),
+    )  # fmt: skip
+    known = sbuf(*text, names="abcd")
+    kinds = [*instructions(known.cores[0])][-3:]
+    patterns = [one.operands[0] for one in instructions(known.cores[0]) if one.number < 20]
+    patterns += [p.dynamic.source for p in patterns if type(p) is AccessPattern and p.dynamic]
+    body: list[Instruction] = []
+    for number in range(rng.randint(1, 8)):
+        kind = rng.choice(kinds)
+        operands = [rng.choice(patterns) if type(o) is AccessPattern else o for o in kind.operands]
+        body.append(kind._replace(number=number, operands=tuple(operands)))
+    return replace(known, cores=(tuple(body),))
+
+
+def touched(one: Instruction, program: Program) -> list[effects.Touch]:
+    """Return what an instruction accesses, each operand's offset after it, and writes last."""
+    found: list[effects.Touch] = []
+    for rule, operand in zip(one.row.operands, one.operands, strict=True):
+        mode = one.row.access_of(rule, one.facts(program.target))
+        if not isinstance(operand, AccessPattern):
+            continue
+        found.append(effects.Touch(operand, mode.reads, mode.writes))
+        if operand.dynamic is not None and isinstance(operand.dynamic.source, AccessPattern):
+            found.append(effects.Touch(operand.dynamic.source, True, False))
+    return [t for t in found if not t.writes] + [t for t in found if t.writes]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_accesses_are_those_of_a_plain_walk(seed: int) -> None:
+    found = drawn(seed)
+    (body,), target = found.cores, found.target
+    accesses = effects.accesses_of(body, target)
+    begun: dict[Tensor, int] = {}
+    patterns: dict[Tensor, dict[int, AccessPattern]] = defaultdict(dict)
+    last: dict[int, int] = {}
+    read_first = set[Tensor]()
+    for one in instructions(body):
+        assert accesses.touches(one) == accesses.by_number[one.number] == touched(one, found)
+        assert accesses.written_by(one) == [t.pattern for t in touched(one, found) if t.writes]
+        for pattern, reads, _ in touched(one, found):
+            patterns[pattern.tensor][id(pattern)] = pattern
+            last[id(pattern)] = one.number
+            if begun.setdefault(pattern.tensor, one.number) == one.number and reads:
+                read_first.add(pattern.tensor)
+    # In which order one instruction makes its accesses is open.
+    assert dict(zip(accesses.first, accesses.begun, strict=True)) == begun
+    assert accesses.begun == sorted(accesses.begun)
+    assert accesses.last == last
+    assert accesses.read_first >= read_first
+    assert accesses.parts.keys() == {tensor for tensor, some in patterns.items() if len(some) > 1}
+    for tensor, parts in accesses.parts.items():
+        assert sorted(map(id, parts)) == sorted(patterns[tensor])
+        assert parts[0] is accesses.first[tensor]
+    boxes = {id(p): box(p) for some in patterns.values() for p in some.values()}
+    for some in patterns.values():
+        for left, right in product(some, some):
+            pairs = zip(boxes[left], boxes[right], strict=True)
+            meets = all(max(a, c) < min(b, d) for (a, b), (c, d) in pairs)
+            shared = set(accesses.cells[left]) & set(accesses.cells[right])
+            assert bool(shared) == meets
+
+
+def test_a_result_that_says_where_another_one_goes_is_read_first() -> None:
+    text = op(0, "tensor_scalar_reduce", dst="%3[0+1, 0; 1x1]", data=PLACES[0], op0="'add'",
+              operand0="1.0", reduce_res=PLACES[7], reduce_op="'add'")  # fmt: skip
+    found = sbuf(text, names="abcd")
+    (one,) = instructions(found.cores[0])
+    moved = one.operand("reduce_res")
+    assert isinstance(moved, AccessPattern) and moved.dynamic is not None
+    body = (one._replace(operands=(moved.dynamic.source, *one.operands[1:])),)
+    read = effects.accesses_of(body, found.target).read_first
+    assert {tensor.name for tensor in read} == {"a", "d"}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from heapq import heappush
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,17 @@ from nkic.api import CompileError
 from nkic.base.source import SourceFile
 from nkic.compiler.allocate import Space
 from nkic.compiler.spill import Spilled, Walk, _Tile, constant_tensors, repeatable, spill
-from nkic.machine.targets import Buffer, Engine
+from nkic.machine.targets import Address, Buffer, Engine
 from nkic.program.effects import touches_of
-from nkic.program.program import AccessPattern, Body, Instruction, Loop, Program, instructions
+from nkic.program.program import (
+    AccessPattern,
+    Body,
+    Instruction,
+    Loop,
+    Program,
+    Tensor,
+    instructions,
+)
 from nkic.prove import prove_spilled
 from nkic.report.profile import summary
 from tests.programs import code, copy, declare, load, op, program
@@ -338,6 +347,9 @@ CHANGES: dict[str, Change] = {
     "into a tile of the program": _own_tensor,
     "the wrong tile": _former,
     "numbers": _in_order,
+    "the last instruction is missing": lambda body: body.__delitem__(7),
+    "a load that waits": lambda body: body.__setitem__(6, body[6]._replace(after=(0,))),
+    "a store that waits": lambda body: body.__setitem__(2, body[2]._replace(after=(0,))),
 }
 
 
@@ -349,6 +361,30 @@ def test_a_wrong_program_is_found(change: Change) -> None:
     change(body)
     broken = replace(made, cores=(tuple(body),))
     assert {one.rule for one in prove_spilled(found, broken)} == {"spilled"}
+
+
+@pytest.mark.parametrize(
+    "other", [{"buffer": Buffer.PSUM}, {"fixed": Address(0, 0)}, {"scope": (1,)}]
+)
+def test_a_tile_that_stands_for_another_is_declared_like_it(other: dict[str, Any]) -> None:
+    """Not in another memory, at an address of its own, or in the body of a loop."""
+    found = text(*LINES)
+    made = spilled(found).program
+    back = made.tensors[7]
+    declared = {"buffer": back.buffer, "fixed": None, "scope": ()} | other
+    new = Tensor(back.number, back.name, back.dtype, back.shape, at=back.at, **declared)
+    body = [
+        one._replace(
+            operands=tuple(
+                o._replace(tensor=new) if isinstance(o, AccessPattern) and o.tensor is back else o
+                for o in one.operands
+            )
+        )
+        for one in code(made)
+    ]
+    broken = replace(made, tensors=(*made.tensors[:7], new), cores=(tuple(body),))
+    (finding,) = prove_spilled(found, broken)
+    assert "reads `t1`, which does not hold the program's value" in finding.what
 
 
 def again(body: Body) -> list[Instruction]:
@@ -367,6 +403,28 @@ def test_what_is_made_again_must_be_the_same() -> None:
     assert "reads `t0`, which does not hold the program's value" in finding.what
 
 
+def test_what_a_loop_made_is_not_made_again() -> None:
+    lines = ["loop 6 $0 = 0 to 2 by 1", f"  {fill(0, 0)}", "end", stored(1, 0)]
+    found = text(*lines)
+    tile = found.tensors[0]
+    new = Tensor(len(found.tensors), "t0", tile.dtype, tile.shape, tile.buffer, tile.at)
+    loop, store = found.cores[0]
+    assert isinstance(loop, Loop) and isinstance(store, Instruction)
+    (made,) = instructions(loop.body)
+
+    def on_new(one: Instruction, number: int) -> Instruction:
+        operands = tuple(
+            o._replace(tensor=new) if isinstance(o, AccessPattern) and o.tensor is tile else o
+            for o in one.operands
+        )
+        return one._replace(number=number, operands=operands)
+
+    body = (loop, on_new(made, 1), on_new(store, 2))
+    broken = replace(found, tensors=(*found.tensors, new), cores=(body,))
+    (finding,) = prove_spilled(found, broken)
+    assert "reads `t0`, which does not hold the program's value" in finding.what
+
+
 def test_what_changes_since_cannot_be_made_again() -> None:
     """The tile would be loaded again from an input that was overwritten in between."""
     lines = [loaded(0, 0), load(1, f"%{X}{HBM}", f"%0{WHOLE}"), fill(2, 1), double(3, 2, 1)]
@@ -374,8 +432,11 @@ def test_what_changes_since_cannot_be_made_again() -> None:
     made = spilled(found).program
     body, first = list(code(made)), code(made)[0]
     at = next(i for i, one in enumerate(body) if i > 2 and _name(one).startswith("dma_copy %7"))
-    body[at] = body[at]._replace(operands=(body[at].operands[0], first.operands[1]))
-    assert prove_spilled(found, replace(made, cores=(tuple(body),)))
+    number, operands = body[at].number, (body[at].operands[0], first.operands[1])
+    for item in (body[at], first):  # the copy of the stage, and the load that made the tile
+        body[at] = item._replace(number=number, operands=operands)
+        (finding,) = prove_spilled(found, replace(made, cores=(tuple(body),)))
+        assert "reads `t0`, which does not hold the program's value" in finding.what
 
 
 def test_another_output_is_another_program() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nkic.machine.clock import TABLE, Standing
-from nkic.machine.costs import Formula, Trigger, dma_trigger
+from nkic.machine.costs import Formula, Trigger, dma_trigger, matmul_passes
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Cost, Facts, Tile
 from nkic.machine.targets import TARGETS, TRN1, TRN2, TRN3, Engine, Target
@@ -395,6 +395,30 @@ def test_no_figure_is_without_standing_and_source() -> None:
     for one in ROWS.values():
         assert isinstance(one.cost, Formula), one.name
         assert isinstance(one.cost.standing, Standing) and one.cost.source, one.name
+
+
+@pytest.mark.parametrize(("rows", "held"), [(32, 128), (64, 1), (128, 16)])
+def test_the_rows_at_work_are_the_partitions_of_the_operands(rows: int, held: int) -> None:
+    """Not those of the result, of which there is one for each column that is held."""
+    tiles = matmul(held, 512, "bfloat16") | {
+        "stationary": tile(f"bfloat16[{rows}, {held}]"),
+        "moving": tile(f"bfloat16[{rows}, 512]"),
+    }
+    row, facts = facts_of("nc_matmul", **tiles)
+    assert timing(row, facts, Engine.TENSOR).use == rows / 128
+
+
+@pytest.mark.parametrize(
+    ("stationary", "moving", "passes"),
+    [("float32", "tfloat32", 4), ("tfloat32", "float32", 4), ("tfloat32", "tfloat32", 1)],
+)
+def test_one_operand_of_float32_takes_all_passes(stationary: str, moving: str, passes: int) -> None:
+    tiles = matmul(128, 512, "float32") | {
+        "stationary": tile(f"{stationary}[128, 128]"),
+        "moving": tile(f"{moving}[128, 512]"),
+    }
+    _, facts = facts_of("nc_matmul", **tiles)
+    assert matmul_passes(facts, facts.tile("stationary"), facts.tile("moving")) == passes
 
 
 def asked(target: Target, name: str, **changes: Any) -> set[str]:

@@ -29,11 +29,11 @@ WHOLE = "[0+128, 0; 1x256]"
 KIB = 1024
 
 
-def chain(buffer: Buffer = Buffer.SBUF) -> Made:
+def chain(buffer: Buffer = Buffer.SBUF, count: int = 3) -> Made:
     """%0 → %1 → %2: each is live while it is written and while it is read."""
-    tensors = [declare(i, f"t{i}", "128, 256", buffer) for i in range(3)]
+    tensors = [declare(i, f"t{i}", "128, 256", buffer) for i in range(count)]
     body = [op(0, "memset", dst=f"%0{WHOLE}", value="0.0")]
-    body += [copy(i, f"%{i}{WHOLE}", f"%{i - 1}{WHOLE}") for i in (1, 2)]
+    body += [copy(i, f"%{i}{WHOLE}", f"%{i - 1}{WHOLE}") for i in range(1, count)]
     return make(program("\n".join([*tensors, "core", *(f"  {s}" for s in body)])))
 
 
@@ -58,6 +58,13 @@ def test_two_tensors_in_use_share_bytes(buffer: Buffer, offset: int) -> None:
 def test_neighbours_may_touch(offset: int) -> None:
     made = chain()
     assert made.addresses(moved(made, t0=(0, 4 * KIB), t1=(0, 4 * KIB + offset))) == []
+
+
+@pytest.mark.parametrize("offset", [-1024, 1024])
+def test_neighbours_may_touch_where_a_later_tensor_takes_bytes_of_both(offset: int) -> None:
+    made, low = chain(count=4), 4 * KIB + min(0, offset)
+    later = {"t2": (0, 8 * KIB), "t3": (0, low + 512)}
+    assert made.addresses(moved(made, t0=(0, 4 * KIB), t1=(0, 4 * KIB + offset), **later)) == []
 
 
 def test_who_is_no_longer_in_use_has_no_say() -> None:

@@ -71,6 +71,57 @@ def made() -> tuple[Program, Program]:
     return found["specialise"], found["lower"]
 
 
+PAIRS = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a, b):
+    x = nl.ndarray((128, 2, 64), nl.float8_e4m3, nl.sbuf)
+    y = nl.ndarray((128, 2, 128), nl.float8_e4m3, nl.sbuf)
+    p = nl.ndarray((64, 128), nl.float32, nl.psum)
+    t = nl.ndarray((64, 128), nl.float32, nl.sbuf)
+    out = nl.ndarray((64, 128), nl.float32, nl.shared_hbm)
+    nisa.dma_copy(dst=x, src=a)
+    nisa.dma_copy(dst=y, src=b)
+    mode = nisa.matmul_perf_mode.double_row
+    nisa.nc_matmul(p[:, 0:48], x, y[:, :, 0:48], perf_mode=mode)
+    nisa.nc_matmul(p, x, y, perf_mode=mode)
+    nisa.tensor_copy(t, p)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+"""
+
+
+def test_the_parts_of_a_product_of_pairs_have_columns_of_both() -> None:
+    args = dict(parse_arg(word) for word in ("a=float8_e4m3[128,2,64]", "b=float8_e4m3[128,2,128]"))
+    source, options = SourceFile("k.py", PAIRS), CompileOptions(last="lower-audit")
+    found = compile_source(source, Request(args=args), lambda *_: None, options).results
+    recorded, lowered = found["specialise"], found["lower"]
+    assert prove_lowered(recorded, lowered) == []
+    body = list(lowered.cores[0])
+    parts = [at for at, one in enumerate(body) if one.row.name == "nc_matmul"][1:]
+    assert [body[at].attribute("accumulate") for at in parts] == [True, False]
+    for at in parts:
+        moving = body[at].operand("moving")
+        (pair, two), (one, count) = moving.dims
+        for dims, offset in (
+            (((pair - 1, two), (one, count)), moving.offset),  # other columns of the second half
+            (((one, count), (pair, two)), moving.offset),
+            (moving.dims, moving.offset + 1),
+            (((pair, two), (one, count - 1)), moving.offset),
+            (((one, two * count),), moving.offset),
+        ):
+            other = moving._replace(dims=dims, offset=offset)
+            index = body[at].row.operand_index["moving"]
+            operands = (*body[at].operands[:index], other, *body[at].operands[index + 1 :])
+            wrong = [*body[:at], body[at]._replace(operands=operands), *body[at + 1 :]]
+            (finding,) = prove_lowered(recorded, replace(lowered, cores=(tuple(wrong),)))
+            assert "nc_matmul" in finding.what
+
+
 def edited(edit: Callable[[Any], Body]) -> str:
     """Return what is found in the lowered program with another body."""
     recorded, lowered = made()
@@ -314,3 +365,10 @@ def test_bytes_are_those_that_a_pattern_covers(size: str) -> None:
             *(2 * 64 + 30, dtype),
         )
         assert bytes_of(view) == bits
+
+
+def test_a_run_time_offset_may_lead_to_any_byte() -> None:
+    tensor = Tensor(0, "p", DTYPES["float32"], (8, 64), Buffer.PSUM, CallChain(NOWHERE))
+    offset: Dynamic = Dynamic("scalar", Register(0), 1, 16)
+    pattern = AccessPattern(tensor, tensor.dtype, 2, 4, 30, ((1, 4),), offset)
+    assert bytes_of(pattern) == (1 << 8 * 64 * 4) - 1

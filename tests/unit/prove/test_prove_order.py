@@ -205,6 +205,23 @@ def test_bytes_taken_over_too_early_are_found() -> None:
     assert finding.rule == "bytes" and "takes over bytes of `a`" in finding.what
 
 
+def test_partitions_side_by_side_have_bytes_of_their_own() -> None:
+    """Nothing orders two engines that write them, before a third tensor takes bytes of both."""
+    text = [
+        *(f"%{1 + i} t{i}: float32[64, 512] sbuf fixed ({64 * i}, 0)" for i in range(2)),
+        "%3 later: float32[128, 512] sbuf fixed (0, 1024)",
+        "core",
+        *("  " + op(i, "memset", engine, dst=f"%{1 + i}[0+64, 0; 1x512]", value="0.0")
+          for i, engine in enumerate(("vector", "gpsimd"))),
+        "  " + memset(2, 3),
+    ]  # fmt: skip
+    found = make(program("\n".join(text)))
+    assert found.order() == []
+    (wait,) = [slot.waits for stream in found.schedule.cores[0] for slot in slots(stream.items)
+               if slot.waits]  # fmt: skip
+    assert len(wait) == 1  # that of `later` for gpsimd
+
+
 @pytest.mark.parametrize("start", [0, 32, 64, 96])
 def test_bytes_of_any_partitions_taken_over_too_early_are_found(start: int) -> None:
     """Bytes of a tensor over all partitions, taken over by a tensor over some of them, and by four
@@ -280,6 +297,14 @@ WHILE = (
     "end",
 )
 LOOP_HEAD = WORDS + "\n" + declare(4, "t", "128, 512") + "\n"
+
+
+def test_what_follows_a_decision_in_its_stream_may_change_the_register() -> None:
+    """Nothing stands between the decision and the load: no other engine has work in the loop."""
+    found = made(WORDS, WHILE[0], WHILE[1], WHILE[3], WHILE[4])
+    lines = next(stream for stream in found.schedule.cores[0] if stream.id.engine is Engine.SYNC)
+    (around,) = [item for item in lines.items if isinstance(item, StreamLoop)]
+    assert [slot.instruction is None for slot in slots(around.items)] == [False]
 
 
 def test_without_the_barrier_at_its_start_a_loop_is_decided_too_late(

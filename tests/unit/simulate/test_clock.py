@@ -1,6 +1,8 @@
 """Test simulated time, which follows from the figures to the picosecond."""
 
 from dataclasses import replace
+from itertools import product
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -163,6 +165,95 @@ def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
     assert end <= (4 + 2 + 1 + 60) * US + 5 * 8000 + round(1000 * SIGNAL)
 
 
+def test_a_signal_at_the_very_start_arrives_after_the_time_of_a_signal() -> None:
+    """As the one that an empty slot before a loop sends for the first iteration."""
+    start, works = Entry(Timing(0, 0), signals=(0,)), Entry(Timing(US, 0), waits=((0, 1),))
+    assert passed([], [start], [works]) == round(1000 * SIGNAL) + US
+
+
+def test_a_core_alone_meets_nobody_and_waits_for_no_signal() -> None:
+    assert passed([], [Entry(Timing(US, 0), is_rendezvous=True)], []) == US
+
+
+class Drawn:
+    """Streams of two cores with times so short that many are equal, and when their items start.
+
+    Items wait for earlier ones of their core, and some are run by both cores together.
+    """
+
+    def __init__(self, rng: Random, together: float) -> None:
+        self.signal = rng.randrange(3)
+        keys = list(product(range(2), (Engine.VECTOR, Engine.GPSIMD, Engine.DMA)))
+        self.items: dict[tuple[int, Engine], list[Entry]] = {key: [] for key in keys}
+        self.starts: dict[tuple[int, Engine], list[int]] = {key: [] for key in keys}
+        self.free, self.done, self.moved = (dict.fromkeys(keys, 0) for _ in range(3))
+        self.semaphores = 0
+        for _ in range(rng.randrange(20)):
+            unit, engine = rng.choice(keys)
+            units = range(2) if rng.random() < together else [unit]
+            ready = [self.drawn(rng, (one, engine), len(units) > 1) for one in units]
+            start = max(ready) + (self.signal if len(units) > 1 else 0)
+            for one in units:
+                self.run((one, engine), start)
+
+    def drawn(self, rng: Random, key: tuple[int, Engine], is_rendezvous: bool) -> int:
+        """Add an item to a stream, and return when it could start."""
+        ready, waits = self.free[key], []
+        follows = rng.random() < 0.3
+        if follows:
+            ready = max(ready, self.done[key])
+        for other, items in self.items.items():
+            if other[0] != key[0] or other == key or not items or rng.random() < 0.6:
+                continue
+            count = rng.randint(1, len(items))
+            for at in range(len(items) - count, len(items)):
+                items[at] = items[at]._replace(signals=(*items[at].signals, self.semaphores))
+            waits.append((self.semaphores, count))
+            ready = max(ready, self.done[other] + self.signal)
+            self.semaphores += 1
+        hold, latency, lead = (rng.randrange(4) for _ in range(3))
+        timing = Timing(hold, latency, lead if key[1] is Engine.DMA else 0)
+        self.items[key].append(Entry(timing, "", follows, is_rendezvous, waits))
+        return ready
+
+    def run(self, key: tuple[int, Engine], start: int) -> None:
+        hold, latency, lead, *_ = self.items[key][-1].timing
+        self.starts[key].append(start)
+        if key[1] is Engine.DMA:
+            self.free[key] = start
+            self.moved[key] = max(start, self.moved[key]) + hold
+            done = self.moved[key] + lead + latency
+        else:
+            self.free[key] = start + hold
+            done = self.free[key] + latency
+        self.done[key] = max(self.done[key], done)
+
+
+@pytest.mark.parametrize("together", [0.0, 0.2])
+@pytest.mark.parametrize("seed", range(80))
+def test_items_start_when_their_stream_is_free_and_their_waits_are_over(
+    seed: int, together: float
+) -> None:
+    drawn = Drawn(Random(seed), together)
+    keys = list(drawn.items)
+    lines = [
+        Line(index, unit, engine, 0, iter(drawn.items[unit, engine]), TRN2)
+        for index, (unit, engine) in enumerate(keys)
+    ]
+    loop = EventLoop(lines, 2, drawn.semaphores, TRN2)
+    loop.semaphore_ps = drawn.signal
+    found: dict[tuple[int, Engine], list[int]] = {key: [] for key in keys}
+    loop.before = lambda line, item, start: found[keys[line.index]].append(start)
+    times: list[int] = []
+    loop.after = lambda line, item, start: times.append(start)
+    assert loop.run() == max(drawn.done.values())
+    assert found == drawn.starts
+    assert together or times == sorted(times)
+    for key, line in zip(keys, lines, strict=True):
+        held = sum(item.timing.hold for item in drawn.items[key])
+        assert (line.done, line.free, line.busy) == (drawn.done[key], drawn.free[key], held)
+
+
 def looped(*body: str, iterations: int = 4) -> Executable:
     return build(f"loop 1 $0 = 0 to {iterations} by 1", *(f"  {line}" for line in body), "end")
 
@@ -261,6 +352,14 @@ def test_a_tensor_engine_in_use_for_less_than_half_of_the_time_is_cold() -> None
     for start in range(0, 30 * US, US // 2):
         duration = warmth.duration(start, work)
     assert duration == US // 5
+
+
+def test_a_window_in_which_use_is_counted_ends_after_exactly_its_time() -> None:
+    """So what was used in the first 3 us does not count in the following ones."""
+    warmth = Warmth(TRN2)
+    for start, hold in ((0, 1_450_000), (3 * US, 100_000)):
+        warmth.duration(start, Timing(hold, 0, cold=2 * hold))
+    assert warmth.duration(6_100_000, Timing(US, 0, cold=2 * US)) == 2 * US
 
 
 def test_a_machine_file_changes_the_time() -> None:

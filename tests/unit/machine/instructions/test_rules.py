@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from nkic.base.diagnostics import codes
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Attribute, AttributeKind, Facts, Operand, Register, Row, Tile
-from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.machine.operators import ACTIVATIONS, ALU, NO_ENGINE
 from nkic.machine.rules import signature, violations
 from nkic.machine.targets import TARGETS, TRN1, TRN2, TRN3, Buffer, Engine, Target
 from tests.harness.bless import compare_file, short_sum
@@ -57,6 +58,129 @@ def test_several_rules_can_be_broken_at_once() -> None:
     )
     slugs = [violation.slug for violation in violations(row, facts)]
     assert slugs == ["partition-mismatch", "both-in-psum", "operator-not-supported"]
+
+
+@pytest.mark.parametrize("name", ["nc_matmul", "nc_matmul_mx"])
+def test_an_array_position_is_shown_as_a_row_and_a_column(name: str) -> None:
+    """Even if a file has more numbers, which another rule refuses."""
+    moving = LEGAL[name]["moving"]._replace(indexed=True)
+    row, facts = facts_of(name, TRN3, moving=moving, tile_position=(64, 0, 1))
+    (said,) = [v.message for v in violations(row, facts) if "array position" in v.message]
+    assert "at the array position (64, 0), which" in said
+
+
+COUNT = "multiplication by 1 / the number of elements"
+FOLD = (
+    "nl.{} is a function of a tensor; the instruction for it is nisa.tensor_reduce(dst=…, op=nl.{}"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "said"),
+    [
+        ("tensor_reduce", "sum", "nl.sum is a function of a tensor; its operator is nl.add"),
+        (
+            "tensor_reduce",
+            "mean",
+            "nl.mean is a function of a tensor; its operator is nl.add; "
+            "multiply the sum by 1 / the number of elements",
+        ),
+        ("activation", "max", f"{FOLD.format('max', 'maximum')}, data=…, axis=1)"),
+        ("activation", "mean", f"{FOLD.format('mean', 'add')}, data=…, axis=1), and a {COUNT}"),
+        (
+            "activation",
+            "add",
+            "nl.add takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar; "
+            "functions take one",
+        ),
+        (
+            "tensor_tensor",
+            "exp",
+            "nl.exp takes one value and goes with nisa.activation; operators take two",
+        ),
+        ("tensor_tensor", "divide", NO_ENGINE["divide"]),
+        ("activation", "mod", NO_ENGINE["mod"]),
+        ("tensor_tensor", "other", "pass an operator as `op`"),
+        ("activation", "other", "pass an activation function as `op`"),
+    ],
+)
+def test_what_is_no_operator_of_an_instruction_has_advice(
+    name: str, setting: str, said: str
+) -> None:
+    row, facts = facts_of(name, op=setting)
+    (found,) = violations(row, facts)
+    assert (found.slug, found.help) == ("argument-kind", said)
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.0, []), (0.4, []), (-0.4, []), (0.5, ["fill-value"])]
+)
+def test_a_fill_value_is_the_lowest_float32_once_it_is_rounded(
+    share: float, said: list[str]
+) -> None:
+    """`share` is the distance from it, in units of its last place."""
+    value = -float(np.finfo(np.float32).max) + share * 2.0**104
+    row, facts = facts_of("range_select", on_false_value=value)
+    assert [one.slug for one in violations(row, facts)] == said
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "reverse", "said"),
+    [
+        ("left_shift", 0, False, None),
+        ("left_shift", 15, False, None),
+        ("left_shift", 16, False, "shift-count"),
+        ("left_shift", -1, False, "shift-count"),
+        ("left_shift", 16, True, None),
+        ("left_shift", 65536, True, "constant-overflow"),
+        ("bitwise_and", 65535, False, None),
+        ("bitwise_and", 65536, False, "constant-overflow"),
+        ("bitwise_and", -32768, False, None),
+        ("bitwise_and", -32769, False, "constant-overflow"),
+        ("add", 65536, False, None),  # in float32
+    ],
+)
+@pytest.mark.parametrize("stage", [0, 1])
+def test_a_constant_that_loses_bits_is_told(
+    op: str, value: int, reverse: bool, said: str | None, stage: int
+) -> None:
+    tiles = dict.fromkeys(("dst", "data"), tile("int16[128, 512]"))
+    first = {"op0": "bitwise_or", "operand0": 1} if stage else {}
+    second = {f"op{stage}": op, f"operand{stage}": value, f"reverse{stage}": reverse}
+    row, facts = facts_of("tensor_scalar", **tiles, **(first | second))
+    found = row.warn(facts, 1) if row.warn else None
+    assert (found and found.slug) == said
+    assert found is None or found.operand == f"operand{stage}"
+
+
+@pytest.mark.parametrize(("value", "said"), [((1 << 32) - 1, None), (1 << 32, "constant-overflow")])
+def test_a_constant_that_loses_bits_is_told_in_address_arithmetic(
+    value: int, said: str | None
+) -> None:
+    """All operands are 32-bit integers, and one is a vector."""
+    tiles = dict.fromkeys(("dst", "data"), WORDS) | {"operand0": tile("int32[128, 1]")}
+    row, facts = facts_of("tensor_scalar", **tiles, op0="add", op1="add", operand1=value)
+    found = row.warn(facts, 1) if row.warn else None
+    assert (found and found.slug) == said
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_number_beside_a_scalar_fits_into_its_bits(name: str, bits: int) -> None:
+    limit = 1 << 31
+    for value, fits in ((-limit - 1, False), (-limit, True), (limit - 1, True), (limit, False)):
+        row, facts = facts_of("scalar_compute", integer=f"int{bits}", **{name: value})
+        said = [(one.operand, one.message) for one in violations(row, facts)]
+        text = f"scalar_compute: `{name}` is {value}; the scalar has 32 bits with sign"
+        assert said == ([] if fits or bits == 64 else [(name, text)])
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1)])
+def test_one_offset_moves_a_whole_pattern(shape: tuple[int, int]) -> None:
+    moved = tile("float32[128, 512]", dynamic=True, offsets=tile(f"int32[{shape[0]}, {shape[1]}]"))
+    row, facts = facts_of("tensor_copy", src=moved)
+    (found,) = violations(row, facts)
+    assert f"the `scalar_offset` of `src` is {[*shape]}, but must be [1, 1]" in found.message
 
 
 def test_signatures_tell_apart_what_rules_tell_apart() -> None:
