@@ -69,6 +69,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
         monkeypatch.setattr(sys, name, getattr(sys, name))
     for name in ("display", "__IPYTHON__"):  # which a shell adds to Python's own names
         monkeypatch.setattr(builtins, name, None, raising=False)
+    monkeypatch.delattr(builtins, "_", raising=False)  # of Python's own display
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     settings = Config({"HistoryManager": {"enabled": False}})
     shell = InteractiveShell.instance(config=settings, colors="nocolor")
