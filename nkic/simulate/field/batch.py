@@ -172,7 +172,7 @@ class Terms(Field):
         self.kept: list[Integers] | None = [] if keeps else None
         self.number = 0  # of terms that are kept
         self.parted: int | None = None
-        super().__init__(executable, memory, target, {name: name for name in rows}, 0)
+        super().__init__(executable, memory, target, {name: name for name in rows})
 
     def stored(self) -> Store:
         return Store(self.executable, TERMS)
