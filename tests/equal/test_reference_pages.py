@@ -265,7 +265,7 @@ METHODS = (
         "bool(x)",
         "float(s)",
     ),
-    *("x.sum(1)", "x.max(1)[0]", "x.max(1).indices is None", "x.view(-1)", "x.foo", "x.__foo__"),
+    *("x.sum(1)", "x.max(1)[0]", "x.max(1).indices is None", "x.view(-1)", "x.foo()", "x.__foo__"),
     *("numpy.float32(2) * x", "numpy.asarray(x)", "x.numpy()", "x.t()", "m.t()"),
 )
 

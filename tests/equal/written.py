@@ -62,6 +62,19 @@ PRODUCTS = """
     nisa.nc_matmul(dst=p, stationary=g, moving=h, accumulate={1})
     out = nl.copy(p)
 """
+ROWS = """
+    t, s = nl.full((64, 32), 2.0, dtype=nl.float32), nl.full((64, 32), 3.0, dtype=nl.float32)
+    nisa.tensor_copy(dst=t[0:24, :], src=x)
+    nisa.tensor_copy(dst=t[32:56, :], src=w)
+    {}
+    out = nl.copy(s)
+"""
+SHUFFLES = ([*range(31, -1, -1)], [255, 3, 3] + [0] * 29, [255] * 31 + [5])
+GATHERED = """
+    i = nl.ndarray((64, 2), dtype=nl.uint16, buffer=nl.sbuf)
+    nisa.iota(dst=i, pattern=[[5, 2]], channel_multiplier={}, offset=1)
+    nisa.local_gather(dst=s, src_buffer=t, index=i, num_elem_per_idx={}, num_valid_indices={})
+"""
 CONSTANTS = """
     eye, ones = nl.shared_identity_matrix(24, dtype=nl.float32), nl.full(
         (24, 24), {0}, dtype=nl.float32
@@ -119,4 +132,8 @@ WRITTEN = {
     "nisa.tensor_copy(dst=out[:, 0:9], src=x[:, 0:9])\nout = nl.minimum(out, 3e38) + w",
     "random": TILE.format("float32") + "nisa.rng(dst=out.view(nl.uint32))",
     "sixteen bits": TILE.format("bfloat16") + "nisa.memset(dst=out, value=0.3333)\nout = x * out",
+    **{f"shuffle {n}": ROWS.format(f"nisa.nc_stream_shuffle(dst=s, src=t, shuffle_mask={mask})")
+       for n, mask in enumerate(SHUFFLES)},
+    **{f"gather {given}": ROWS.format(GATHERED.format(*given).strip())
+       for given in ((1, 1, 32), (0, 2, 16), (3, 4, 8))},
 }  # fmt: skip
