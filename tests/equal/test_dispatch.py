@@ -213,9 +213,10 @@ def closing(own: Any) -> Any:
 
 
 def plain(x: Any) -> Any:
-    return x
+    return SCALE * x
 
 
+SCALE = 2.0
 TOOLS: Any = ModuleType("tools")
 TOOLS.helper, TOOLS.other = by_helper, np.exp
 LIBRARIES = {
@@ -233,6 +234,7 @@ LIBRARIES = {
     np.exp: ["numpy"],
     by_stores: ["torch", "torch"],
     Reader: [],
+    plain: [],
     torch: ["torch"],
     constant: ["torch", "numpy"],
     len: [],

@@ -75,6 +75,14 @@ GATHERED = """
     nisa.iota(dst=i, pattern=[[5, 2]], channel_multiplier={}, offset=1)
     nisa.local_gather(dst=s, src_buffer=t, index=i, num_elem_per_idx={}, num_valid_indices={})
 """
+TURNED = """
+    out = nl.ndarray((32, 24), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_transpose(dst=out, src={})
+"""
+BLOCKS = """
+    out = nl.ndarray((32, 8, 3), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_transpose(dst=out, src=x_hbm.reshape((3, 8, 32)))
+"""
 CONSTANTS = """
     eye, ones = nl.shared_identity_matrix(24, dtype=nl.float32), nl.full(
         (24, 24), {0}, dtype=nl.float32
@@ -127,6 +135,9 @@ WRITTEN = {
     **{f"constant {given}": CONSTANTS.format(*given) for given in (
         (1.0, "ones"), (1.0, "eye"), (2.0, "ones"), (0.0, "ones"), (1e30, "ones"), (-1.0, "ones"),
     )},
+    "transposed": TURNED.format("x"),
+    "transposed from HBM": TURNED.format("x_hbm"),
+    "transposed in blocks": BLOCKS,
     "powers": "out = nl.power(nl.abs(x) + 0.5, w * 0.0 + 2.0)",
     "infinite": TILE.format("float32") + "nisa.memset(dst=out, value=1e31)\n"
     "nisa.tensor_copy(dst=out[:, 0:9], src=x[:, 0:9])\nout = nl.minimum(out, 3e38) + w",
