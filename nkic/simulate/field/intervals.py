@@ -498,8 +498,7 @@ def _inverse(x: Elements, place: int = 0) -> Elements:
 
 def _absolute(x: Elements, place: int = 0) -> Elements:
     low, high = x.residues[LOW], x.residues[HIGH]
-    least = np.where(low > 0, low, np.where(high < 0, -high, 0.0))
-    return interval(least, np.maximum(-low, high), x)
+    return interval(np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high), x)
 
 
 def _relu(x: Elements, place: int = 0) -> Elements:
