@@ -191,6 +191,13 @@ CAUSES = {
     "pole": "out = w * nl.reciprocal(x) + nl.sum(x, axis=1, keepdims=True)",
     "logarithm": "out = nl.log(x - 1.0)",
     "integers": "out = nl.copy(nl.copy(x, dtype=nl.int32), dtype=nl.float32) * 1e38",
+    "whole": "h = nl.copy(x, dtype=nl.int32)\n"
+    "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)\n"
+    "nisa.tensor_scalar(dst=out, data=h, op0=nl.multiply, operand0=3e38)",
+    "whole and not": "h = nl.copy(x, dtype=nl.int32)\n"
+    "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)\n"
+    "nisa.scalar_tensor_tensor(dst=out, data=h, op0=nl.multiply, operand0=3e38, op1=nl.multiply, "
+    "operand1=w)",
     "loop": "out = nl.copy(w)\ndef body(i):\n    nisa.tensor_tensor(dst=out[:, nl.ds(i, 4)], "
     "data1=out[:, nl.ds(i, 4)], data2=x[:, 0:4], op=nl.multiply)\n"
     "nl.fori_loop(0, 8, body, step=4)\nout = out * out",
