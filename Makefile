@@ -52,7 +52,8 @@ fuzz: $(STAMP)  ## fuzz what reads strangers' files: make fuzz [TARGET=parse] [S
 # Pages of tests/data that are made by asking the code (docs/mutation.md).
 PAGES := tests/property/test_stage_pages.py tests/unit/machine/test_cost_pages.py \
 	tests/unit/machine/instructions/test_rules.py tests/unit/artifact/test_verify_fields.py \
-	tests/unit/compiler/test_allocate.py tests/unit/cli/test_options.py
+	tests/unit/compiler/test_allocate.py tests/unit/cli/test_options.py \
+	$(wildcard tests/equal/test_*_pages.py)
 
 bless: $(STAMP)  ## accept the present output as expected; review it with git diff
 	NKIC_BLESS=1 $(PY) -m pytest -n 0 tests/test_files.py $(PAGES) $(ARGS)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Label, Reporter
@@ -390,11 +391,9 @@ def _common(streams: list[Dims], elements: Range) -> Iterator[Range]:
 
 def _pieces(dims: Dims, low: int, high: int) -> list[Range]:
     """Return elements `low` to `high` of a stream in pieces that are single patterns."""
-    inner = 1
-    for _, num in dims[1:]:
-        inner *= num
-    if len(dims) <= 1 or (low % inner == 0 and high % inner == 0):
+    if len(dims) <= 1:
         return [(low, high)]
+    inner = prod(num for _, num in dims[1:])
     first, last = low // inner, (high - 1) // inner
     if first == last:
         base = first * inner

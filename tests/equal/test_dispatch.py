@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import nkic
-from nkic.simulate.field.tensors import Tensor
+from nkic.simulate.field.tensors import Tensor, _is_finite, _mentioned, libraries
 from nkic.simulate.field.traced import Places, Traced, Untraceable
 from tests.equal.kernels import compiled
 from tests.equal.test_pairs import PRODUCT, SOFTMAX
@@ -158,3 +159,103 @@ def test_what_is_not_known_has_its_line() -> None:
     ):
         with pytest.raises(Untraceable, match=f"{said} at test_dispatch.py:"):
             refused()
+
+
+class Flag:
+    """An object of torch that is no tensor."""
+
+    __module__ = "torch.flags"
+
+
+def test_which_values_are_finite() -> None:
+    sound, wrong = Numbers([1.0, 2.0]), Numbers([1.0, np.inf])
+    whole: Any = Numbers([1.0, np.inf])
+    whole.dtype = SimpleNamespace(is_floating_point=False)
+    values: Any
+    for values in ([], [1.0, 2], [sound], [(sound, [3.0]), Flag(), "inf", None], [whole], [np]):
+        assert _is_finite(values), values
+    for values in ([np.inf], [1.0, float("nan")], [wrong], [sound, (2.0, [wrong])], [[-np.inf]]):
+        assert not _is_finite(values), values
+
+
+class Reader:
+    def read(self, x: Any) -> Any:
+        return torch.exp(x)
+
+    def __call__(self, x: Any) -> Any:
+        return np.exp(x)
+
+
+def by_helper(x: Any) -> Any:
+    return unguarded(x, x)
+
+
+def by_module(x: Any) -> Any:
+    return TOOLS.helper(x)
+
+
+def imports(x: Any) -> Any:
+    import numpy
+
+    return [numpy.exp(y) for y in x]
+
+
+def inner(x: Any) -> Any:
+    return [torch.exp(y) for y in x] + [(lambda z: z)(y) for y in x]
+
+
+def recursive(x: Any) -> Any:
+    return recursive(np.exp(x)) if x else by_helper
+
+
+def closing(own: Any) -> Any:
+    return lambda x: own(x)
+
+
+def plain(x: Any) -> Any:
+    return SCALE * x
+
+
+SCALE = 2.0
+TOOLS: Any = ModuleType("tools")
+TOOLS.helper, TOOLS.other = by_helper, np.exp
+LIBRARIES = {
+    unguarded: ["torch", "torch"],
+    by_helper: ["torch", "torch"],
+    by_module: ["torch", "torch"],
+    imports: ["numpy"],  # in the function
+    recursive: ["numpy", "torch", "torch"],
+    inner: ["torch", "torch"],
+    partial(by_helper): ["torch", "torch"],
+    Reader().read: ["torch", "torch"],
+    Reader(): ["numpy"],
+    closing(unguarded): ["torch", "torch"],
+    closing(np.exp): ["numpy"],
+    np.exp: ["numpy"],
+    by_stores: ["torch", "torch"],
+    Reader: [],
+    plain: [],
+    torch: ["torch"],
+    constant: ["torch", "numpy"],
+    len: [],
+    Flag(): ["torch"],
+}
+
+
+@pytest.mark.parametrize("function", LIBRARIES)
+def test_which_library_a_function_is_for(function: Any) -> None:
+    """Torch is among the names of this file; what mentions neither gets its tensors first."""
+    met = [*_mentioned(function, set())]
+    assert sorted(met) == sorted(LIBRARIES[function])
+    is_file = "numpy" not in met and hasattr(function, "__globals__")
+    first = "torch" if "torch" in met or is_file else "numpy"
+    assert sorted(each.name for each in libraries(function)) == ["numpy", "torch"]
+    assert libraries(function)[0].name == first
+
+
+def test_without_torch_a_function_is_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "torch")
+    assert [each.name for each in libraries(unguarded)] == ["numpy"]
+    for function, first in ((plain, "torch"), (eval("lambda x: x", {}), "numpy")):
+        monkeypatch.setitem(sys.modules, "torch", torch)
+        assert libraries(function)[0].name == first

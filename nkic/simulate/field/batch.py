@@ -172,7 +172,7 @@ class Terms(Field):
         self.kept: list[Integers] | None = [] if keeps else None
         self.number = 0  # of terms that are kept
         self.parted: int | None = None
-        super().__init__(executable, memory, target, {name: name for name in rows}, 0)
+        super().__init__(executable, memory, target, {name: name for name in rows})
 
     def stored(self) -> Store:
         return Store(self.executable, TERMS)
@@ -284,11 +284,7 @@ def batch_invariant(one: Executable, other: Executable, given: Arrays | None = N
 
 class _Batches:
     def __init__(self, one: Executable, other: Executable, given: Arrays) -> None:
-        sizes = [
-            sum(prod(p.shape) for p in (*s.inputs, *s.outputs))
-            for s in (signature_of(one), signature_of(other))
-        ]
-        self.small, self.large = (one, other) if sizes[0] <= sizes[1] else (other, one)
+        self.small, self.large = sorted((one, other), key=_size)
         few, many = signature_of(self.small), signature_of(self.large)
         self.inputs = _paired("inputs", few.inputs, many.inputs)
         self.outputs = _paired("outputs", few.outputs, many.outputs)
@@ -400,6 +396,11 @@ class _Batches:
         places = trial.wholly | {int(n) - 1 for n in np.unique(origins) if n}
         told = (f"{trial.reason(place)} at {line_of(program, place)}" for place in sorted(places))
         return dict.fromkeys(f"undecided: {text}" for text in told)
+
+
+def _size(program: Executable) -> int:
+    signature = signature_of(program)
+    return sum(prod(p.shape) for p in (*signature.inputs, *signature.outputs))
 
 
 def _axis(few: ArrayParameter, many: ArrayParameter) -> int | None:

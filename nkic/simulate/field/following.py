@@ -53,7 +53,7 @@ class Field(Follower):
         memory: Memory,
         target: Target,
         names: Mapping[str, str],
-        seed: int,
+        seed: int = 0,
     ) -> None:
         super().__init__(executable, memory, target)
         self.seed = seed

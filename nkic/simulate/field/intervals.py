@@ -254,7 +254,7 @@ class Facts:
         low, high = (f.reduce(corners) for f in (np.minimum, np.maximum))
         same = (x[BASE] > 0) & (x[BASE] == y[BASE]) & (x[ERROR] + y[ERROR] == 0)
         same = np.broadcast_to((same & (x[FACTOR] * y[FACTOR] > 0)) | (a is b), low.shape)
-        low = np.where(same & ~(low > 0), 0.0, low)
+        low = np.where(same, np.fmax(low, 0.0), low)
         result = rounded(low, high, a, b)
         floors = (x[KIND] == FLOOR) & (y[KIND] == FLOOR) & (x[LOW] >= 0) & (y[LOW] >= 0)
         for p, q in ((x, y), (y, x)):
@@ -364,7 +364,7 @@ class Facts:
             row, base = found - found % wide, found % wide
             above = self.above[base].astype(np.int64)
             _, group, counts = np.unique(row + above, return_inverse=True, return_counts=True)
-            whole = (above > 0) & (counts[group] == self.members[above])
+            whole = counts[group] == self.members[above]  # of 0, which no base is, never
             if not whole.any():
                 break
             found = np.unique(np.where(whole, row + above, found))
@@ -498,8 +498,7 @@ def _inverse(x: Elements, place: int = 0) -> Elements:
 
 def _absolute(x: Elements, place: int = 0) -> Elements:
     low, high = x.residues[LOW], x.residues[HIGH]
-    least = np.where(low > 0, low, np.where(high < 0, -high, 0.0))
-    return interval(least, np.maximum(-low, high), x)
+    return interval(np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high), x)
 
 
 def _relu(x: Elements, place: int = 0) -> Elements:
@@ -568,7 +567,7 @@ class Excluding(Field):
         self.first: tuple[int, str] | None = None
         self.peak = 0.0  # the greatest size of a result, as a share of what its type holds
         names = {each.name: each.name for each in executable.inputs}
-        super().__init__(executable, memory, target, names, 0)
+        super().__init__(executable, memory, target, names)
 
     def stored(self) -> Store:
         return Store(self.executable, self.facts.algebra, RECORD)
@@ -650,8 +649,6 @@ class Excluding(Field):
                 self.facts.spread[places] = _magnitude(result) * unit + tiny
             np.copyto(kept[BASE], fresh, where=own)
             kept[FACTOR][own], kept[ERROR][own] = 1.0, 0.0
-        if not varies.all():
-            kept[BASE][~varies], kept[KIND][~varies] = 0.0, 0.0
         if not exact:
             kept[SLACK] = kept[SLACK] * (1 + unit) + 2 * unit
             lost = np.exp(-kept[SLACK]) < (tiny if dtype.is_float else np.inf)  # may become 0

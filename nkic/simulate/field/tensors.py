@@ -745,7 +745,7 @@ def _mentioned(value: Any, seen: set[int]) -> Iterator[str]:
             yield from _mentioned(cell.cell_contents, seen)
     elif _is_torch(value):
         yield "torch"
-    elif callable(value) and not isinstance(value, type):
+    elif callable(value):
         yield from _mentioned(type(value).__call__, seen)
 
 

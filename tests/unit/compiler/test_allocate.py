@@ -1,8 +1,9 @@
 """Test allocate with printed programs; its results are proven."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from random import Random
 
@@ -14,6 +15,7 @@ from nkic import api
 from nkic.api import CompileError
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.source import NOWHERE, CallChain, SourceFile, Span
+from nkic.compiler import tight
 from nkic.compiler.allocate import (
     Addresses,
     DoesNotFit,
@@ -30,7 +32,7 @@ from nkic.compiler.depend import depend
 from nkic.compiler.tight import _by_area, _by_length, _by_size, _Overlaps, pack, sink
 from nkic.machine.dtypes import DTYPES, FLOAT32
 from nkic.machine.targets import PSUM_BANK_BYTES, TRN2, Address, Buffer
-from nkic.program.program import Edge, Program, Tensor, instructions
+from nkic.program.program import AccessPattern, Edge, Program, Tensor, instructions
 from nkic.prove import prove_addresses, read
 from tests.harness.bless import compare_file
 from tests.harness.proofs import allocated
@@ -147,11 +149,11 @@ def fixed_pair(first: str, second: str, shape: str = "64, 256") -> Reporter:
         declare(0, "one", shape, more=f" fixed {first}"),
         declare(1, "two", shape, more=f" fixed {second}"),
     ]
-    rows = shape.split(",")[0]
+    rows, columns = shape.split(", ")
     body = [
-        op(0, "memset", dst=f"%0[0+{rows}, 0; 1x256]", value="0.0"),
-        op(1, "memset", dst=f"%1[0+{rows}, 0; 1x256]", value="0.0"),
-        copy(2, f"%1[0+{rows}, 0; 1x256]", f"%0[0+{rows}, 0; 1x256]"),
+        op(0, "memset", dst=f"%0[0+{rows}, 0; 1x{columns}]", value="0.0"),
+        op(1, "memset", dst=f"%1[0+{rows}, 0; 1x{columns}]", value="0.0"),
+        copy(2, f"%1[0+{rows}, 0; 1x{columns}]", f"%0[0+{rows}, 0; 1x{columns}]"),
     ]
     found = program("\n".join([*tensors, "core", *(f"  {s}" for s in body)]))
     report = Reporter()
@@ -171,6 +173,23 @@ def test_overlapping_fixed_addresses_name_both() -> None:
     (error,) = fixed_pair("(0, 0)", "(0, 512)").errors
     assert error.code.slug == "address-overlap"
     assert "`two` at bytes 512 to 1,536 overlaps `one` at bytes 0 to 1,024" in error.message
+
+
+@pytest.mark.parametrize(
+    ("one", "two"), list(product(product((0, 32, 64), (0, 256, 512, 4096)), repeat=2))
+)
+def test_fixed_addresses_overlap_where_a_byte_is_in_both(
+    one: tuple[int, int], two: tuple[int, int]
+) -> None:
+    shape = "32, 128"
+    cells = ({(p // 32, byte + n) for n in range(512)} for p, byte in (one, two))
+    errors = fixed_pair(str(one), str(two), shape).errors
+    assert len(errors) == bool(set.intersection(*cells))
+    if errors:
+        assert errors[0].help is not None
+        end = re.findall(r"([\d,]+) while", errors[0].message)
+        assert re.findall(r"to byte ([\d,]+), or", errors[0].help) == end
+        assert f"move `{errors[0].message[1:4]}`" in errors[0].help
 
 
 @pytest.mark.parametrize(
@@ -430,6 +449,26 @@ def test_what_is_put_off_may_hold_no_more_of_another_memory(columns: int, moves:
     assert [i.row.name for i in instructions(order)].index("activation_reduce") == 1 + 2 * moves
 
 
+def test_what_frees_a_single_byte_is_put_off() -> None:
+    tensors = [
+        declare(0, "tile", "128, 1").replace("float32", "uint8"),
+        declare(1, "other", "128, 1"),
+    ]
+    column = "[0+128, 0; 1x1]"
+    body = [
+        op(0, "memset", dst=f"%0{column}", value="1.0"),
+        op(1, "memset", dst=f"%1{column}", value="1.0"),
+        op(2, "memset", dst=f"%1{column}", value="2.0"),
+        copy(3, f"%1{column}", f"%0{column}"),
+    ]
+    found = program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
+    (graph,) = depend(found)
+    order, _ = sink(found.cores[0], graph, {Buffer.SBUF}, TRN2)
+    written = [i.operand("dst") for i in instructions(order)]
+    tiles = [isinstance(dst, AccessPattern) and dst.tensor.name == "tile" for dst in written]
+    assert tiles == [False, False, True, False]
+
+
 def test_an_order_is_found_in_which_less_is_in_use_at_once() -> None:
     """A rotation of halves, as in rotary embeddings.
 
@@ -605,6 +644,17 @@ def test_what_is_packed_first(seed: int) -> None:
         assert _by_size(SBUF, one) == (-size, one.first)
         assert _by_area(SBUF, one) == (-size * time, one.first)
         assert _by_length(SBUF, one) == (1 - time, -size)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_more_pairs_the_fewer_orders_are_tried(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = lives(seed, False)
+    space, pairs = next(spaces(found)), _Overlaps(found).pairs
+    for most, is_tried in ((3 * pairs, True), (pairs, True), (pairs - 1, False)):
+        monkeypatch.setattr(tight, "MAX_PAIRS", most)
+        assert (or_none(lambda: pack(found, space)) is not None) == is_tried
 
 
 def test_packing_chooses_as_it_did() -> None:

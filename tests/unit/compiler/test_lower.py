@@ -215,6 +215,7 @@ def test_a_piece_has_the_elements_of_its_range(dims: Dims) -> None:
         if is_one(dims, low, high):
             offset, rest = _cut(dims, low, high)
             assert [offset + place for place in places(rest)] == everything[low:high]
+    assert _cut((), 0, 1) == (0, ())  # a single element, which has no dimensions
 
 
 @pytest.mark.parametrize("other", STREAMS)
