@@ -431,7 +431,8 @@ class _UnwrittenFinder:
             if type(pattern) is not AccessPattern or pattern.tensor.number not in doubtful:
                 continue
             if reads:
-                self.read(instruction, pattern, writes and instruction.row.selects)
+                selects, places = instruction.row.selects, instruction.row.operand_index
+                self.read(instruction, pattern, index in [places[name] for name in selects])
             if writes:
                 self.write(pattern.tensor, box(pattern))
         if self.spoilt:
@@ -446,8 +447,8 @@ class _UnwrittenFinder:
         if len(boxes) > MAX_BOXES:
             self.doubtful.discard(tensor.number)
 
-    def read(self, instruction: Instruction, pattern: AccessPattern, may_keep: bool) -> None:
-        """`may_keep`: the instruction may overwrite all that it reads."""
+    def read(self, instruction: Instruction, pattern: AccessPattern, may_skip: bool) -> None:
+        """`may_skip`: the instruction may select nothing of it."""
         tensor, area = pattern.tensor, box(pattern)
         boxes = self.written.get(tensor.number, {})
         if area in boxes or not is_exact(pattern, area):
@@ -457,7 +458,7 @@ class _UnwrittenFinder:
         hole = first_hole(area, boxes, tensor.dtype.size)
         if hole:
             self.doubtful.discard(tensor.number)
-            is_sure = not may_keep and instruction.number not in self.unsure
+            is_sure = not may_skip and instruction.number not in self.unsure
             is_fault = is_sure and not _meets(area, boxes)
             part = f"{hole} of " if boxes else ""
             self.holes.append(_Hole(instruction, tensor, part, is_fault))

@@ -139,6 +139,7 @@ class Depends(Enum):
     WHOLLY = "wholly"  # on every element read
     ELEMENTWISE = "elementwise"  # on the elements at the same place; in DMA, in the same order
     BY_PARTITION = "by partition"  # on the elements of the same partition
+    BY_CORE = "by core"  # likewise, and of `index` on the 16 partitions of their GpSimd core
     FIRST_OF_CORE = "first of core"  # in partitions 0, 16, 32 …: on that partition of `src`
     SHUFFLED = "shuffled"  # partition by partition, according to `shuffle_mask` in each quadrant
     PRODUCT = "product"  # on a column of `stationary` and one of `moving`
@@ -335,7 +336,8 @@ class Row:
     - `maps`: an element of dst is a function only of the elements at the same place, wherever that
       place is, and of numbers.
     - `copies`: dst is src, element by element in the order of both.
-    - `selects`: an operand decides which elements of the others results depend on.
+    - `selects`: the operands of which results depend on selected elements alone; another operand,
+      or numbers, decide which.
     - `first` and `stages`: the operand that elementwise arithmetic begins with, and for each of its
       operators the attribute, the second operand, and the attribute that swaps the two, if any.
     - `coalesces`: one call takes several tensors in HBM.
@@ -380,7 +382,7 @@ class Row:
     moves: bool = False
     maps: bool = False
     copies: bool = False
-    selects: bool = False
+    selects: tuple[str, ...] = ()
     first: str = ""
     stages: tuple[tuple[str, str, str], ...] = ()
     coalesces: bool = False

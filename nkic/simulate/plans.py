@@ -111,7 +111,7 @@ class EngineState:
 
 
 Value = Tile | Register | float | int | None
-Selected = Callable[[], NDArray[np.bool_]]
+Selections = Mapping[str, Callable[[], NDArray[np.bool_]]]
 
 
 NOT_MEASURED: Mapping[str, SummationOrder] = {}
@@ -132,7 +132,7 @@ class Decoded(NamedTuple):
     state: EngineState
     scratch: Scratch
     accumulate: SummationOrder | None
-    selected: dict[str, Selected]
+    selected: dict[str, Callable[[], NDArray[np.bool_]]]
 
     def order(self, measured: Mapping[str, SummationOrder] = NOT_MEASURED) -> SummationOrder:
         """Return the summation order: the requested one, or else that `measured` on this target."""
@@ -243,7 +243,7 @@ class Work(NamedTuple):
     tiles: tuple[tuple[int, Tile], ...]
     rendezvous: Rendezvous | None = None
     is_placed: bool = False
-    selected: Mapping[str, Selected] = MappingProxyType({})
+    selected: Selections = MappingProxyType({})
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         windows = []

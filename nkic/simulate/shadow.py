@@ -12,7 +12,7 @@ store.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +32,7 @@ from nkic.simulate.memory import Memory
 from nkic.simulate.outcome import called_from, fault
 
 if TYPE_CHECKING:
-    from nkic.simulate.plans import Selected
+    from nkic.simulate.plans import Selections
     from nkic.simulate.streams import Item, Runner
 
 # ---- The flags of one tensor's initialised bytes, per block that no access splits ---------------
@@ -364,29 +364,31 @@ class Source(NamedTuple):
     """A tile that is read, and its initialised elements."""
 
     operand: Operand
+    pattern: PatternRecord
     mask: Mask
     zeros: Callable[[], Mask]  # returns which elements are zero
 
 
-def results(
-    shadow: Shadow, record: InstructionRecord, facts: Facts, selected: Mapping[str, Selected]
-) -> list[tuple[PatternRecord, Mask]] | None:
-    """Return the initialised elements of each result; None if the row's rule does not apply.
-
-    Elements that are not `selected` from an operand count as initialised: nothing depends on them.
+def sources_of(
+    shadow: Shadow, row: Row, record: InstructionRecord, facts: Facts, selected: Selections
+) -> list[Source]:
+    """Return what is read. Elements that are not `selected` from an operand count as initialised:
+    nothing depends on them.
     """
-    row = record.row
-    if row is None or row.depends is Depends.WHOLLY:
-        return None
-    sources = [
-        Source(
-            operand,
-            _needed(shadow, pattern, selected.get(operand.name)),
-            partial(shadow.zeros, pattern),
-        )
-        for operand, pattern in _tiles(row, record)
-        if row.access_of(operand, facts).reads
-    ]
+    found = []
+    for operand, pattern in _tiles(row, record):
+        if row.access_of(operand, facts).reads:
+            mask = shadow.elements(pattern)
+            if operand.name in selected:
+                mask |= ~selected[operand.name]().reshape(mask.shape)
+            found.append(Source(operand, pattern, mask, partial(shadow.zeros, pattern)))
+    return found
+
+
+def results(
+    shadow: Shadow, row: Row, record: InstructionRecord, facts: Facts, sources: list[Source]
+) -> list[tuple[PatternRecord, Mask]] | None:
+    """Return the initialised elements of each result; None if the row's rule does not apply."""
     defined = []
     for operand, pattern in _tiles(row, record):
         if row.access_of(operand, facts).writes:
@@ -395,11 +397,6 @@ def results(
                 return None
             defined.append((pattern, mask))
     return defined
-
-
-def _needed(shadow: Shadow, pattern: PatternRecord, selected: Selected | None) -> Mask:
-    mask = shadow.elements(pattern)
-    return mask if selected is None else mask | ~selected().reshape(mask.shape)
 
 
 def tile_of(record: InstructionRecord, name: str) -> PatternRecord:
@@ -450,6 +447,19 @@ def _by_partition(sources: list[Source], shape: Shape, facts: Facts) -> Mask | N
         if source.mask.shape[0] != shape[0]:
             return None
         mask &= source.mask.all(axis=1, keepdims=True)
+    return mask
+
+
+def _by_core(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
+    mask = np.ones(shape, np.bool_)
+    for source in sources:
+        rows: Mask = np.logical_and.reduce(source.mask, axis=1, keepdims=True)
+        if len(rows) != shape[0]:
+            return None
+        if source.operand.name == "index":
+            cores = np.logical_and.reduce(rows.reshape(-1, CORE), axis=1, keepdims=True)
+            rows = cores.repeat(CORE, axis=0)
+        mask &= rows
     return mask
 
 
@@ -547,6 +557,7 @@ def _transposed(sources: list[Source], shape: Shape, facts: Facts) -> Mask | Non
 _RULES = {
     Depends.ELEMENTWISE: _elementwise,
     Depends.BY_PARTITION: _by_partition,
+    Depends.BY_CORE: _by_core,
     Depends.FIRST_OF_CORE: _first_of_core,
     Depends.SHUFFLED: _shuffled,
     Depends.PRODUCT: _product,
@@ -557,6 +568,12 @@ _RULES = {
 # --------------------------------------------------------------------------------------------------
 
 Missing = PatternRecord | None
+
+
+def _is_followed(shadow: Shadow, pattern: PatternRecord) -> bool:
+    """Whether reading the access is no fault yet: it is initialised in part, or was computed."""
+    unset, total = shadow.missing(pattern)
+    return unset < total or pattern.tensor in shadow.origins
 
 
 class Unwritten:
@@ -570,9 +587,7 @@ class Unwritten:
         self.stored: list[tuple[Shadow, PatternRecord, ProgramFault]] = []
 
     def read(self, runner: Runner, item: Item) -> Missing:
-        """Return an operand with uninitialised bytes, if possible one that is not written as well,
-        or raise if any cannot be tracked.
-        """
+        """Return the first operand with uninitialised bytes, or raise if any cannot be tracked."""
         shadow, found = self.shadows[runner.rank], []
         if shadow is not None and item.reads:
             operands, is_initialised = item.record.operands, shadow.is_initialised
@@ -586,8 +601,7 @@ class Unwritten:
         for pattern in found:
             if not self._can_follow(runner, item, pattern):
                 raise self._fault(runner, item, pattern)
-        written = item.patterns(item.writes) if len(found) > 1 else []
-        return min(found, key=written.__contains__, default=None)
+        return found[0] if found else None
 
     def note(self, runner: Runner, item: Item) -> None:
         shadow = self.shadows[runner.rank]
@@ -614,11 +628,9 @@ class Unwritten:
             return False
         if shadow is None:
             return False
-        unset, total = shadow.missing(pattern)
-        if unset < total or pattern.tensor in shadow.origins:
-            return True
-        selected = item.work.selected if item.work is not None else {}
-        return any(item.record.operands[row.operand_index[name]] == pattern for name in selected)
+        names = row.selects if item.work is not None else ()
+        is_selected = any(item.record.operands[row.operand_index[n]] == pattern for n in names)
+        return is_selected or _is_followed(shadow, pattern)
 
     def prepare(self, runner: Runner, item: Item) -> None:
         row, shadow = item.record.row, self.shadows[runner.rank]
@@ -629,13 +641,21 @@ class Unwritten:
 
     def follow(self, runner: Runner, item: Item, missing: PatternRecord) -> None:
         shadow, record = self.shadows[runner.rank], item.record
-        if shadow is None:
+        row, selected = record.row, item.work.selected if item.work is not None else {}
+        if shadow is None or row is None:
             return
         facts = self.executable.facts(record, TARGETS[self.executable.target], runner.record.engine)
-        selected = item.work.selected if item.work is not None else {}
-        defined = results(shadow, record, facts, selected)
+        sources = sources_of(shadow, row, record, facts, selected)
+        spoils = [source for source in sources if not source.mask.all()]
+        read_only = [s for s in spoils if not row.access_of(s.operand, facts).writes]
+        for source in (read_only or spoils)[:1]:
+            missing = source.pattern
+        defined = results(shadow, row, record, facts, sources)
         if defined is None:
             raise self._fault(runner, item, missing)
+        for source in read_only:  # something is selected of a tile that was never written
+            if not _is_followed(shadow, source.pattern):
+                raise self._fault(runner, item, source.pattern)
         for pattern, mask in defined:
             self._set(shadow, runner, item, missing, pattern, mask)
 
@@ -681,7 +701,7 @@ class Unwritten:
                 raise found
             self.stored.append((shadow, pattern, found))
         origin = shadow.origins.get(missing.tensor, (item.record.place, missing.tensor))
-        if pattern.tensor != origin[1]:
+        if pattern.tensor != origin[1] and not mask.all():
             shadow.origins.setdefault(pattern.tensor, origin)
         shadow.set_elements(pattern, mask.reshape(shadow.shape_of(pattern)))
 

@@ -129,7 +129,7 @@ ROWS = (
         opcode=101,
         moves=True,
         depends=Depends.ELEMENTWISE,
-        selects=True,
+        selects=("on_true_tile",),
         doc="dst = on_true_tile where an index computed as in iota compares true with 0, else "
         "on_false_value.",
         parameters=(
@@ -345,7 +345,7 @@ GATHER_ROWS = (
         name="nc_n_gather",
         opcode=102,
         depends=Depends.BY_PARTITION,
-        selects=True,
+        selects=("data",),
         doc="dst[i] = data[indices[i]], in each partition.",
         operands=(
             result(buffers=SBUF, packed=True),
@@ -363,8 +363,8 @@ GATHER_ROWS = (
     Row(
         name="local_gather",
         opcode=103,
-        depends=Depends.BY_PARTITION,
-        selects=True,
+        depends=Depends.BY_CORE,
+        selects=("src_buffer",),
         doc="For each 16 partitions, num_elem_per_idx elements of src_buffer from each index on; "
         "index is read down its columns.",
         operands=(

@@ -629,7 +629,7 @@ ROWS = (
         opcode=50,
         moves=True,
         depends=Depends.ELEMENTWISE,
-        selects=True,
+        selects=("dst", "src"),
         doc="dst = src where predicate is not 0 (where it is 0, if reversed); else unchanged.",
         operands=(
             Operand("dst", Access.UPDATE, indexed=True),

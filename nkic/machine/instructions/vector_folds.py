@@ -256,7 +256,7 @@ ROWS = (
         name="select_reduce",
         opcode=54,
         depends=Depends.BY_PARTITION,
-        selects=True,
+        selects=("on_true",),
         doc="dst = on_true where predicate is not 0 (where it is 0, if reversed), else on_false; "
         "reduce_res = the maximum of each partition.",
         operands=(
@@ -286,7 +286,7 @@ ROWS = (
         name="range_select",
         opcode=55,
         depends=Depends.BY_PARTITION,
-        selects=True,
+        selects=("on_true_tile",),
         doc="dst = on_true_tile where the index in the partition, counted from range_start, "
         "compares true with both bounds, else the lowest float32; reduce_res = the maximum.",
         parameters=(

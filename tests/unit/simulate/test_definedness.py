@@ -90,7 +90,8 @@ def test_a_shuffle_moves_whole_partitions() -> None:
 SELECTED = """
 t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
 nisa.dma_copy(dst=t[:, 0:32], src=x[:, 0:32])
-w, u = (nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
+w = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+u = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
 nisa.memset(dst=w, value=5.0)
 i = nl.ndarray((128, 64), dtype=nl.int32, buffer=nl.sbuf)
 nisa.iota(dst=i, pattern=[[1, 64]], offset=0)
@@ -130,6 +131,52 @@ def test_what_is_not_selected_may_be_uninitialised(step: str, otherwise: float |
     assert np.array_equal(selected(32), expected)
     with pytest.raises(RunError, match="computed from uninitialised bytes of `t`"):
         selected(33)
+
+
+NEVER = """
+n = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.memset(dst=p, value=SET)
+"""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "tensor_copy(u, w)\nnisa.tensor_copy_predicated(u, n, p)",
+        "affine_select(u, [[0, 64]], 0, n, 5.0, nl.greater, offset=SET)",
+        "select_reduce(u, p, n, 5.0, reduce_cmd=nisa.reduce_cmd.reset_reduce)",
+    ],
+)
+def test_nothing_is_selected_of_a_tile_that_was_never_written(step: str) -> None:
+    def selected(flag: int) -> NDArray[np.float32]:
+        text = (SELECTED + NEVER + "nisa." + step).replace("SET", str(flag))
+        return result(text.replace("N", "64"))
+
+    assert (selected(0) == 5).all()
+    with pytest.raises(RunError, match="reads `n` before it is written"):
+        selected(1)
+
+
+def test_indices_of_a_core_decide_for_its_16_partitions() -> None:
+    step = """
+nisa.memset(dst=t, value=2.0)
+short = nl.ndarray((128, 4), dtype=nl.uint16, buffer=nl.sbuf)
+nisa.memset(dst=short[0:32], value=1)
+nisa.memset(dst=short[32:64, 1:4], value=1)
+nisa.memset(dst=short[64:128], value=1)
+nisa.local_gather(u, t, short)
+"""
+    assert (result(SELECTED.replace("N", "64") + step, rows=32) == 2).all()
+    with pytest.raises(RunError, match="computed from uninitialised bytes of `short`"):
+        result(SELECTED.replace("N", "64") + step, rows=33)
+
+
+def test_the_operand_that_spoils_the_result_is_named() -> None:
+    step = "nisa.tensor_copy_predicated(u, t, p)"
+    with pytest.raises(RunError, match="dma_copy reads `u` before it is written"):
+        result(SELECTED.replace("N", "32") + step)
+    with pytest.raises(RunError, match="computed from uninitialised bytes of `t`"):
+        result(SELECTED.replace("N", "33") + step)
 
 
 QUANTIZE = """@nki.jit
