@@ -457,8 +457,12 @@ class _Trial:
             if self.judge.sensitivity:
                 reasons = self.analysis.get("report", {}).get("trust", {}).get("reasons", ())
                 shares = {reason["figure"]: reason["share"] for reason in reasons}
-                answer = self._ask("time", case=self.longest, shares=shares)
-                self.trust["sensitivity"] = answer["sensitivity"]
+                try:
+                    answer = self._ask("time", case=self.longest, shares=shares)
+                    self.trust["sensitivity"] = answer["sensitivity"]
+                except Ended as ended:  # it is about the clock, not about the candidate
+                    if ended.by != "time":
+                        raise
         except _Failed as failed:
             self.known |= {"problem": failed.problem, "diagnostics": failed.diagnostics}
             self.known["failed_on"] = self.asked

@@ -224,7 +224,7 @@ def _task(definition: Json, workloads: Sequence[Json], outputs: Mapping[str, str
         types=types,
         outputs=list(definition["outputs"]),
         scalars=[name for name in inputs if name not in tensors],
-        torch=_imports_torch(reference),
+        torch=_names_torch(reference),
     )
     lines = [f"name = {json.dumps(definition['name'])}", "[reference]"]
     lines.append(f'function = "{REFERENCE}:nkic_reference"')
@@ -238,14 +238,16 @@ def _task(definition: Json, workloads: Sequence[Json], outputs: Mapping[str, str
     return task_of(text.encode(), contents, name=f"the task of `{definition['name']}`")
 
 
-def _imports_torch(reference: str) -> bool:
+def _names_torch(reference: str) -> bool:
+    """Whether the code of a text imports torch, also by a call that names it."""
     try:
         nodes = [*ast.walk(ast.parse(reference))]
-    except (SyntaxError, ValueError, RecursionError):  # it is told when it is imported
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # it is told when it is imported
         return False
-    imported = {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
-    imported |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    return any(name.partition(".")[0] == "torch" for name in imported)
+    named = {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+    named |= {name.name for node in nodes if isinstance(node, ast.Import) for name in node.names}
+    named |= {n.module or "" for n in nodes if isinstance(n, ast.ImportFrom) and not n.level}
+    return any(name.partition(".")[0] == "torch" for name in named)
 
 
 def _case(definition: Json, tensors: Mapping[str, Json], workload: Json) -> Iterable[str]:

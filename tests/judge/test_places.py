@@ -14,7 +14,7 @@ import pytest
 from nkic.base.diagnostics import UsageFailed
 from nkic.judge import Candidate, Evaluation, Judge, Results, placed, read_task
 from nkic.judge.judge import _kept_hash
-from nkic.judge.process import Process, _Candidate, compile_request
+from nkic.judge.process import Ended, Process, _Candidate, compile_request
 from nkic.judge.reference import Reference
 from nkic.judge.task import task_of
 from tests.judge.test_cheats import GOOD, REFERENCE, TASK, UNGUARDED, folder
@@ -69,6 +69,21 @@ def test_a_slower_figure_makes_a_slower_program(folder: Path) -> None:
     assert not any(name.startswith(("gpsimd", "tensor")) for name in swings)
     known = Judge(task, time_only=True, sensitivity=False).evaluate(Candidate.of_text(GOOD))
     assert "sensitivity" not in known.trust
+
+
+@pytest.mark.parametrize(("by", "correct"), [("time", True), ("process", False)])
+def test_a_right_candidate_may_have_no_time_left_for_other_figures(
+    by: str, correct: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(self: Process, do: str, asked: Any = Process.ask, **request: Any) -> Any:
+        if do == "time":
+            raise Ended("it is late", by)
+        return asked(self, do, **request)
+
+    monkeypatch.setattr(Process, "ask", ask)
+    judge = Judge(read_task(folder / "task.toml"), families=False, orders=0)
+    found = judge.evaluate(Candidate.of_text(GOOD))
+    assert found.correct == correct and "sensitivity" not in found.trust
 
 
 def test_what_was_evaluated_is_not_evaluated_again(

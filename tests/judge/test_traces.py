@@ -410,6 +410,9 @@ def test_a_reference_in_torch_gets_tensors(folder: Path) -> None:
         ("import torch (\n", False),  # Python says more of it
         ("import numpy, torch.nn as nn\n", True),
         ("from torch.nn import functional\n", True),
+        ("import importlib\nt = importlib.import_module('torch')\n", True),
+        ("from .torch import x\n", False),
+        ("x = " + "-" * 100_000 + "1\n", False),  # Python has too little memory for it
     ],
 )
 def test_a_reference_gets_tensors_if_it_imports_torch(

@@ -37,7 +37,7 @@ class NKIKernel:
             Path(self.base_numpy_path).read_text(),
             Path(self.base_numpy_path).stem,
             tolerance=self.rel_tol,
-            seconds=3600,  # the executor has a limit of its own
+            seconds=3600,  # large baselines take minutes
             more="narrowest = 'float32'",
             orders=0,
             sensitivity=False,
