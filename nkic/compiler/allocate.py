@@ -150,8 +150,11 @@ def apart(lives: Sequence[Lifetime]) -> tuple[list[Lifetime], list[Lifetime], Ad
     """Split into tensors with and without fixed addresses, and return those addresses."""
     fixed = [life for life in lives if life.tensor.fixed is not None]
     free = [life for life in lives if life.tensor.fixed is None]
-    addresses = {life.tensor.number: life.tensor.fixed for life in fixed}
-    return fixed, free, {number: at for number, at in addresses.items() if at is not None}
+    return fixed, free, {life.tensor.number: requested(life.tensor) for life in fixed}
+
+
+def requested(tensor: Tensor) -> Address:
+    return tensor.fixed or Address(0, 0)  # who asks knows that it is fixed
 
 
 def _slots(
@@ -254,10 +257,9 @@ def joined(ranges: Ranges) -> Ranges:
 
 def range_of(fixed: Lifetime, space: Space) -> tuple[int, int]:
     """Return the bytes that a tensor at a fixed address takes, as first byte and end."""
-    address = fixed.tensor.fixed or Address(0, 0)
-    low = address.byte // space.align * space.align
-    end = address.byte + fixed.tensor.bytes
-    return low, -(-end // space.align) * space.align
+    first = requested(fixed.tensor).byte
+    end = first + fixed.tensor.bytes
+    return first // space.align * space.align, -(-end // space.align) * space.align
 
 
 # ------------------------------------------------------------------------------------------------
@@ -292,16 +294,12 @@ def _neighbours(fixed: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, Lifetime]
 
 
 def _blocks(tensor: Tensor) -> range:
-    first = _address(tensor).byte
+    first = requested(tensor).byte
     return range(first // BLOCK, -(-(first + tensor.bytes) // BLOCK))
 
 
-def _address(tensor: Tensor) -> Address:
-    return tensor.fixed or Address(0, 0)
-
-
 def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> bool:
-    partition, byte = _address(tensor)
+    partition, byte = requested(tensor)
     end = byte + tensor.bytes
     name = space.buffer.value.upper()
     if byte < 0 or end > space.capacity:
@@ -338,7 +336,7 @@ def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> b
 
 def _apart(first: Lifetime, second: Lifetime, report: Reporter) -> bool:
     a, b = first.tensor, second.tensor
-    (pa, ba), (pb, bb) = _address(a), _address(b)
+    (pa, ba), (pb, bb) = requested(a), requested(b)
     bytes_meet = ba < bb + b.bytes and bb < ba + a.bytes
     partitions_meet = pa < pb + b.partitions and pb < pa + a.partitions
     if not (bytes_meet and partitions_meet):

@@ -21,6 +21,7 @@ from nkic.compiler.allocate import (
     DoesNotFit,
     Lifetime,
     Space,
+    _Owners,
     allocate,
     by_role,
     fit,
@@ -686,6 +687,17 @@ def test_what_is_in_use_together_is_found_as_by_asking_each(seed: int) -> None:
         assert set(together.beside(one.tensor.number).tolist()) - {i} == wanted
         count += len(wanted)
     assert together.pairs == len(found) + count
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_former_owners_are_those_of_each_byte(seed: int) -> None:
+    rng, ranges, bytes_ = Random(seed), _Owners(), dict[int, int]()
+    for _ in range(60):
+        low, tensor = rng.randrange(12), rng.randrange(12)
+        span = range(low, low + rng.choice([1, 2, 2, 4]))
+        formers = list(dict.fromkeys(bytes_[byte] for byte in span if byte in bytes_))
+        assert list(ranges.take(low, span.stop, tensor)) == formers
+        bytes_ |= dict.fromkeys(span, tensor)
 
 
 # ------------------------------------------------------------------------------------------------
