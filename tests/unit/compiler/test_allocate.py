@@ -658,6 +658,18 @@ def test_the_more_pairs_the_fewer_orders_are_tried(
         assert (or_none(lambda: pack(found, space)) is not None) == is_tried
 
 
+@pytest.mark.parametrize("movable", [(), (3,)])
+def test_fixed_tensors_side_by_side_leave_room_for_another(movable: Sequence[int]) -> None:
+    """Each of the three takes most of the memory, but of 40 partitions only."""
+    beside = [Address(partition, 0) for partition in (0, 40, 80)]
+    found = []
+    for number, at in enumerate([*beside, None]):
+        shape, where = (40, 640) if at else (128, 384), (Buffer.SBUF, CallChain(NOWHERE), at)
+        found.append(Lifetime(Tensor(number, "t", DTYPES["uint8"], shape, *where), 0, 9))
+    placed = pack(found, replace(SBUF, capacity=1024), movable)
+    assert placed == dict(enumerate([*beside, Address(0, 640)]))
+
+
 def test_packing_chooses_as_it_did() -> None:
     text = ""
     for seed in range(8):
