@@ -479,6 +479,24 @@ def test_what_ends_a_tensor_comes_before_what_begins_one(backwards: bool) -> Non
     assert frugal_order(*body, backwards=backwards) == [*wanted[0], *wanted[1]]
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    ("body", "moves"),
+    [
+        ([fill(i, 0) for i in range(400)], True),
+        ([fill(i, 0) for i in range(401)], False),
+        ([fill(0, 0), f"{fill(1, 1)} pinned 1"], False),
+        (["loop 1 $0 = 0 to 4 by 1", f"  {fill(0, 0)}", "end", fill(1, 1)], False),
+    ],
+)
+def test_long_programs_loops_and_what_is_pinned_keep_their_order(
+    body: list[str], moves: bool, backwards: bool
+) -> None:
+    found = program("\n".join([*TILES, "core", *(f"  {line}" for line in body)]))
+    (graph,) = depend(found)
+    assert (frugal(found.cores[0], graph, found.target, backwards) is not None) == moves
+
+
 Used = tuple[int, ...]  # the tiles of an instruction; it writes the first
 
 
