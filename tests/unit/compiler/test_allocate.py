@@ -40,6 +40,7 @@ from tests.harness.proofs import allocated
 from tests.programs import code, copy, declare, load, op, program
 
 KIB = 1024
+SBUF = space_of(Buffer.SBUF, TRN2)
 
 
 def row(bytes_: int) -> str:
@@ -201,6 +202,18 @@ def test_addresses_outside_the_memory(address: str, text: str) -> None:
     found = fixed_pair("(0, 0)", address)
     assert [e.code.slug for e in found.errors] == ["fixed-address"]
     assert text in found.errors[0].message
+
+
+@pytest.mark.parametrize(
+    ("address", "fits"),
+    [
+        ((64, SBUF.capacity - KIB), True),
+        ((64, SBUF.capacity - KIB + 1), False),
+        ((65, SBUF.capacity - KIB), False),
+    ],
+)
+def test_the_last_address_of_the_memory(address: tuple[int, int], fits: bool) -> None:
+    assert (fixed_pair("(0, 0)", str(address)).errors == ()) == fits
 
 
 @pytest.mark.parametrize(
@@ -506,7 +519,6 @@ nisa.dma_copy(dst=out, src=turned)
 # A plain search tries every byte; packing is compared with tests/data/addresses.txt.
 
 PAGE = Path(__file__).parents[2] / "data/addresses.txt"
-SBUF = space_of(Buffer.SBUF, TRN2)
 Range = tuple[int, int]
 
 
