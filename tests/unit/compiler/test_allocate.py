@@ -82,6 +82,16 @@ def test_taking_over_bytes_waits_for_the_last_reader() -> None:
     assert len(by_start) < 40
 
 
+def test_a_loop_takes_bytes_over_from_its_previous_iteration() -> None:
+    tensors = [declare(i, f"t{i}", "128, 1", more=" fixed (0, 0) scope (1,)") for i in (0, 1)]
+    body = [f"    {op(i, 'memset', dst=f'%{i}[0+128, 0; 1x1]', value='0.0')}" for i in (0, 1)]
+    loop = ["core", "  loop 1 $0 = 0 to 4 by 1", *body, "  end"]
+    found = program("\n".join([*tensors, *loop]))
+    _, (graph,) = allocate(found, depend(found), Reporter())
+    assert Edge(1, "reuse", 1) in graph.sources(0)
+    assert Edge(0, "reuse") in graph.sources(1)
+
+
 def test_psum_is_given_out_in_banks() -> None:
     tensors = [declare(i, f"t{i}", "128, 8", Buffer.PSUM) for i in range(8)]
     fills = [op(i, "memset", dst=f"%{i}[0+128, 0; 1x8]", value="0.0") for i in range(8)]
@@ -204,16 +214,10 @@ def test_addresses_outside_the_memory(address: str, text: str) -> None:
     assert text in found.errors[0].message
 
 
-@pytest.mark.parametrize(
-    ("address", "fits"),
-    [
-        ((64, SBUF.capacity - KIB), True),
-        ((64, SBUF.capacity - KIB + 1), False),
-        ((65, SBUF.capacity - KIB), False),
-    ],
-)
-def test_the_last_address_of_the_memory(address: tuple[int, int], fits: bool) -> None:
-    assert (fixed_pair("(0, 0)", str(address)).errors == ()) == fits
+@pytest.mark.parametrize(("partition", "beyond"), [(64, 0), (64, 1), (65, 0)])
+def test_the_last_address_of_the_memory(partition: int, beyond: int) -> None:
+    found = fixed_pair("(0, 0)", f"({partition}, {SBUF.capacity - KIB + beyond})")
+    assert (found.errors == ()) == (partition == 64 and not beyond)
 
 
 @pytest.mark.parametrize(
