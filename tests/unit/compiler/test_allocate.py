@@ -441,11 +441,13 @@ def test_fixed_tensors_side_by_side_leave_the_rest() -> None:
     assert done.addresses[3].byte >= 4096 + 4 * BIG
 
 
-@pytest.mark.parametrize(("columns", "moves"), [(1, True), (2, False)])
-def test_what_is_put_off_may_hold_no_more_of_another_memory(columns: int, moves: bool) -> None:
-    """The sum takes at most as many bytes as the only use of its source frees."""
+@pytest.mark.parametrize(
+    ("columns", "at", "moves"), [(1, "", True), (2, "", False), (1, " fixed (0, 0)", False)]
+)
+def test_what_is_put_off_takes_no_other_memory(columns: int, at: str, moves: bool) -> None:
+    """The sum takes at most what its source frees; one at a fixed address is held no longer."""
     tensors = [
-        declare(0, "source", f"128, {columns}"),
+        declare(0, "source", f"128, {columns}", more=at),
         declare(1, "sum", "128, 1"),
         declare(2, "tile", "128, 1", Buffer.PSUM),
         declare(3, "other", "128, 1"),
