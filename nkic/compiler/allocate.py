@@ -114,7 +114,7 @@ class Space:
 
     def size(self, tensor: Tensor) -> int:
         """Return the bytes per partition that `tensor` takes, rounded up to the alignment."""
-        return max(1, -(-tensor.bytes // self.align)) * self.align
+        return -(-tensor.bytes // self.align) * self.align
 
 
 def space_of(buffer: Buffer, target: Target) -> Space:
@@ -128,7 +128,6 @@ class DoesNotFit(Exception):
     """There is no room for `life` while the tensors of `live` are in use."""
 
     def __init__(self, life: Lifetime, live: list[Lifetime]) -> None:
-        super().__init__(life.tensor.name)
         self.life = life
         self.live = live
 
@@ -555,7 +554,7 @@ def _occupied(body: Body, program: Program, buffer: Buffer) -> int:
     places = {(program.addresses[t.number].byte, t.bytes) for t in tensors if t.buffer is buffer}
     ranges = []
     for first, size in places:  # few ranges: neighbouring tensors share addresses
-        end = first + max(1, size)
+        end = first + size
         ranges.append((first // space.align * space.align, -(-end // space.align) * space.align))
     total = end = 0
     for low, high in sorted(ranges):

@@ -769,10 +769,10 @@ def test_each_place_has_banks_of_its_own() -> None:
 
 
 def test_the_longest_get_what_is_left_over() -> None:
-    """Each iteration gets two of three banks; neither of the remaining two suffices for the long
-    tiles.
-    """
+    """These have the highest mean: how many tiles there are, or how late, does not matter."""
     assert banks((1, 3, 0, 9), (2, 1, 1, 2), (1, 3, 10, 19), (2, 1, 11, 12)) == [0, 6, 3, 7]
+    short = [(2, 2, first, first + 4) for first in range(0, 25, 5)]
+    assert banks((1, 3, 0, 9), (1, 3, 10, 19), *short) == [0, 3, *[6] * 5]
 
 
 def test_places_one_after_the_other_share_all_banks() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nkic.base.diagnostics import Reporter
-from nkic.compiler.allocate import allocate, joined
+from nkic.compiler.allocate import _orders, allocate, joined
 from nkic.compiler.depend import depend
 from nkic.compiler.lower import lower
 from nkic.compiler.remarks import MIN_WAIT_PS, Issue, _waits
@@ -467,6 +467,16 @@ def test_equals_stay_in_program_order_or_come_in_the_other(backwards: bool) -> N
     wanted = ["t3", "t0", "t2", "t1"]
     body = [fill(i, int(name[1])) for i, name in enumerate(wanted)]
     assert frugal_order(*body, backwards=backwards) == (wanted[::-1] if backwards else wanted)
+
+
+def test_both_orders_of_equals_are_tried() -> None:
+    wanted = ["t3", "t0", "t2", "t1"]
+    body = [fill(i, int(name[1])) for i, name in enumerate(wanted)]
+    found = program("\n".join([*TILES, "core", *body]))
+    (graph,) = depend(found)
+    tried = [one for one, _ in _orders(found.cores[0], graph, [Buffer.SBUF], TRN2)]
+    orders = [[_written(one) for one in instructions(each)] for each in tried]
+    assert orders == [wanted, wanted, wanted[::-1]]
 
 
 @pytest.mark.parametrize("backwards", [False, True])
