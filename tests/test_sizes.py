@@ -27,7 +27,7 @@ BUDGET = {
     "interpret": (16_082, 45),
     "language": (14_470, 44),
     "specialise": (4_403, 12),
-    "compiler": (9_410, 22),
+    "compiler": (9_407, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
     "simulate": (18_111, 45),

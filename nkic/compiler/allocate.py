@@ -114,7 +114,7 @@ class Space:
 
     def size(self, tensor: Tensor) -> int:
         """Return the bytes per partition that `tensor` takes, rounded up to the alignment."""
-        return max(1, -(-tensor.bytes // self.align)) * self.align
+        return -(-tensor.bytes // self.align) * self.align
 
 
 def space_of(buffer: Buffer, target: Target) -> Space:
@@ -128,7 +128,6 @@ class DoesNotFit(Exception):
     """There is no room for `life` while the tensors of `live` are in use."""
 
     def __init__(self, life: Lifetime, live: list[Lifetime]) -> None:
-        super().__init__(life.tensor.name)
         self.life = life
         self.live = live
 
@@ -150,8 +149,11 @@ def apart(lives: Sequence[Lifetime]) -> tuple[list[Lifetime], list[Lifetime], Ad
     """Split into tensors with and without fixed addresses, and return those addresses."""
     fixed = [life for life in lives if life.tensor.fixed is not None]
     free = [life for life in lives if life.tensor.fixed is None]
-    addresses = {life.tensor.number: life.tensor.fixed for life in fixed}
-    return fixed, free, {number: at for number, at in addresses.items() if at is not None}
+    return fixed, free, {life.tensor.number: requested(life.tensor) for life in fixed}
+
+
+def requested(tensor: Tensor) -> Address:
+    return tensor.fixed or Address(0, 0)  # who asks knows that it is fixed
 
 
 def _slots(
@@ -254,10 +256,9 @@ def joined(ranges: Ranges) -> Ranges:
 
 def range_of(fixed: Lifetime, space: Space) -> tuple[int, int]:
     """Return the bytes that a tensor at a fixed address takes, as first byte and end."""
-    address = fixed.tensor.fixed or Address(0, 0)
-    low = address.byte // space.align * space.align
-    end = address.byte + fixed.tensor.bytes
-    return low, -(-end // space.align) * space.align
+    first = requested(fixed.tensor).byte
+    end = first + fixed.tensor.bytes
+    return first // space.align * space.align, -(-end // space.align) * space.align
 
 
 # ------------------------------------------------------------------------------------------------
@@ -292,16 +293,12 @@ def _neighbours(fixed: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, Lifetime]
 
 
 def _blocks(tensor: Tensor) -> range:
-    first = _address(tensor).byte
+    first = requested(tensor).byte
     return range(first // BLOCK, -(-(first + tensor.bytes) // BLOCK))
 
 
-def _address(tensor: Tensor) -> Address:
-    return tensor.fixed or Address(0, 0)
-
-
 def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> bool:
-    partition, byte = _address(tensor)
+    partition, byte = requested(tensor)
     end = byte + tensor.bytes
     name = space.buffer.value.upper()
     if byte < 0 or end > space.capacity:
@@ -338,7 +335,7 @@ def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> b
 
 def _apart(first: Lifetime, second: Lifetime, report: Reporter) -> bool:
     a, b = first.tensor, second.tensor
-    (pa, ba), (pb, bb) = _address(a), _address(b)
+    (pa, ba), (pb, bb) = requested(a), requested(b)
     bytes_meet = ba < bb + b.bytes and bb < ba + a.bytes
     partitions_meet = pa < pb + b.partitions and pb < pa + a.partitions
     if not (bytes_meet and partitions_meet):
@@ -557,7 +554,7 @@ def _occupied(body: Body, program: Program, buffer: Buffer) -> int:
     places = {(program.addresses[t.number].byte, t.bytes) for t in tensors if t.buffer is buffer}
     ranges = []
     for first, size in places:  # few ranges: neighbouring tensors share addresses
-        end = first + max(1, size)
+        end = first + size
         ranges.append((first // space.align * space.align, -(-end // space.align) * space.align))
     total = end = 0
     for low, high in sorted(ranges):

@@ -23,6 +23,7 @@ from nkic.compiler.allocate import (
     apart,
     fit,
     range_of,
+    requested,
 )
 from nkic.machine.operands import Facts
 from nkic.machine.rules import signature, violations
@@ -340,8 +341,7 @@ def _in_order(
 ) -> Addresses:
     placed = _Placed(overlaps)
     for life in fixed:
-        partition = life.tensor.fixed.partition if life.tensor.fixed is not None else 0
-        placed.add(life, partition, *range_of(life, space))
+        placed.add(life, requested(life.tensor).partition, *range_of(life, space))
     addresses: Addresses = {}
     for life in order:
         address = _lowest(life, placed, space, movable)

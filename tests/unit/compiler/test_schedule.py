@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nkic.base.diagnostics import Reporter
-from nkic.compiler.allocate import allocate, joined
+from nkic.compiler.allocate import _orders, allocate, joined
 from nkic.compiler.depend import depend
 from nkic.compiler.lower import lower
 from nkic.compiler.remarks import MIN_WAIT_PS, Issue, _waits
@@ -469,6 +469,16 @@ def test_equals_stay_in_program_order_or_come_in_the_other(backwards: bool) -> N
     assert frugal_order(*body, backwards=backwards) == (wanted[::-1] if backwards else wanted)
 
 
+def test_both_orders_of_equals_are_tried() -> None:
+    wanted = ["t3", "t0", "t2", "t1"]
+    body = [fill(i, int(name[1])) for i, name in enumerate(wanted)]
+    found = program("\n".join([*TILES, "core", *body]))
+    (graph,) = depend(found)
+    tried = [one for one, _ in _orders(found.cores[0], graph, [Buffer.SBUF], TRN2)]
+    orders = [[_written(one) for one in instructions(each)] for each in tried]
+    assert orders == [wanted, wanted, wanted[::-1]]
+
+
 @pytest.mark.parametrize("backwards", [False, True])
 def test_what_ends_a_tensor_comes_before_what_begins_one(backwards: bool) -> None:
     """t1 takes over from t0, t3 from t2: no two of them need to be live at the same time."""
@@ -477,6 +487,24 @@ def test_what_ends_a_tensor_comes_before_what_begins_one(backwards: bool) -> Non
     pairs = [["t0", "t1"], ["t2", "t3"]]
     wanted = pairs[::-1] if backwards else pairs
     assert frugal_order(*body, backwards=backwards) == [*wanted[0], *wanted[1]]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(
+    ("body", "moves"),
+    [
+        ([fill(i, 0) for i in range(400)], True),
+        ([fill(i, 0) for i in range(401)], False),
+        ([fill(0, 0), f"{fill(1, 1)} pinned 1"], False),
+        (["loop 1 $0 = 0 to 4 by 1", f"  {fill(0, 0)}", "end", fill(1, 1)], False),
+    ],
+)
+def test_long_programs_loops_and_what_is_pinned_keep_their_order(
+    body: list[str], moves: bool, backwards: bool
+) -> None:
+    found = program("\n".join([*TILES, "core", *(f"  {line}" for line in body)]))
+    (graph,) = depend(found)
+    assert (frugal(found.cores[0], graph, found.target, backwards) is not None) == moves
 
 
 Used = tuple[int, ...]  # the tiles of an instruction; it writes the first
