@@ -440,7 +440,7 @@ def test_what_users_try_is_the_same_as_under_python(program: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(short_programs)
 def test_programs_print_the_same_as_under_python(program: str) -> None:
     compare(program)
