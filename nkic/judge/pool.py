@@ -96,10 +96,12 @@ class LocalPool(Pool):
         )
 
     def __exit__(self, kind: object = None, *error: object) -> None:
-        self._threads.shutdown(wait=kind is None, cancel_futures=True)
-        while any(thread.is_alive() for thread in self._own):  # one may start another process
-            end_those_of(self._own)
-            time.sleep(TICK)
+        try:
+            self._threads.shutdown(wait=kind is None, cancel_futures=True)
+        finally:
+            while any(thread.is_alive() for thread in self._own):  # one may start another process
+                end_those_of(self._own)
+                time.sleep(TICK)
 
     @property
     def width(self) -> int:
