@@ -564,11 +564,17 @@ AGAIN_AFTER = 0.5  # seconds
 class _Server(uvicorn.Server):
     """A server that tells its service to end before it waits for open requests."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: Service, listens: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._service = service
+        self._service, self._listens = service, listens
         self._taken = -inf  # when it took a signal
         self.again = False  # it took a SIGINT after another signal
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listens()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take a signal of the terminal, which the process that watches this one sends again, for
@@ -590,9 +596,9 @@ class _Server(uvicorn.Server):
         await work.wait([*work.jobs.values()], work.limits.grace)
 
 
-def run(service: Service, host: str, port: int) -> None:
-    """Serve until SIGINT or SIGTERM. Raises `UsageFailed` if it cannot listen, and
-    `KeyboardInterrupt` at a second SIGINT.
+def run(service: Service, host: str, port: int, listens: Callable[[], None]) -> None:
+    """Serve until SIGINT or SIGTERM; call `listens` when it listens. Raises `UsageFailed` if it
+    cannot, and `KeyboardInterrupt` at a second SIGINT.
     """
     service.host = host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -611,7 +617,7 @@ def run(service: Service, host: str, port: int) -> None:
     )
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # a terminal that closes ends it, too
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
-    server = _Server(config, service)
+    server = _Server(config, service, listens)
     try:
         server.run([listening])
     except SystemExit:

@@ -62,9 +62,25 @@ def test_a_service_that_cannot_start(
         ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
     said = f"cannot listen on 127.0.0.1:{port}: "
     assert ran.code == 2 and said in ran.err and "already in use" in ran.err
+    assert "serving" not in ran.err
     monkeypatch.setattr("uvicorn.Server.run", lambda *_: sys.exit(3))  # when it starts
     ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
     assert ran.code == 2 and "the service did not start" in ran.err
+    assert "serving" not in ran.err
+
+
+def test_a_service_tells_that_it_listens(
+    tmp_path: Path, nkic: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ends(server: object) -> None: ...
+
+    (tmp_path / "task.toml").write_text(TASK % 8)
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    monkeypatch.setattr("uvicorn.Server.main_loop", ends)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
+    assert ran.code == 0
     assert f"serving softmax on http://127.0.0.1:{port}\n" in ran.err  # also in a log
 
 

@@ -348,7 +348,7 @@ def test_a_service_waits_for_what_nobody_waits_for(
         service = Service([judge], pool)
         (job,) = service.work.accept("softmax", [Candidate("a.py", b"")], 0)
         pool.futures[0].set_running_or_notify_cancel()
-        await _Server(Config(service.app), service).shutdown()
+        await _Server(Config(service.app), service, lambda: None).shutdown()
         assert job.state == "done"
 
     pool = Held(at_once=False)
@@ -365,7 +365,7 @@ def test_a_terminals_signal_that_is_sent_again_is_one(
     async def interrupt() -> None:
         service = Service([judge], Held(at_once=False))
         (job,) = service.work.accept("softmax", [Candidate("a.py", b"")], 0)
-        server = _Server(Config(service.app), service)
+        server = _Server(Config(service.app), service, lambda: None)
         for seconds, again in ((0.0, False), (0.3, False), (0.3, True)):
             now[0] += seconds
             server.handle_exit(signal.SIGINT, None)
