@@ -121,7 +121,10 @@ def test_a_service_that_is_interrupted_again_ends_at_once(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow  # starts a service
-def test_a_service_that_is_interrupted_after_its_grace_ends_at_once(tmp_path: Path) -> None:
+def test_a_service_that_is_interrupted_after_its_grace_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     with served(tmp_path, "--grace", "1", seconds=900) as service:
         with httpx.stream("GET", f"{service.url}/events?id={begun(service)}", timeout=60) as events:
             service.process.send_signal(signal.SIGINT)
@@ -129,6 +132,7 @@ def test_a_service_that_is_interrupted_after_its_grace_ends_at_once(tmp_path: Pa
         time.sleep(2 * AGAIN_AFTER)  # now it waits for the candidate's end
         service.process.send_signal(signal.SIGINT)
         assert service.process.wait(60) == 128 + signal.SIGINT
+        assert not list(tmp_path.glob("nkic-candidate-*"))
 
 
 @pytest.mark.slow  # starts a service, and a cluster
