@@ -96,10 +96,14 @@ class LocalPool(Pool):
         )
 
     def __exit__(self, kind: object = None, *error: object) -> None:
-        self._threads.shutdown(wait=kind is None, cancel_futures=True)
-        while any(thread.is_alive() for thread in self._own):  # one may start another process
-            end_those_of(self._own)
-            time.sleep(TICK)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        try:  # interrupted, `join` would have Python 3.11 take a thread for ended
+            while kind is None and any(thread.is_alive() for thread in self._own):
+                time.sleep(TICK / 10)
+        finally:
+            while any(thread.is_alive() for thread in self._own):  # one may start another process
+                end_those_of(self._own)
+                time.sleep(TICK)
 
     @property
     def width(self) -> int:

@@ -382,9 +382,10 @@ class Work:
         for job in [job for job in self.jobs.values() if not job.end]:
             if job.future is not None and job.future.cancel():
                 self._return(job)
-        asyncio.get_running_loop().call_later(self.limits.grace, self._give_up)
+        asyncio.get_running_loop().call_later(self.limits.grace, self.give_up)
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """Return what still runs."""
         for job in [job for job in self.jobs.values() if not job.end]:
             self._return(job)
 
@@ -563,28 +564,42 @@ AGAIN_AFTER = 0.5  # seconds
 class _Server(uvicorn.Server):
     """A server that tells its service to end before it waits for open requests."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: Service, listens: Callable[[], None]
+    ) -> None:
         super().__init__(config)
-        self._service, self._told = service, -inf
+        self._service, self._listens = service, listens
+        self._taken = -inf  # when it took a signal
+        self.again = False  # it took a SIGINT after another signal
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listens()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take a signal of the terminal, which the process that watches this one sends again, for
-        one: a second SIGINT ends the service at once.
+        one. A second SIGINT returns what runs, so that nobody waits for it.
         """
-        if time.monotonic() > self._told + AGAIN_AFTER:
-            super().handle_exit(sig, frame)
-        self._told = time.monotonic()
+        if time.monotonic() <= self._taken + AGAIN_AFTER:
+            return
+        self._taken = time.monotonic()
+        if self.should_exit and sig == signal.SIGINT:
+            self.again = True
+            asyncio.get_running_loop().call_soon_threadsafe(self._service.work.give_up)
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         work = self._service.work
         work.stop()
         await super().shutdown(sockets)
-        if not self.force_exit:  # nobody may be waiting for what still runs
-            await work.wait([*work.jobs.values()], work.limits.grace)
+        # Nobody may be waiting for what still runs.
+        await work.wait([*work.jobs.values()], work.limits.grace)
 
 
-def run(service: Service, host: str, port: int) -> None:
-    """Serve until SIGINT or SIGTERM. Raises `UsageFailed` if it cannot listen."""
+def run(service: Service, host: str, port: int, listens: Callable[[], None]) -> None:
+    """Serve until SIGINT or SIGTERM; call `listens` when it listens. Raises `UsageFailed` if it
+    cannot, and `KeyboardInterrupt` at a second SIGINT.
+    """
     service.host = host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -600,14 +615,14 @@ def run(service: Service, host: str, port: int) -> None:
         h11_max_incomplete_event_size=64 << 10,
         http="h11",
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)  # the server raises them again when it has ended
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # a terminal that closes ends it, too
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
-    server = _Server(config, service)
+    server = _Server(config, service, listens)
     try:
         server.run([listening])
     except SystemExit:
         raise bad_value("the service did not start", "uvicorn has printed why") from None
-    if server.force_exit:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it ends already
+    if server.again:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         raise KeyboardInterrupt

@@ -17,11 +17,13 @@ import pytest
 from nkic.serve.app import AGAIN_AFTER
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import Run
-from tests.judge.test_cheats import GOOD, RACING, REFERENCE
-from tests.serve.process import TASK, answers, served
+from tests.judge.test_cheats import GOOD, OUT, RACING, REFERENCE
+from tests.serve.process import TASK, Served, answers, served
 
 __all__ = ["folder", "nkic"]  # fixtures
 ONE = {"task": "softmax", "candidate": {"name": "good.py", "text": GOOD}}
+LOOPS = "    for i in range(100000):\n        for j in range(100000): pass\n"
+LONG = {"task": "softmax", "candidate": {"text": GOOD.replace(OUT, OUT + LOOPS)}, "wait": 0}
 
 
 @pytest.mark.slow  # starts a service, and judges
@@ -60,9 +62,25 @@ def test_a_service_that_cannot_start(
         ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
     said = f"cannot listen on 127.0.0.1:{port}: "
     assert ran.code == 2 and said in ran.err and "already in use" in ran.err
+    assert "serving" not in ran.err
     monkeypatch.setattr("uvicorn.Server.run", lambda *_: sys.exit(3))  # when it starts
     ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
     assert ran.code == 2 and "the service did not start" in ran.err
+    assert "serving" not in ran.err
+
+
+def test_a_service_tells_that_it_listens(
+    tmp_path: Path, nkic: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ends(server: object) -> None: ...
+
+    (tmp_path / "task.toml").write_text(TASK % 8)
+    (tmp_path / "reference.py").write_text(REFERENCE)
+    monkeypatch.setattr("uvicorn.Server.main_loop", ends)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    ran = nkic("serve", str(tmp_path / "task.toml"), "--port", port)
+    assert ran.code == 0
     assert f"serving softmax on http://127.0.0.1:{port}\n" in ran.err  # also in a log
 
 
@@ -80,17 +98,41 @@ def test_a_service_returns_what_it_cannot_finish(tmp_path: Path, number: signal.
         assert service.process.wait(60) == 0
 
 
+def begun(service: Served) -> str:
+    """Return the id of a candidate that runs for long."""
+    (job,) = httpx.post(f"{service.url}/evaluate", json=LONG).json()["evaluations"]
+    while httpx.get(f"{service.url}/evaluations/{job['id']}").json()["state"] != "running":
+        pass
+    return str(job["id"])
+
+
 @pytest.mark.slow  # starts a service
 def test_a_service_that_is_interrupted_again_ends_at_once(tmp_path: Path) -> None:
-    with served(tmp_path, seconds=100) as service:
-        endless = {"task": "softmax", "candidate": {"text": RACING}, "wait": 0}
-        httpx.post(f"{service.url}/evaluate", json=endless).raise_for_status()
-        service.process.send_signal(signal.SIGINT)
-        while answers(service.url):
-            time.sleep(0.1)
-        time.sleep(2 * AGAIN_AFTER)  # it takes two that come together for one
+    with served(tmp_path, "--grace", "900", seconds=900) as service:
+        with httpx.stream("GET", f"{service.url}/events?id={begun(service)}", timeout=60) as events:
+            service.process.send_signal(signal.SIGINT)
+            while answers(service.url):
+                time.sleep(0.1)
+            time.sleep(2 * AGAIN_AFTER)  # it takes two that come together for one
+            service.process.send_signal(signal.SIGINT)
+            told = events.read().decode()
+        assert '"state": "returned"' in told and told.endswith("event: end\ndata: {}\n\n")
+        assert service.process.wait(60) == 128 + signal.SIGINT
+
+
+@pytest.mark.slow  # starts a service
+def test_a_service_that_is_interrupted_after_its_grace_ends_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with served(tmp_path, "--grace", "1", seconds=900) as service:
+        with httpx.stream("GET", f"{service.url}/events?id={begun(service)}", timeout=60) as events:
+            service.process.send_signal(signal.SIGINT)
+            assert '"state": "returned"' in events.read().decode()
+        time.sleep(2 * AGAIN_AFTER)  # now it waits for the candidate's end
         service.process.send_signal(signal.SIGINT)
         assert service.process.wait(60) == 128 + signal.SIGINT
+        assert not list(tmp_path.glob("nkic-candidate-*"))
 
 
 @pytest.mark.slow  # starts a service, and a cluster

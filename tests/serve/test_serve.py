@@ -348,7 +348,7 @@ def test_a_service_waits_for_what_nobody_waits_for(
         service = Service([judge], pool)
         (job,) = service.work.accept("softmax", [Candidate("a.py", b"")], 0)
         pool.futures[0].set_running_or_notify_cancel()
-        await _Server(Config(service.app), service).shutdown()
+        await _Server(Config(service.app), service, lambda: None).shutdown()
         assert job.state == "done"
 
     pool = Held(at_once=False)
@@ -361,12 +361,19 @@ def test_a_terminals_signal_that_is_sent_again_is_one(
 ) -> None:
     now = [5.0]
     monkeypatch.setattr("nkic.serve.app.time", SimpleNamespace(monotonic=lambda: now[0]))
-    service = Service([judge], Held())
-    server = _Server(Config(service.app), service)
-    for seconds, forced in ((0.0, False), (0.01, False), (1.0, True)):
-        now[0] += seconds
-        server.handle_exit(signal.SIGINT, None)
-        assert (server.should_exit, server.force_exit) == (True, forced)
+
+    async def interrupt() -> None:
+        service = Service([judge], Held(at_once=False))
+        (job,) = service.work.accept("softmax", [Candidate("a.py", b"")], 0)
+        server = _Server(Config(service.app), service, lambda: None)
+        for seconds, again in ((0.0, False), (0.3, False), (0.3, True)):
+            now[0] += seconds
+            server.handle_exit(signal.SIGINT, None)
+            assert (server.should_exit, server.again) == (True, again)
+        await asyncio.wait_for(job.ended.wait(), 60)
+        assert job.state == "returned"
+
+    asyncio.run(interrupt())
 
 
 async def _stopped(work: Any) -> None:

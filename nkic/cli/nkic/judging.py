@@ -366,8 +366,11 @@ def serve(line: ServeLine, session: Session) -> int:
     with pool_of(line.cluster, line.jobs) as pool:
         limits = Limits(queue=line.queue, grace=line.grace)
         url = f"http://{line.host}:{line.port}"
-        session.tell("serving", f"serving {', '.join(names)} on {url}", tasks=names, url=url)
-        run(Service(judges, pool, tokens, limits), line.host, line.port)
+
+        def listens() -> None:
+            session.tell("serving", f"serving {', '.join(names)} on {url}", tasks=names, url=url)
+
+        run(Service(judges, pool, tokens, limits), line.host, line.port, listens)
     return 0
 
 
