@@ -20,7 +20,7 @@ LONGEST_FILE, LONGEST_LINE = 800, 100
 # rises is written by hand, and its commit says what that bought.
 BUDGET = {
     ".": (664, 4),
-    "base": (3_910, 17),
+    "base": (3_911, 17),
     "machine": (9_551, 27),
     "source": (5_927, 14),
     "program": (1_773, 5),

@@ -85,17 +85,18 @@ def _make_folder() -> None:
 
 
 @contextmanager
-def deaf() -> Iterator[None]:
-    """Start threads and processes that a terminal's ^C and end do not reach: we end them.
+def deaf(*others: signal.Signals) -> Iterator[None]:
+    """Start threads and processes that a terminal's ^C and end, and other signals, do not reach: we
+    end them.
 
-    Elsewhere, both would show the traceback of a process that is loading, or end it before us.
+    Elsewhere, these would show the traceback of a process that is loading, or end it before us.
     """
-    both = (signal.SIGINT, signal.SIGHUP)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, both)
+    blocked = (signal.SIGINT, signal.SIGHUP, *others)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
         with SAFE_PATH:
             resource_tracker.ensure_running()  # which unblocks the first
-        signal.pthread_sigmask(signal.SIG_BLOCK, both)
+        signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -106,7 +107,7 @@ def started(serve: Callable[..., None], *given: Any) -> tuple[Any, Any]:
     _make_folder()
     connection, its_end = FORKED.Pipe()
     process = FORKED.Process(target=serve, args=(its_end, *given), name=OURS, daemon=True)
-    with SAFE_PATH, deaf():
+    with SAFE_PATH, deaf(signal.SIGTERM):  # which a service's manager sends to all processes
         process.start()
     its_end.close()
     return process, connection

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -190,6 +192,16 @@ def test_a_process_begins_with_full_tables() -> None:
     line = [sys.executable, "-c", PRELOADED]
     ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=True)
     assert (ended.stdout, ended.stderr) == ("7\n", "")
+
+
+def test_a_signal_to_all_processes_of_a_service_ends_no_candidate() -> None:
+    """A service's manager sends it; the judge decides what becomes of the candidates."""
+    task = task_of(TASK.encode(), {"reference.py": REFERENCE.encode()})
+    with process.Process(60, 1 << 30) as asked:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.kill(asked._process.pid, number)
+        request = process.compile_request(task, task.cases[0], "k.py", GOOD, None)
+        assert "failed" not in asked.ask("compile", **request)
 
 
 @pytest.mark.slow  # starts a judge of its own, and waits for it
