@@ -30,7 +30,7 @@ BUDGET = {
     "compiler": (9_407, 22),
     "prove": (2_875, 8),
     "artifact": (5_462, 16),
-    "simulate": (18_111, 45),
+    "simulate": (18_108, 45),
     "report": (6_750, 19),
     "migrate": (6_993, 18),
     "api": (3_547, 13),

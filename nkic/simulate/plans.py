@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import combinations
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -111,7 +110,7 @@ class EngineState:
 
 
 Value = Tile | Register | float | int | None
-Selections = Mapping[str, Callable[[], NDArray[np.bool_]]]
+Selections = dict[str, Callable[[], NDArray[np.bool_]]]
 
 
 NOT_MEASURED: Mapping[str, SummationOrder] = {}
@@ -132,7 +131,7 @@ class Decoded(NamedTuple):
     state: EngineState
     scratch: Scratch
     accumulate: SummationOrder | None
-    selected: dict[str, Callable[[], NDArray[np.bool_]]]
+    selected: Selections
 
     def order(self, measured: Mapping[str, SummationOrder] = NOT_MEASURED) -> SummationOrder:
         """Return the summation order: the requested one, or else that `measured` on this target."""
@@ -241,9 +240,9 @@ class Work(NamedTuple):
 
     step: Step
     tiles: tuple[tuple[int, Tile], ...]
+    selected: Selections
     rendezvous: Rendezvous | None = None
     is_placed: bool = False
-    selected: Selections = MappingProxyType({})
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         windows = []
@@ -384,8 +383,8 @@ class Planner:
             rendezvous = RENDEZVOUS[row.name](decoded)
         else:
             step = lost.watched(SEMANTICS[row.name](decoded), row, operands, attributes, remarks)
-        is_placed = not memory.is_separate
-        return Work(step, tuple(numbered), rendezvous, is_placed, decoded.selected)
+        selected, is_placed = decoded.selected, not memory.is_separate
+        return Work(step, tuple(numbered), selected, rendezvous, is_placed)
 
 
 def _nothing() -> None:

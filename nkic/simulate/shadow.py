@@ -451,16 +451,15 @@ def _by_partition(sources: list[Source], shape: Shape, facts: Facts) -> Mask | N
 
 
 def _by_core(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    mask = np.ones(shape, np.bool_)
-    for source in sources:
-        rows: Mask = np.logical_and.reduce(source.mask, axis=1, keepdims=True)
-        if len(rows) != shape[0]:
-            return None
-        if source.operand.name == "index":
-            cores = np.logical_and.reduce(rows.reshape(-1, CORE), axis=1, keepdims=True)
-            rows = cores.repeat(CORE, axis=0)
-        mask &= rows
-    return mask
+    return _by_partition([*map(_of_whole_core, sources)], shape, facts)
+
+
+def _of_whole_core(source: Source) -> Source:
+    if source.operand.name != "index":
+        return source
+    cores = source.mask.reshape(-1, CORE * source.mask.shape[1])
+    mask: Mask = np.logical_and.reduce(cores, axis=1, keepdims=True)
+    return source._replace(mask=mask.repeat(CORE, axis=0))
 
 
 def _first_of_core(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
@@ -648,8 +647,7 @@ class Unwritten:
         sources = sources_of(shadow, row, record, facts, selected)
         spoils = [source for source in sources if not source.mask.all()]
         read_only = [s for s in spoils if not row.access_of(s.operand, facts).writes]
-        for source in (read_only or spoils)[:1]:
-            missing = source.pattern
+        missing = next((source.pattern for source in read_only or spoils), missing)
         defined = results(shadow, row, record, facts, sources)
         if defined is None:
             raise self._fault(runner, item, missing)

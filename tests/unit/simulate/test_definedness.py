@@ -2,6 +2,8 @@
 compiled and run, and either its result is right or the fault names the origin of the bytes.
 """
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -11,6 +13,9 @@ from nkic import api
 from nkic.api import RunError
 from nkic.base.levels import DEFAULT, Wish
 from nkic.base.source import SourceFile
+from nkic.machine.instructions import ROWS
+from nkic.simulate import plans
+from nkic.simulate.plans import Decoded
 
 HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n\n"
 
@@ -108,18 +113,18 @@ nisa.memset(dst=long, value=N - 1)
 LOWEST = np.finfo(np.float32).min
 
 
-@pytest.mark.parametrize(
-    ("step", "otherwise"),
-    [
-        ("tensor_copy(u, w)\nnisa.tensor_copy_predicated(u, t, p)", 5),
-        ("tensor_copy_predicated(u, t, p)\nnisa.tensor_copy_predicated(u, w, p, True)", 5),
-        ("affine_select(u, [[-1, 64]], 0, t, 5.0, nl.greater_equal, offset=N - 1)", 5),
-        ("select_reduce(u, p, t, 5.0)", 5),
-        ("range_select(u, t, nl.greater_equal, nl.less, low, high)", LOWEST),
-        ("local_gather(u, t, short)", None),
-        ("nc_n_gather(u, t, long)", None),
-    ],
-)
+SELECTIONS = [
+    ("tensor_copy(u, w)\nnisa.tensor_copy_predicated(u, t, p)", 5),
+    ("tensor_copy_predicated(u, t, p)\nnisa.tensor_copy_predicated(u, w, p, True)", 5),
+    ("affine_select(u, [[-1, 64]], 0, t, 5.0, nl.greater_equal, offset=N - 1)", 5),
+    ("select_reduce(u, p, t, 5.0)", 5),
+    ("range_select(u, t, nl.greater_equal, nl.less, low, high)", LOWEST),
+    ("local_gather(u, t, short)", None),
+    ("nc_n_gather(u, t, long)", None),
+]
+
+
+@pytest.mark.parametrize(("step", "otherwise"), SELECTIONS)
 def test_what_is_not_selected_may_be_uninitialised(step: str, otherwise: float | None) -> None:
     def selected(count: int) -> NDArray[np.float32]:
         return result((SELECTED + "nisa." + step).replace("N", str(count)))
@@ -131,6 +136,18 @@ def test_what_is_not_selected_may_be_uninitialised(step: str, otherwise: float |
     assert np.array_equal(selected(32), expected)
     with pytest.raises(RunError, match="computed from uninitialised bytes of `t`"):
         selected(33)
+
+
+def test_rows_and_steps_name_the_same_operands(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decoded(*given: Any) -> Decoded:
+        made.append(Decoded(*given))
+        return made[-1]
+
+    made = list[Decoded]()
+    monkeypatch.setattr(plans, "Decoded", decoded)
+    result((SELECTED + "".join(f"nisa.{step}\n" for step, _ in SELECTIONS)).replace("N", "32"))
+    assert all(one.selected.keys() == {*one.row.selects} for one in made)
+    assert {one.row for one in made if one.selected} == {r for r in ROWS.values() if r.selects}
 
 
 NEVER = """
